@@ -1,7 +1,7 @@
 /*
 ** binary on CUDA: elementwise arithmetic of two arrays, or of an array and a number, with
-** broadcasting. The function is chosen inside the kernel: the branch is the same for all threads
-** and memory sets the pace.
+** broadcasting. The function is chosen inside the kernel: the branch is the same for all threads,
+** and memory limits the speed.
 */
 #include "shared/cuda_complex.cuh"
 #include "shared/cuda_launch.cuh"
@@ -23,7 +23,7 @@ struct integer_rule {
     }
 };
 
-/* Out of line: pow is long, and would otherwise be there once for every element of a batch. */
+/* Not inlined, because pow is long and would be repeated for every element of a batch. */
 __device__ static __noinline__ float power(float x, float y)
 {
     return powf(x, y);

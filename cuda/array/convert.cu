@@ -1,7 +1,7 @@
 /*
-** convert on CUDA: element types, linear scaling, strided copies. Three ways, by layout: rows (both
-** last axes dense) with a kernel per common pair of types; tiles through shared memory (the input
-** is dense along another axis: a transposition); anything else element by element.
+** convert on CUDA: element types, linear scaling, strided copies. The layout decides between three
+** ways: rows (both last axes dense) with a kernel per common pair of types; tiles through shared
+** memory (a transposition: the input is dense along another axis); otherwise element by element.
 */
 #include "shared/cuda_copy.cuh"
 #include "ops/array/op_convert.h"
@@ -16,7 +16,7 @@ struct linear {
     double scale, offset;
 };
 
-/* Not fused, so that the host and the device round alike. */
+/* Not fused, so that the host and the device round in the same way. */
 __device__ static inline double apply(const linear &map, double v)
 {
     return map.on ? __dadd_rn(__dmul_rn(v, map.scale), map.offset) : v;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(MB_THREADS)
     }
 }
 
-/* Elements moved as they are. */
+/* Moves elements unchanged. */
 template <class T>
 __global__ void __launch_bounds__(MB_THREADS) move_rows(const T *from, T *to, mb_grid_walk walk)
 {
@@ -136,7 +136,7 @@ static dim3 row_grid(const mb_grid_walk &walk)
     return dim3((unsigned)((cols + CHUNK - 1) / CHUNK), (unsigned)(rows < 65535 ? rows : 65535));
 }
 
-/* The pairs of real types that data on their way in and out take most. */
+/* The most common pairs of real types for reading and writing data. */
 template <class S>
 static bool rows_from(const mb_op_call *call, const void *from, void *to, mb_dtype type,
                       const mb_grid_walk &walk, linear map)

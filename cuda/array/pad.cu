@@ -13,7 +13,7 @@ struct pad_job {
     const int32_t *table[MB_MAX_RANK]; /* 0-based sources, or NULL */
 };
 
-/* The constants before and behind every axis. */
+/* The constants before and after every axis. */
 template <class T>
 struct pad_constants {
     T value[MB_MAX_RANK][2];
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(MB_THREADS)
     }
 }
 
-/* The constant as an element: what mb_element_set stores. */
+/* The constant as mb_element_set would store it. */
 static double clamped(double v, double low, double high)
 {
     return v != v ? 0 : v < low ? low : v > high ? high : rint(v);

@@ -1,5 +1,5 @@
 /*
-** quantize on CUDA: one pass, eight values a thread, one atomic of each counter a warp. Counters
+** quantize on CUDA: one pass, eight values per thread, one atomic per counter and warp. Counters
 ** are integers, so their atomics give the same numbers in any order.
 */
 #include "shared/cuda_launch.cuh"

@@ -5,8 +5,8 @@
 ** The elements of one output are cut into blocks of MB_REDUCE_BLOCK (op_reduce.h); a thread block
 ** folds one of them into a cell, and a second launch folds the cells. Where one block is enough its
 ** cell is the result. Reductions along an axis that is not the last, and short ones, take a thread
-** each instead, so that neighbors read neighboring elements. The order of additions differs, so that
-** neither strides nor the number of outputs may decide.
+** each instead, so that neighbors read neighboring elements. The order of additions differs, so
+** that neither strides nor the number of outputs may decide.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/array/op_reduce.h"
@@ -20,8 +20,8 @@ struct reduction {
     int fn;
     int axis; /* that is reduced; -1: all */
     bool complex_result;
-    axes inner; /* what one output sums over, in row-major order */
-    axes outer; /* the axes that stay, with the strides of the input */
+    axes inner; /* the axes that one output sums over, in row-major order */
+    axes outer; /* the remaining axes, with the strides of the input */
     int64_t result_strides[MB_MAX_RANK];
     int64_t length, blocks, outputs;
 };

@@ -7,7 +7,7 @@
 
 enum { TO, FROM }; /* in walks */
 
-/* The least i32 is its own negative, as wrapping arithmetic has it. */
+/* The least i32 is its own negative in wrapping arithmetic. */
 __device__ static inline int32_t magnitude(int32_t x)
 {
     return x < 0 ? (int32_t)(0u - (uint32_t)x) : x;

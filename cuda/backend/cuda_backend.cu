@@ -22,9 +22,8 @@ static int device_count(void)
     return count;
 }
 
-/* Device memory in use by everyone, asked of the management library because CUDA itself cannot be
-** asked before it has a context, and the context is what is to be measured. 0 when that library is
-** not there. */
+/* Device memory in use by all processes, from the management library: CUDA itself cannot report it
+** without a context, and the context is what must be measured. 0 if that library is missing. */
 static uint64_t used_without_context(int index)
 {
     struct {
@@ -66,8 +65,8 @@ static void device_close(void *self)
     free(device);
 }
 
-/* MOONBEAM_CUDA_CAPABILITY=80: newer devices work as one of compute capability 8.0 would, as far as
-** operators choose by that, so that their kernels for older devices can be tested and timed. */
+/* With MOONBEAM_CUDA_CAPABILITY=80, operators choose kernels on newer devices as for compute
+** capability 8.0, so that their kernels for older devices can be tested and timed. */
 static mb_status limit_capability(mb_device_facts *facts)
 {
     const char *given = getenv("MOONBEAM_CUDA_CAPABILITY");
@@ -78,8 +77,8 @@ static mb_status limit_capability(mb_device_facts *facts)
     if (*end || most < 75 || most > 999)
         return mb_cuda_core->fail(
             MB_STATUS_ARGUMENT, NULL,
-            "MOONBEAM_CUDA_CAPABILITY is '%s'; it takes a compute capability without its dot, "
-            "such as 80, or is left unset",
+            "MOONBEAM_CUDA_CAPABILITY is '%s'; give a compute capability without its dot, "
+            "such as 80, or unset it",
             given);
     if (facts->compute_capability <= most)
         return MB_STATUS_OK;
@@ -109,7 +108,7 @@ static mb_status start(mb_cuda_device *device, mb_device_facts *facts)
     MB_TRY(describe(device->index, facts));
     uint64_t before = used_without_context(device->index);
     MB_TRY(mb_cuda_select(device));
-    MB_CUDA(cudaFree(NULL)); /* makes the context on runtimes where selecting the device does not */
+    MB_CUDA(cudaFree(NULL)); /* makes the context if selecting the device has not */
     MB_CUDA(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
     MB_TRY(mb_cuda_memory_open(device, &device->granularity));
     MB_TRY(mb_cuda_staging_open(device));
@@ -205,7 +204,7 @@ static const mb_named_kernel kernels[] = {
     {NULL, NULL},
 };
 
-/* Selects the device, so that kernels need not. */
+/* Selects the device for the kernel, then runs it. */
 static mb_status launch(void *self, mb_op_kernel kernel, const mb_op_call *call)
 {
     MB_TRY(mb_cuda_select((const mb_cuda_device *)self));

@@ -1,5 +1,5 @@
 /*
-** What CUDA's own errors become (cuda_check.h).
+** Turns CUDA's errors into failures of the runtime (cuda_check.h).
 */
 #include "backend/cuda_check.h"
 
@@ -33,5 +33,5 @@ mb_status mb_cuda_status(cudaError_t error, const char *what)
     return mb_cuda_core->fail(
         code, NULL, "CUDA: %s failed: %s (%s)%s", what, cudaGetErrorString(error),
         cudaGetErrorName(error),
-        mb_cuda_sticky(error) ? "; the device is lost to this process, start it again" : "");
+        mb_cuda_sticky(error) ? "; this process has lost the device, start it again" : "");
 }

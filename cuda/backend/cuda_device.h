@@ -20,9 +20,9 @@ extern "C" {
 
 typedef struct mb_cuda_range mb_cuda_range;
 
-/* A ring of pinned segments. `last[i]` is recorded after the newest copy that touches segment i, so
-** a segment may be reused once its event has passed. Small uploads share a segment: a launcher that
-** uploads a table does not wait for the work queued before it unless some thousand others are still
+/* A ring of pinned segments. `last[i]` is recorded after the newest copy that uses segment i, so a
+** segment may be reused once its event has passed. Small uploads share a segment: a launcher that
+** uploads a table does not wait for the work queued before it unless thousands of uploads are still
 ** pending. */
 typedef struct mb_cuda_staging {
     pthread_mutex_t lock;
@@ -36,7 +36,7 @@ typedef struct mb_cuda_device {
     int index;
     cudaStream_t stream;
     cudaStream_t copies[2]; /* MB_LANE_UPLOAD and MB_LANE_DOWNLOAD; made when first used */
-    uint64_t granularity;   /* of commits: one physical allocation each */
+    uint64_t granularity;   /* bytes of a commit, one physical allocation */
     uint64_t context_bytes; /* device memory taken by opening, as far as it can be measured */
     mb_cuda_range *ranges;
     mb_cuda_staging staging;
@@ -82,7 +82,7 @@ mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void
                            void *work);
 void mb_cuda_fft_library(void *self, char *text, size_t bytes);
 
-/* A function of the driver by name; NULL when this driver has none. */
+/* A function of the driver by name; NULL if this driver lacks it. */
 void *mb_cuda_driver_function(const char *name);
 
 #ifdef __cplusplus

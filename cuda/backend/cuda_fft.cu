@@ -1,6 +1,6 @@
 /*
-** cuFFT, found at run time: nothing of it is linked, so the plug-in loads without it and says what
-** to install only when a transform is asked for. Automatic allocation is off; the work area of
+** cuFFT, loaded at run time: the plug-in does not link it, so it loads without cuFFT and says what
+** to install only when a transform is requested. Automatic allocation is off; the work area of
 ** every execution is a scratch slot of the pool. Plans run on the device's compute stream. Threads:
 ** plans are made and used under the runtime's device lock; loading happens once.
 */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The few names of cufft.h that are used; its binary interface has been the same from version 10 to
+/* The few names of cufft.h that are used. Its binary interface is the same from version 10 to
 ** 12. */
 typedef int fft_handle;
 enum {
@@ -199,8 +199,8 @@ mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void
 {
     const mb_cuda_device *device = (const mb_cuda_device *)self;
     const fft_handle handle = *(const fft_handle *)plan;
-    /* cuFFT wants complex alignment on the real side, too, and takes its refusal for the end of the
-    ** device. */
+    /* cuFFT also needs complex alignment on the real side, and reports a misaligned array as the
+    ** loss of the device. */
     if (((uintptr_t)in | (uintptr_t)out) % (2 * sizeof(float)))
         return mb_cuda_core->fail(
             MB_STATUS_SHAPE, NULL,

@@ -1,11 +1,11 @@
 /*
-** Lanes: the compute stream and two streams of their own for copies from and to pinned memory, the
+** Lanes: the compute stream and two separate streams for copies from and to pinned memory, the
 ** events that order them, and the pinned memory itself.
 **
-** Pinned memory is anonymous memory of huge pages that is touched, by several threads where it is
-** much, and then registered: that takes a fraction of the time that cudaHostAlloc takes, and copies
-** run at the same rate. Threads: events and lanes may be used by any thread; whoever shares a lane
-** has a lock for it. The two copy streams are made by the first pin, which comes before any copy.
+** Pinned memory is anonymous memory of huge pages that is touched, by several threads if it is
+** large, and then registered. That takes a fraction of the time of cudaHostAlloc, and copies are as
+** fast. Threads: events and lanes may be used by any thread; threads that share a lane need a lock.
+** The two copy streams are made by the first pin, which precedes any copy.
 */
 #include "backend/cuda_device.h"
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #define HUGE_PAGE (2ull << 20)
-#define MOST_PITCH 0x7fffffffull /* that cudaMemcpy2D takes */
+#define MOST_PITCH 0x7fffffffull /* the limit of cudaMemcpy2D */
 
-/* Beyond one thread's worth, memory is touched by several: the kernel zeroes pages at some GB/s for
-** each. */
+/* Each thread touches at least this many bytes, because the kernel zeroes pages at some GB/s per
+** thread. */
 #define TOUCH_BYTES (64ull << 20)
 #define TOUCH_THREADS 16
 
@@ -49,7 +49,7 @@ void mb_cuda_lanes_close(mb_cuda_device *device)
         }
 }
 
-/* Reserves one huge page more than needed, and gives back what lies outside the aligned range. */
+/* Reserves one huge page more than needed and frees what is outside the aligned range. */
 static void *map_aligned(uint64_t bytes)
 {
     char *address = (char *)mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE,
@@ -77,8 +77,8 @@ static void *touch(void *user)
     return NULL;
 }
 
-/* Every page of it, by as many threads as are worth it; one that cannot be started is no
-** failure. */
+/* Touches every page, with as many threads as are worthwhile. A thread that cannot be started is
+** not a failure. */
 static void touch_all(char *memory, uint64_t bytes)
 {
     pthread_t threads[TOUCH_THREADS];

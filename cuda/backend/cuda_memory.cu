@@ -3,8 +3,8 @@
 ** memory management.
 **
 ** Memory is mapped in chunks of exactly `granularity` bytes, one driver handle each, because a
-** mapping can only be undone whole: so any multiple of the granularity can be given back, whatever
-** the commits were. Access rights are set once per commit, over all its chunks. The driver's
+** mapping can only be removed as a whole. So any multiple of the granularity can be freed, however
+** it was committed. Access rights are set once per commit, over all its chunks. The driver's
 ** functions are looked up at run time; libcuda is not linked. Threads: the pool's mutex covers
 ** every call.
 */
@@ -12,14 +12,14 @@
 #include <cuda.h>
 #include <stdlib.h>
 
-/* Chunk of a commit: large enough that 64 GiB are a few thousand driver calls, small enough for
-** exact budgets. */
+/* Chunk of a commit: large enough that 64 GiB take only a few thousand driver calls, and small
+** enough for exact budgets. */
 #define CHUNK_BYTES (16ull << 20)
 
 struct mb_cuda_range {
     mb_cuda_range *next;
     CUdeviceptr base;
-    uint64_t bytes;  /* as reserved: a multiple of the granularity */
+    uint64_t bytes;  /* reserved, a multiple of the granularity */
     uint64_t chunks; /* entries of handles */
     bool *mapped;
     CUmemGenericAllocationHandle *handles;

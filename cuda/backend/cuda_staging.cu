@@ -2,8 +2,8 @@
 ** Copies between pageable host memory and the device, through a ring of pinned segments.
 **
 ** Both directions are pipelined: while one segment is on the link, the next is filled or emptied by
-** the processor. Copies go onto the compute stream, so they are in order with the kernels before
-** and after them. Host memory that is pinned already is handed to the copy engine as it is.
+** the processor. Copies are queued on the compute stream, so they are in order with the kernels
+** before and after them. Host memory that is already pinned is copied directly.
 ** Threads: one lock around each transfer.
 */
 #include "backend/cuda_device.h"
@@ -36,8 +36,8 @@ void mb_cuda_staging_close(mb_cuda_device *device)
     memset(ring, 0, sizeof *ring);
 }
 
-/* Moves on to the next segment and waits until its last copy has passed. An event never recorded
-** counts as passed. */
+/* Moves on to the next segment and waits until its last copy has finished. An event that was never
+** recorded counts as finished. */
 static mb_status next_segment(mb_cuda_staging *ring)
 {
     ring->current = (ring->current + 1) % MB_STAGING_SEGMENTS;

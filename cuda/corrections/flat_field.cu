@@ -1,8 +1,8 @@
 /*
-** flat_field on CUDA: the mean or median dark and the denominator into slots, then one pass over
-** the data.
+** flat_field on CUDA: first the mean or median dark and the denominator, into slots; then one pass
+** over the data.
 **
-** The median needs no memory: it is found bit by bit, by counting how many frames lie below a
+** The median needs no memory: it is found bit by bit, by counting how many frames are below a
 ** candidate. Counters are integers, so their atomics give the same numbers in any order.
 */
 #include "shared/cuda_launch.cuh"
@@ -29,7 +29,7 @@ __device__ static inline float sample(const stack &s, int64_t frame, int64_t at)
     }
 }
 
-/* Keys that order as the floats do. */
+/* Keys with the same order as the floats. */
 __device__ static inline unsigned key_of(float v)
 {
     unsigned bits = __float_as_uint(v);
@@ -179,8 +179,8 @@ static mb_status apply(const mb_op_call *call, const stack &data, const frames_o
                        float replacement, tally *counts)
 {
     const unsigned across = mb_blocks(call, height * width, MB_THREADS);
-    /* Frames are split among blocks only as far as the pixels do not fill the device: more would
-    ** reload the frames. */
+    /* Frames are split among blocks only if the pixels do not fill the device, because every split
+    ** reloads the averaged frames. */
     const int64_t want = (int64_t)call->device->facts.threads * 32;
     int64_t down = (want + across - 1) / across;
     down = down > data.frames ? data.frames : down;

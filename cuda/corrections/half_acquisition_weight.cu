@@ -1,5 +1,5 @@
 /*
-** half_acquisition_weight on CUDA: one block a row at a time, a thread per column of the result.
+** half_acquisition_weight on CUDA: each block takes a row at a time, with a thread per column.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/corrections/op_half_acquisition_weight.h"

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(MB_THREADS)
         }
 #pragma unroll
         for (int k = 0; k < MB_BATCH; k++) {
-            float c = v[k] < low ? low : v[k] > high ? high : v[k]; /* NaN stays */
+            float c = v[k] < low ? low : v[k] > high ? high : v[k]; /* NaN is kept */
             if (first + k * MB_THREADS < walk.count)
                 to[at[k][TO]] = -logf(c);
         }

@@ -1,5 +1,5 @@
 /*
-** stitch_half_acquisition on CUDA: one block a result row at a time, a thread per column.
+** stitch_half_acquisition on CUDA: each block takes a result row at a time.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/corrections/op_stitch_half_acquisition.h"

@@ -1,14 +1,14 @@
 /*
 ** vertical_shift on CUDA: a thread walks down (or up) one column of one frame and reads each source
-** row once. In place the column is one walk, in the direction of op_vertical_shift.h; apart it is
-** cut into pieces of rows. The frames' shifts travel as kernel arguments, so there is no table and
-** no scratch.
+** row once. In place, the column is one walk, in the direction of op_vertical_shift.h; out of
+** place, it is cut into pieces of rows. The frames' shifts are kernel arguments, so there is no
+** table and no scratch.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/corrections/op_vertical_shift.h"
 
 #define VS_FRAMES 128 /* per launch: 16 bytes each, of the 4 KB of arguments */
-#define VS_PIECE 64   /* rows of a thread, apart */
+#define VS_PIECE 64   /* rows of a thread, out of place */
 #define VS_AHEAD 8    /* rows loaded before the first is stored */
 
 struct vs_frames {
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(MB_THREADS) vertical_shift_kernel(vs_stack s, 
         const int64_t z1 = z0 + s.piece < s.rows ? z0 + s.piece : s.rows;
         const bool down = whole >= 0;
         const int64_t step = down ? 1 : -1, start = down ? z0 : z1 - 1;
-        /* Going down the new source of row z is z + whole + 1, going up it is z + whole. */
+        /* Going down, the new source of row z is z + whole + 1; going up, it is z + whole. */
         const int64_t ahead = whole + (down ? 1 : 0);
         const int64_t first = start + whole + (down ? 0 : 1);
         float carry = first >= 0 && first < s.rows ? from[first * s.from_pitch] : 0.0f;

@@ -1,5 +1,5 @@
 /*
-** psf_gaussian on CUDA: the product of three axes' factors, which the host makes.
+** psf_gaussian on CUDA: the product of the factors of three axes, which the host computes.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_psf_gaussian.h"

@@ -1,5 +1,5 @@
 /*
-** rl_consensus on CUDA: both rows in one pass.
+** rl_consensus on CUDA: both grids in one pass.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_rl_consensus.h"

@@ -6,7 +6,7 @@
 #include "ops/deconvolution/op_rl_ratio.h"
 
 struct ratio_job {
-    mb_grid_view grid, image, weights; /* weights: data NULL without */
+    mb_grid_view grid, image, weights; /* weights.data: NULL without weights */
     float eps;
     double *cells; /* NULL without metrics */
 };

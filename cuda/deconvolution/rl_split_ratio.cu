@@ -1,5 +1,5 @@
 /*
-** rl_split_ratio on CUDA: the halves are drawn where they are used, by the same counter-based
+** rl_split_ratio on CUDA: the halves are drawn where they are used, with the same counter-based
 ** random numbers as on the host.
 */
 #include "shared/grid_rows.cuh"

@@ -1,9 +1,9 @@
 /*
-** rl_step on CUDA. Fused, six launches over the grid: the rows of the estimate forth, to the
-** working grid; along z and back, with the product; rows back, the ratio, rows forth; columns
-** forth; along z and back; rows back and the update. Rows are changed in shared memory, between the
-** transforms of their tile. Sums: a cell per tile of rows, folded in a fixed order, so that it does
-** not matter which block took which tile. Other sizes: the four operators.
+** rl_step on CUDA. Fused, it has six launches over the grid: the rows of the estimate forward, to
+** the working grid; along z and back, with the product; rows back, the ratio, rows forward; columns
+** forward; along z and back; rows back and the update. Rows are changed in shared memory, between
+** the transforms of their tile. Sums have a cell per tile of rows and are folded in a fixed order,
+** so that it does not matter which block took which tile. Other sizes use the four operators.
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"
@@ -14,8 +14,8 @@ extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call);
 extern "C" mb_status mb_cuda_rl_ratio(const mb_op_call *call);
 extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call);
 
-/* Samples of a row are taken in fours; all loads of a few fours before the first store, as in
-** MB_BATCH_LOOP. */
+/* Samples of a row are taken in groups of four, with all loads of FOURS groups before the first
+** store, as in MB_BATCH_LOOP. */
 #define FOURS 4
 
 /* The thread's row in a tile, and its place in shared memory. */
@@ -64,8 +64,8 @@ struct estimate_rows {
     }
 };
 
-/* Four samples from x on of a row of nx; `whole`: rows begin and end with a four. Beyond the row:
-** 0. */
+/* Four samples from x on in a row of nx, 0 beyond the row. `whole`: rows consist of whole groups of
+** four. */
 template <class T, class V>
 __device__ static __forceinline__ float4 load_four(const T *row, int64_t x, int64_t nx, bool whole)
 {
@@ -78,7 +78,7 @@ __device__ static __forceinline__ float4 load_four(const T *row, int64_t x, int6
 }
 
 struct ratio_rows {
-    static constexpr bool back = true; /* and then forth along y: mb_fft_plane_columns */
+    static constexpr bool back = true; /* then forward along y: mb_fft_plane_columns */
     mb_grid3 extents;                  /* of the image */
     const void *image;
     const float *weights;
@@ -156,7 +156,7 @@ struct ratio_rows {
     }
 };
 
-/* Not inlined: eight look-ups, in as many places as there are samples in a batch. */
+/* Not inlined, because its eight look-ups would be repeated for every sample of a batch. */
 __device__ static __noinline__ double weight_at(const mb_rl_normalizer &n,
                                                 const mb_rl_normalizer_row &rule, int64_t x)
 {
@@ -166,7 +166,7 @@ __device__ static __noinline__ double weight_at(const mb_rl_normalizer &n,
 struct update_rows {
     static constexpr bool back = true;
     mb_rl_normalizer normalizer;
-    float *estimate, *gradient; /* gradient: NULL without */
+    float *estimate, *gradient; /* gradient: NULL if absent */
     float least;
     double *cells; /* NULL without metrics */
 

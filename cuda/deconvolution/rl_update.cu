@@ -1,7 +1,7 @@
 /*
-** rl_update on CUDA: estimate times correction over normalizer, to both arrays, with sums in the
-** same pass. The normalizer by table: eight look-ups in a table of the PSF's size, which the caches
-** hold.
+** rl_update on CUDA: estimate times correction over normalizer, into both arrays, with sums in the
+** same pass. The normalizer takes eight look-ups in a table of the PSF's size, which stays in the
+** caches.
 */
 #include "shared/grid_rows.cuh"
 #include "ops/deconvolution/op_rl_update.h"
@@ -12,7 +12,7 @@ struct update_job {
     float least;
     bool tile;     /* correction is not written */
     double *cells; /* NULL without metrics */
-    int sums;      /* of a cell */
+    int sums;      /* number per cell */
 };
 
 /* DENSE: no tile, and the last axis of every array is dense. */

@@ -1,7 +1,7 @@
 /*
-** apply_otf on CUDA: transform, product, transform back, in place. Fused: x and y of all planes in
-** one launch, then z, the product and z back in one, then y and x in one; a grid is read and
-** written three times. Other sizes through cuFFT.
+** apply_otf on CUDA: transform, product, transform back, in place. Fused, it has three launches: x
+** and y of all planes; z, the product, and z back; then y and x. So the grid is read and written
+** three times. Other sizes use cuFFT.
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"
@@ -11,7 +11,7 @@
 struct filter_job {
     float2 *data;
     const float2 *otf; /* rows of points + 1 */
-    int rows, points;  /* of a plane, points without the highest frequency */
+    int rows, points;  /* of a plane; points exclude the highest frequency */
     float scale, turn; /* of the real and the imaginary part of otf */
 };
 
@@ -30,8 +30,7 @@ __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_ti
     const int tiles = (int)((stride + W - 1) / W);
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int64_t first = (int64_t)tile * W, c = first + threadIdx.x % W;
-        /* The grid has its highest frequencies behind the others, otf each at the end of its
-        ** row. */
+        /* The grid stores the highest frequencies after the others, otf at the end of each row. */
         const int64_t at =
             c < body ? c + (unsigned)c / job.points : (c - body) * (job.points + 1) + job.points;
         mb_fft_columns<cut, W>::filter(job.data + first, job.otf + at, stride, c < stride,
@@ -65,11 +64,11 @@ extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, con
     return MB_STATUS_OK;
 }
 
-/* All threads of a block, with their reads behind them: says so, and waits until the neighbor has
-** said it. */
+/* Called by all threads of a block after their reads: signals that, and waits for the same signal
+** of the neighbor. */
 struct row_order {
     unsigned *mine;
-    const unsigned *neighbor; /* NULL: none is in the way */
+    const unsigned *neighbor; /* NULL: no neighbor to wait for */
     __device__ __forceinline__ void operator()() const
     {
         __syncthreads();
@@ -82,8 +81,8 @@ struct row_order {
     }
 };
 
-/* Rows of the grid to rows of the spectrum, or back. They move down, so from the first on, or up,
-** so from the last on. */
+/* Rows of the grid to rows of the spectrum, or back. Rows that move down are processed from the
+** first, rows that move up from the last. */
 template <bool INVERSE>
 struct moved_rows {
     static constexpr bool back = INVERSE;
@@ -119,7 +118,7 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3], double scale,
     return planes<true>(call, n);
 }
 
-/* What the library's transform back leaves behind the samples of a row becomes 0. */
+/* Sets the padding after the samples of a row, which the library's inverse changes, to 0. */
 __global__ static void __launch_bounds__(MB_THREADS)
     clear_kernel(float *data, int64_t rows, int64_t n, int64_t pitch)
 {

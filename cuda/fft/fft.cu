@@ -1,6 +1,6 @@
 /*
-** fft on CUDA: complex transforms over trailing axes through cuFFT, whose plans serve in place and
-** out of place alike.
+** fft on CUDA: complex transforms over trailing axes with cuFFT, whose plans work both in place and
+** out of place.
 */
 #include "shared/fft_scale.cuh"
 #include "ops/fft/op_fft.h"

@@ -1,6 +1,6 @@
 /*
-** irfft on CUDA: complex to real over trailing axes through cuFFT, from a copy of the input where
-** it must be kept.
+** irfft on CUDA: complex to real over trailing axes with cuFFT, from a copy of the input if the
+** input must be kept.
 */
 #include "shared/fft_scale.cuh"
 #include "ops/fft/op_irfft.h"

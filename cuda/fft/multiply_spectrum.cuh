@@ -41,7 +41,7 @@ __global__ static void __launch_bounds__(MB_THREADS)
     }
 }
 
-/* a, `count` complex numbers, times b (its `period` ones, repeated) or its conjugate, times
+/* Multiplies a, `count` complex numbers, by b (`period` numbers, repeated) or its conjugate, and by
 ** scale. */
 static inline mb_status mb_cuda_multiply_spectrum(const mb_op_call *call, float2 *a,
                                                   const float2 *b, int64_t count, int64_t period,

@@ -1,8 +1,8 @@
 /*
-** otf on CUDA: the PSF gathered by wrapped index into the padded rows of the result, then a
-** transform in place; and the phase of a fractional center. Where the PSF has few planes only those
-** are filled and transformed, and the transform along z, which takes the others for zero, writes
-** all of them.
+** otf on CUDA: gathers the PSF by wrapped index into the padded rows of the result, transforms it
+** in place, and applies the phase of a fractional center. If the PSF has few planes, only these are
+** filled and transformed; the transform along z, which treats the others as zero, writes all of
+** them.
 */
 #include "shared/cuda_complex.cuh"
 #include "shared/fft_depth.cuh"
@@ -11,7 +11,7 @@
 
 struct otf_job {
     mb_grid3 n, k, center; /* grid, PSF, whole center */
-    int64_t first, planes; /* of the grid: those to fill, by wrapped index */
+    int64_t first, planes; /* of the grid, to fill, by wrapped index */
     double rest[3];
     float *grid;
     double scale;
@@ -23,8 +23,8 @@ __device__ static inline int64_t wrap(int64_t value, int64_t n)
     return rest < 0 ? rest + n : rest;
 }
 
-/* Every grid sample adds the PSF samples that land on it (more than one only where the PSF exceeds
-** the grid). */
+/* Every grid sample is the sum of the PSF samples that map to it (more than one only if the PSF is
+** larger than the grid). */
 template <class T>
 __global__ void __launch_bounds__(MB_THREADS) scatter_kernel(const T *psf, otf_job job)
 {
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(MB_THREADS) scatter_kernel(const T *psf, otf_j
     }
 }
 
-/* exp(2 pi i k shift / n); real at the Nyquist frequency, which stands for both signs. */
+/* exp(2 pi i k shift / n); real at the Nyquist frequency, which represents both signs. */
 __device__ static double2 phase(int64_t k, int64_t n, double shift)
 {
     double2 w;
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(MB_THREADS) shift_kernel(otf_job job)
     }
 }
 
-/* Along z: planes `center` back from 0 are the first of `k` that hold something, by wrapped
+/* Along z: `k` planes are not zero, the first of them `center` planes before 0, by wrapped
 ** index. */
 template <int N>
 __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
@@ -122,7 +122,7 @@ static mb_status spread(const mb_op_call *call, const otf_job &job)
     return MB_STATUS_OK;
 }
 
-/* The planes that hold something, then along z. */
+/* Transforms the planes that are not zero, then along z. */
 static mb_status transform_planes(const mb_op_call *call, const otf_job &job)
 {
     const int64_t plane = job.n.v[1] * 2 * (job.n.v[2] / 2 + 1);

@@ -1,6 +1,6 @@
 /*
-** rfft on CUDA: real to complex over trailing axes through cuFFT. The layout, in place or apart, is
-** in the plan.
+** rfft on CUDA: real to complex over trailing axes with cuFFT. The plan contains the layout, in
+** place or out of place.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/fft/op_rfft.h"

@@ -1,6 +1,6 @@
 /*
-** adaptive_threshold on CUDA: the last pass of the filter compares what it makes instead of storing
-** it.
+** adaptive_threshold on CUDA: the last pass of the filter compares its values instead of storing
+** them.
 */
 #include "ops/filter/op_adaptive_threshold.h"
 #include "filter/separable.cuh"

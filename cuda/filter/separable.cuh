@@ -1,11 +1,11 @@
 /*
 ** Separable filters on CUDA: one pass along an axis, from one array to another. Neighboring
-** threads take neighboring elements, whatever the axis. Weighted sums: a thread makes eight
-** elements along the axis, so that each value it loads counts for all of them; along the last axis
-** it loads from a copy of the row's part in shared memory. Means: running sums, over a segment of a
-** line by a thread, along the last axis by a warp that scans it 32 elements at a time. Lines are
-** found by mb_separable_lines, in what is read (`source`) and by `store` in what is written:
-** store.line(o, c) is a functor (index in the line, value).
+** threads take neighboring elements for any axis. Weighted sums: a thread makes eight elements
+** along the axis, so that each loaded value is used for all of them; along the last axis it loads
+** from a copy of the row's part in shared memory. Means: a thread computes running sums over a
+** segment of a line; along the last axis, a warp scans the segment 32 elements at a time.
+** mb_separable_lines finds the lines of the input (`source`), and `store` finds those of the
+** output: store.line(o, c) is a functor (index in the line, value).
 */
 #ifndef MB_CUDA_SEPARABLE_CUH
 #define MB_CUDA_SEPARABLE_CUH
@@ -34,7 +34,7 @@ struct mb_separable_store {
     }
 };
 
-/* What a pass reads. */
+/* The input of a pass. */
 template <class T>
 struct mb_separable_source {
     const T *from;
@@ -46,7 +46,7 @@ struct mb_separable_source {
     {
         return from + mb_separable_first(lines, o, c);
     }
-    /* Element i of a line of n, which may lie beyond its ends. `at` is its first element. */
+    /* Element i of a line of n elements; i may be beyond the ends. `at` is the first element. */
     __device__ float element(const T *at, int64_t i) const
     {
         if (i < 0 || i >= p.n) {
@@ -58,9 +58,9 @@ struct mb_separable_source {
     }
 };
 
-/* Weighted sums of R neighbors: load(k) is the value `radius - k` before the first of them. Values
-** that some of the sums do not need (NaN, or not there at all) stay out of those. The weights move
-** on by one from value to value, which costs nothing where the loop is unrolled. */
+/* Weighted sums of R neighbors: load(k) is the value `radius - k` before the first of them. A value
+** that a sum does not need (it may be NaN, or not exist) does not enter that sum. The weights move
+** by one from value to value, which costs nothing in an unrolled loop. */
 template <int R, class Load>
 __device__ static inline void mb_separable_sums(float (&sum)[R], const float *__restrict__ weights,
                                                 int radius, Load load)
@@ -121,9 +121,9 @@ __global__ void __launch_bounds__(MB_THREADS)
     }
 }
 
-/* The last axis: a warp makes MB_SEPARABLE_TILE elements of a row, from a copy of them and what is
-** beside them in shared memory, in which eight elements are followed by a gap: lanes eight elements
-** apart are then on different banks. */
+/* The last axis: a warp makes MB_SEPARABLE_TILE elements of a row from a copy of them and their
+** neighbors in shared memory. Every eight elements are followed by a gap, so that lanes eight
+** elements apart use different banks. */
 #define MB_SEPARABLE_TILE (32 * MB_SEPARABLE_EDGE)
 #define MB_SEPARABLE_SHARED (48 << 10)
 
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(MB_THREADS)
         const T *line = source.line(t / parts, 0);
         const auto to = store.line(t / parts, 0);
         const bool inside = first >= radius && first + made + radius <= p.n;
-        __syncwarp(); /* the tile before has been stored */
+        __syncwarp(); /* the previous tile has been stored */
         for (int k = lane; k < made + 2 * radius; k += 32)
             tile[mb_separable_place(k)] =
                 inside ? (float)line[(first - radius + k) * source.lines.step]
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(MB_THREADS)
         const int64_t last = first + segment < p.n ? first + segment : p.n;
         const T *line = source.line(t / parts, 0);
         const auto to = store.line(t / parts, 0);
-        double sum = 0; /* of the window before `first`, which has not its last element yet */
+        double sum = 0; /* of the window of element `first` - 1 */
         for (int64_t k = first - p.before - 1 + lane; k < first + p.after; k += 32)
             sum += source.element(line, k);
 #pragma unroll
@@ -303,8 +303,8 @@ static mb_separable_source<T> mb_separable_reads(const mb_separable_passes *pass
             passes->s->mode, passes->s->value};
 }
 
-/* Pass `number`, from `a` of any of the three element types, or from what the passes before have
-** made. */
+/* Pass `number`, from `a` with any of the three element types, or from the result of the previous
+** pass. */
 template <class Store>
 static mb_status mb_separable_pass_to(const mb_separable_passes *passes, int number, Store store)
 {
@@ -330,14 +330,14 @@ static mb_status mb_separable_pass_to(const mb_separable_passes *passes, int num
     }
 }
 
-/* The store of a pass into an array of these strides (NULL: dense). */
+/* The store of a pass into an array with these strides (NULL: dense). */
 static inline mb_separable_store mb_separable_into(const mb_separable_passes *passes, int number,
                                                    float *to, const int64_t *strides)
 {
     return {to, mb_separable_lines_of(&passes->s->pass[number], &passes->a->shape, strides)};
 }
 
-/* The table of weights into its slot. */
+/* Uploads the table of weights into its slot. */
 static inline mb_status mb_separable_upload(const mb_op_call *call, const mb_separable *s,
                                             float *table)
 {
@@ -358,8 +358,8 @@ static inline mb_status mb_separable_upload(const mb_op_call *call, const mb_sep
     return MB_STATUS_OK;
 }
 
-/* All passes but the last go to and fro between `a`, dense scratch, and `b` of these strides
-** (NULL: dense), such that the last one, which is the caller's, reads what is not `b`. */
+/* All passes except the last alternate between `a`, dense scratch, and `b` with these strides
+** (NULL: dense), so that the last pass, which the caller makes, does not read from `b`. */
 static inline mb_status mb_separable_but_last(mb_separable_passes *passes, float *a, float *b,
                                               const int64_t *strides)
 {

@@ -5,7 +5,7 @@
 #include "shared/grid_rows.cuh"
 #include "ops/filter/op_summed_area.h"
 
-/* Both arrays as three axes. */
+/* Both arrays with three axes. */
 struct job {
     mb_grid3 k, n;        /* extents of a and of the result */
     mb_grid3 from, steps; /* strides of a and of the result */
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(MB_THREADS) place_kernel(const T *a, double *o
         bool zero = false;
         for (int axis = 0; axis < 3; axis++) {
             const int64_t own =
-                at[axis] - (n.v[axis] - k.v[axis]); /* 1 on the axes that have grown */
+                at[axis] - (n.v[axis] - k.v[axis]); /* n - k is 1 on axes with a zero plane */
             source += own * job.from.v[axis];
             place += at[axis] * job.steps.v[axis];
             zero = zero || own < 0;

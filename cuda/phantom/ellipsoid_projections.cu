@@ -1,6 +1,6 @@
 /*
-** ellipsoid_projections on CUDA: one thread per detector bin, ellipsoids in the same order as on
-** the host.
+** ellipsoid_projections on CUDA: one thread per detector bin, with ellipsoids in the same order as
+** on the host.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/phantom/op_ellipsoid_projections.h"

@@ -1,5 +1,6 @@
 /*
-** poisson on CUDA: one thread per element, the same counter-based random numbers as on the host.
+** poisson on CUDA: one thread per element, with the same counter-based random numbers as on the
+** host.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/phantom/op_poisson.h"

@@ -21,7 +21,7 @@ __device__ static inline C mb_complex_mul(C a, C b)
     return mb_complex<C>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
-/* Smith's method: no overflow in the middle. */
+/* Smith's method, which avoids intermediate overflow. */
 template <class C>
 __device__ static inline C mb_complex_div(C a, C b)
 {

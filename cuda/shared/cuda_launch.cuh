@@ -1,8 +1,8 @@
 /*
-** What the operators' launchers share: grids, dtype-generic loads and stores, walks over strided
+** Helpers of the operators' launchers: grids, dtype-generic loads and stores, walks over strided
 ** arrays, block sums, and uploads of small tables. Header only; every function is static. Indices
-** are 64-bit wherever an array may have more than 2^31 elements. Sums are made in a fixed order, so
-** that the same input gives the same bits on every run.
+** are 64-bit wherever an array may have more than 2^31 elements. Sums are computed in a fixed
+** order, so that the same input gives the same bits on every run.
 */
 #ifndef MB_CUDA_LAUNCH_CUH
 #define MB_CUDA_LAUNCH_CUH
@@ -17,7 +17,7 @@ static inline cudaStream_t mb_stream(const mb_op_call *call)
     return (cudaStream_t)call->stream;
 }
 
-/* Blocks of a grid-stride loop: enough to fill the device a few times over, no more. */
+/* Blocks of a grid-stride loop: at most enough to fill the device a few times over. */
 static inline unsigned mb_blocks(const mb_op_call *call, int64_t count, int threads)
 {
     int64_t want = (count + threads - 1) / threads,
@@ -35,7 +35,8 @@ static inline int64_t mb_count(const mb_array *array)
     return count;
 }
 
-/* A small host table into a slot, in order with the launches; does not wait for them. */
+/* Copies a small host table into a slot, in order with the launches and without waiting for
+** them. */
 static inline mb_status mb_upload(const mb_op_call *call, void *to, const void *host,
                                   uint64_t bytes)
 {
@@ -46,9 +47,9 @@ static inline mb_status mb_upload(const mb_op_call *call, void *to, const void *
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < (count);                  \
          i += (int64_t)gridDim.x * blockDim.x)
 
-/* Elementwise kernels take MB_BATCH elements a thread, all loads before the first store: one load
-** in flight per thread is not enough to fill the memory's latency, and the compiler may not reorder
-** them where results may be the input. */
+/* Elementwise kernels take MB_BATCH elements per thread, all loads before the first store: one load
+** in flight per thread does not hide the memory's latency, and the compiler may not reorder loads
+** and stores if the result may be the input. */
 #define MB_BATCH 4
 #define MB_BATCH_LOOP(first, count)                                                                \
     for (int64_t first = blockIdx.x * (int64_t)(MB_THREADS * MB_BATCH) + threadIdx.x;              \
@@ -114,7 +115,7 @@ __device__ inline double mb_load_as<__half>(__half v)
 }
 
 /* One element of a type known at run time. The switch is the same for a whole launch, so it costs
-** little beside memory. */
+** little compared with the memory access. */
 __device__ static inline double mb_element_load(int dtype, const void *base, int64_t i,
                                                 double *imag)
 {
@@ -160,8 +161,8 @@ __device__ static inline void mb_element_store(int dtype, void *base, int64_t i,
 **
 ** ------------------------------------------------------------------------------------------------------ */
 
-/* Several arrays walked together over the shape of the first: axes of extent 1 dropped, and axes
-** merged where every array allows it, so that dense arrays of any rank become one long axis. */
+/* A walk over several arrays with the shape of the first. Axes of extent 1 are dropped, and axes
+** are merged if every array allows it, so that dense arrays of any rank become one long axis. */
 #define MB_GRID_WALK_ARRAYS 3
 typedef struct mb_grid_walk {
     int rank; /* >= 1 */
@@ -170,8 +171,8 @@ typedef struct mb_grid_walk {
     int64_t strides[MB_GRID_WALK_ARRAYS][MB_MAX_RANK];
 } mb_grid_walk;
 
-/* `arrays[0]` gives the shape; the others are aligned to its last axes, extents of 1 are stretched.
-** NULLs are skipped. */
+/* `arrays[0]` gives the shape. The others are aligned to its last axes, and their extents of 1 are
+** repeated. NULLs are skipped. */
 static inline void mb_grid_walk_make(mb_grid_walk *walk, const mb_array *const *arrays, int n)
 {
     const mb_array *shape = arrays[0];
@@ -209,7 +210,7 @@ static inline void mb_grid_walk_make(mb_grid_walk *walk, const mb_array *const *
     walk->rank = rank;
 }
 
-/* All `n` arrays are dense in the same order. */
+/* Whether all `n` arrays are dense in the same order. */
 static inline bool mb_grid_walk_dense(const mb_grid_walk *walk, int n)
 {
     for (int k = 0; k < n; k++)
@@ -218,7 +219,7 @@ static inline bool mb_grid_walk_dense(const mb_grid_walk *walk, int n)
     return walk->rank == 1;
 }
 
-/* Offsets of element `i` (row-major) in each array. 32-bit division where it is enough: it is
+/* Offsets of element `i` (row-major) in each array. Uses 32-bit division if it is enough, which is
 ** several times cheaper. */
 template <int N>
 __device__ static inline void mb_grid_walk_at(const mb_grid_walk &walk, int64_t i, int64_t *offsets)
@@ -258,7 +259,7 @@ __device__ static inline void mb_grid_walk_at(const mb_grid_walk &walk, int64_t 
 ** --------------------------------------------------------------------------------------------- */
 
 /* Folds one value per thread into thread 0, always in the same order. `fold` is a functor (a, b) ->
-** c. All threads call. */
+** c. All threads must call it. */
 template <class T, class Fold>
 __device__ static inline T mb_block_fold(T value, Fold fold)
 {

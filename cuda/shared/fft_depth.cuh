@@ -1,7 +1,6 @@
 /*
-** What the passes along the first axis share: how wide their tiles are, and how they are launched.
-** Columns along z stand side by side in memory from the first place of a plane to its last, so a
-** tile is a run of whole lines.
+** Helpers of the passes along the first axis: the width of their tiles, and their launch. The
+** columns along z are adjacent in memory over a whole plane, so a tile is a run of whole lines.
 */
 #ifndef MB_CUDA_FFT_DEPTH_CUH
 #define MB_CUDA_FFT_DEPTH_CUH
@@ -12,8 +11,8 @@
 
 #define MB_FFT_DEPTHS(X) X(16) X(32) X(64) X(128) X(256) X(512) X(1024) X(2048)
 
-/* At least a line of 16 columns where a block may be as large as that; two blocks to a
-** multiprocessor if it need not. */
+/* At least a line of 16 columns if a block may be that large. Two blocks of 256 threads run on a
+** multiprocessor. */
 template <int N>
 struct mb_fft_depth_tile {
     static constexpr int per_line = mb_fft_cut_of<N>::T * 16;
@@ -32,7 +31,7 @@ struct mb_fft_depth_launch {
     size_t shared;
 };
 
-/* Blocks that run at once, with that much shared memory allowed. */
+/* The number of blocks that run at once, after allowing this much shared memory. */
 static inline mb_status mb_fft_resident_blocks(const mb_op_call *call, const void *kernel,
                                                int threads, size_t shared, unsigned *blocks)
 {
@@ -44,7 +43,7 @@ static inline mb_status mb_fft_resident_blocks(const mb_op_call *call, const voi
     return MB_STATUS_OK;
 }
 
-/* Launch settings of a kernel over that many columns, a tile to a block at a time. */
+/* Launch settings of a kernel over this many columns, one tile per block at a time. */
 template <int N>
 static inline mb_status mb_fft_depth_prepare(const mb_op_call *call, const void *kernel,
                                              int64_t columns, mb_fft_depth_launch *launch)

@@ -7,9 +7,9 @@
 
 #include "ops/op.h"
 
-/* data, the spectra of planes as the passes over them leave them (fft_stages.cuh), of a grid of n
-** samples: transformed, times otf or its conjugate times scale, transformed back. Only where
-** mb_apply_otf_fused. */
+/* Transforms `data` along the first axis, multiplies it by otf or its conjugate and by scale, and
+** transforms it back. `data` has the spectra of planes in the layout of fft_stages.cuh, for a grid
+** of n samples. Only if mb_apply_otf_fused. */
 extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, const mb_array *otf,
                                         const int64_t n[3], float scale, bool conj);
 

@@ -1,13 +1,13 @@
 /*
-** Passes over the planes of a grid, in place: along x and y in one launch, forth (rows first) or
-** back (columns first), and along y alone (fft_stages.cuh has the passes' tiles). The work of both
-** is a list of tiles in a fixed order: those of the first pass over plane p, then those of the
-** second pass over plane p - lag, which finds that plane in the second-level cache. Blocks draw the
-** tiles by ticket and wait only for tiles before their own: the first of those unfinished waits for
-** none, so there is no deadlock however few blocks run. (A third pass over plane p - 2 lag was
-** slower than a launch of its own: the cache does not reach so far.) What is done with rows is a
-** structure, the launch's second parameter: `back` says whether columns come first, and `tile` does
-** a tile of rows.
+** Passes over the planes of a grid, in place: along x and y in one launch, forward (rows first) or
+** back (columns first), and only along y (fft_stages.cuh has the passes' tiles). The work of both
+** is a list of tiles in a fixed order: the tiles of the first pass over plane p, then the tiles of
+** the second pass over plane p - lag, which is still in the second-level cache. Blocks take the
+** tiles by ticket and wait only for tiles before their own. The first unfinished tile waits for no
+** other, so there is no deadlock for any number of blocks. (A third pass over plane p - 2 lag was
+** slower than a separate launch, because the plane is no longer in the cache.) The work on rows is
+** a structure, the launch's second parameter: `back` says whether columns come first, and `tile`
+** processes a tile of rows.
 */
 #ifndef MB_CUDA_FFT_PLANES_CUH
 #define MB_CUDA_FFT_PLANES_CUH
@@ -16,7 +16,7 @@
 #include "shared/fft_stages.cuh"
 #include "ops/fft/op_apply_otf.h"
 
-/* mb_fused_fft_device (ops/fused_fft.h) for the architecture compiled for. */
+/* mb_fused_fft_device (ops/fused_fft.h) for the target architecture. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define MB_FFT_THREADS 256
 #define MB_FFT_BLOCKS 2
@@ -27,8 +27,8 @@
 
 struct mb_fft_planes_job {
     float2 *data;
-    unsigned *ticket;                /* zero, as is what follows, at the launch */
-    unsigned *done;                  /* per plane: tiles that have finished the first pass */
+    unsigned *ticket;                /* zero at the launch, like the next member */
+    unsigned *done;                  /* per plane: tiles with a finished first pass */
     int planes, rows, points, lag;   /* points: complex numbers of a row */
     int row_tiles, column_tiles;     /* of a plane */
     int roots, column_table, shared; /* places in shared memory; the row table is at its begin */
@@ -50,7 +50,7 @@ __device__ static __forceinline__ float2 *mb_fft_plane(const mb_fft_planes_job &
     return job.data + plane * ((int64_t)job.rows * (job.points + 1));
 }
 
-/* Tiles of each size are functions, not inlined: registers are then allotted to each alone. */
+/* Tiles of each size are functions that are not inlined, so that each gets its own registers. */
 template <int N, class Rows>
 __device__ static __noinline__ void mb_fft_row_tile(const mb_fft_planes_job &job, const Rows &rows,
                                                     int plane, int tile)
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
 #endif
 }
 
-/* The pass along y alone, of all planes. */
+/* The pass along only y, over all planes. */
 template <bool INVERSE>
 __global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
     mb_fft_columns_kernel(const __grid_constant__ mb_fft_planes_job job)
@@ -205,9 +205,9 @@ static inline mb_status mb_fft_planes_prepare(const mb_op_call *call, float *dat
                                   sizeof(float2) * mb_apply_otf_shared(facts, n), blocks);
 }
 
-/* Launch over the planes of `data`, n samples, whose rows stand as they do between the passes, or
-** as `rows` knows. The counters: a ticket, then those of passes and planes, then what `rows`
-** needs. */
+/* Launches over the planes of `data`, n samples, whose rows have the layout between the passes, or
+** the layout that `rows` handles. The counters are a ticket, then those of passes and planes, then
+** those that `rows` needs. */
 template <class Rows>
 static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const int64_t n[3],
                                       unsigned *counters, uint64_t counter_bytes, const Rows &rows)
@@ -219,8 +219,8 @@ static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const
                                  &blocks));
     job.ticket = counters;
     job.done = counters + 1;
-    /* So far behind that the first pass over a plane has ended when the second begins, and no
-    ** farther than the second-level cache reaches. */
+    /* The lag is large enough that the first pass over a plane has ended when the second begins,
+    ** and small enough that the planes between fit into the second-level cache. */
     const int64_t step = job.row_tiles + job.column_tiles, plane_bytes = 8 * n[1] * (n[2] / 2 + 1),
                   busy = (blocks + step - 1) / step,
                   held = (int64_t)facts->l2_bytes / 3 / plane_bytes;

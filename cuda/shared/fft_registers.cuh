@@ -2,31 +2,32 @@
 ** Fourier transforms of one thread group: N points over T = N/E threads, E of them in each thread's
 ** registers, by the Stockham scheme. Thread t holds points t + T*j (j = 0 ... E-1) before and
 ** after, in natural order both times, so a spectrum can be changed in registers and transformed
-** back. Between passes the points go through shared memory. Unnormalized, exp(-2 pi i jk/N); the
-** inverse is the same between two swaps of real and imaginary parts, which cost nothing in
-** registers. Twiddle factors come from a table in shared memory, rounded from double precision.
+** back. Between passes the points go through shared memory. The transform is unnormalized, with
+** exp(-2 pi i jk/N). The inverse is the same transform between two swaps of real and imaginary
+** parts, which cost nothing in registers. Twiddle factors come from a table in shared memory,
+** rounded from double precision.
 */
 #ifndef MB_CUDA_FFT_REGISTERS_CUH
 #define MB_CUDA_FFT_REGISTERS_CUH
 
 #include <cuda_runtime.h>
 
-/* How N points are cut: radices R1 * R2 * R3 = N, each a divisor of E. */
+/* The factorization of N points: radices R1 * R2 * R3 = N, each a divisor of E. */
 template <int N_, int E_, int R1_, int R2_ = 1, int R3_ = 1>
 struct mb_fft_cut {
     static constexpr int N = N_, E = E_, T = N_ / E_, R1 = R1_, R2 = R2_, R3 = R3_;
     static constexpr int passes = R3 > 1 ? 3 : R2 > 1 ? 2 : 1;
-    /* Table: factors of the second pass, [r][p] with p < R1, then those of the third, p < R1 *
-    ** R2. */
+    /* The table has the factors of the second pass, [r][p] with p < R1, then those of the third,
+    ** p < R1 * R2. */
     static constexpr int second = R2 > 1 ? R1 *R2 : 0, third = R3 > 1 ? R1 *R2 *R3 : 0;
     static constexpr int table = second + third;
-    /* Points of one exchange in shared memory, with a gap every R1 points against bank
+    /* Points of one exchange in shared memory, with a gap every R1 points to avoid bank
     ** conflicts. */
     static constexpr int room = N + N / R1;
     static_assert(R1 * R2 * R3 == N && E % R1 == 0 && E % R2 == 0 && E % R3 == 0, "no such cut");
 };
 
-/* The cut of N points. What ops/fused_fft.h says of points per thread follows it. */
+/* The factorization of N points. The points per thread in ops/fused_fft.h must agree with it. */
 template <int N>
 struct mb_fft_cut_of : mb_fft_cut<N, 32, 32, N / 32> {
 };
@@ -118,7 +119,7 @@ struct mb_fft_dft<1> {
     __device__ static __forceinline__ void run(float2 (&)[1]) {}
 };
 
-/* One pass of radix R over what NS-point transforms have made. */
+/* One pass of radix R over the results of NS-point transforms. */
 template <class C, int NS, int R>
 __device__ static __forceinline__ void mb_fft_pass(float2 (&v)[C::E], int t, const float2 *table)
 {
@@ -140,8 +141,8 @@ __device__ static __forceinline__ void mb_fft_pass(float2 (&v)[C::E], int t, con
     }
 }
 
-/* Where point t + T*j stands in shared memory: the gaps are added up at compile time but for the
-** thread's own. */
+/* The place of point t + T*j in shared memory. The gaps are added at compile time, except for those
+** that depend on the thread. */
 template <class C>
 __device__ static __forceinline__ int mb_fft_place(int t)
 {
@@ -162,15 +163,15 @@ __device__ static __forceinline__ void mb_fft_sync(void)
         __syncthreads();
 }
 
-/* After a pass (NS, R): points to their places, and back as thread t wants them next. `width`
-** columns stand side by side; NS is 1 or R1. */
+/* After a pass (NS, R): stores the points in their places, and loads those that thread t needs
+** next. `width` columns are adjacent; NS is 1 or R1. */
 template <class C, int NS, int R, bool WARP>
 __device__ static __forceinline__ void mb_fft_exchange(float2 (&v)[C::E], int t, float2 *points,
                                                        int width, int lane)
 {
     constexpr int B = C::E / R;
     static_assert((NS == 1 && R == C::R1) || NS == C::R1, "gaps");
-    mb_fft_sync<WARP>(); /* the last reader is done */
+    mb_fft_sync<WARP>(); /* all earlier reads are finished */
 #pragma unroll
     for (int b = 0; b < B; b++) {
         const unsigned i = t + C::T * b;
@@ -186,8 +187,8 @@ __device__ static __forceinline__ void mb_fft_exchange(float2 (&v)[C::E], int t,
         v[j] = from[mb_fft_offset<C>(j) * width];
 }
 
-/* The transform of thread group (t, lane); WARP: the group lies within one warp, and so do all that
-** share `points`. */
+/* The transform of thread group (t, lane). WARP: the group, and all groups that share `points`, are
+** within one warp. */
 template <class C, bool WARP>
 __device__ static __forceinline__ void mb_fft_run(float2 (&v)[C::E], int t, const float2 *table,
                                                   float2 *points, int width, int lane)
@@ -211,7 +212,8 @@ __device__ static __forceinline__ float2 mb_fft_root(int k, int n)
     return make_float2((float)c, (float)s);
 }
 
-/* Fills the table of a cut; all threads of the block call. The caller synchronises. */
+/* Fills the table of a factorization. All threads of the block must call it; the caller
+** synchronizes. */
 template <class C>
 __device__ static __forceinline__ void mb_fft_fill_table(float2 *table)
 {

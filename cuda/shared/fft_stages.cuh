@@ -1,13 +1,13 @@
 /*
-** The steps of a 3-D real transform and of what follows it, in place, as device functions on tiles
-** that one thread block handles; each reads its tile once and writes it once.
+** The steps of a 3-D real transform and of the work between its passes, in place, as device
+** functions on tiles of one thread block. Each function reads its tile once and writes it once.
 **
-** A plane stands as rows of N + 1 complex numbers (2 N samples and room, ops/padded_grid.h) while
-** it is real, and while it is a spectrum as rows of N, whole lines of memory at any place, and
-** behind them the tail: the column of the highest frequency. Columns of a misaligned grid would
-** take twice the time. Between the transforms along x and y the highest frequency of a row, which
-** is real, stands in the imaginary part of the lowest. Loads go past the first-level cache: other
-** blocks of the same launch have written what is read.
+** A real plane is stored as rows of N + 1 complex numbers (2 N samples and padding,
+** ops/padded_grid.h). A spectrum is stored as rows of N complex numbers, which are whole lines of
+** memory, followed by the tail: the column of the highest frequency. Columns of a misaligned grid
+** would take twice the time. Between the transforms along x and y, the highest frequency of a row,
+** which is real, is stored in the imaginary part of the lowest. Loads bypass the first-level cache,
+** because other blocks of the same launch have written the data.
 */
 #ifndef MB_CUDA_FFT_STAGES_CUH
 #define MB_CUDA_FFT_STAGES_CUH
@@ -15,12 +15,12 @@
 #include "shared/fft_registers.cuh"
 #include <stdint.h>
 
-/* How long the second-level cache should keep what is loaded or stored: a line that the same launch
-** reads again soon, and one that it has done with, which else would push the other out. */
+/* How long the second-level cache should keep a loaded or stored line: long if the same launch
+** reads it again soon, and short if it does not, so that it does not evict the others. */
 enum mb_fft_keep { MB_FFT_KEEP_ANY, MB_FFT_KEEP_SHORT, MB_FFT_KEEP_LONG };
 
 template <mb_fft_keep KEEP>
-struct mb_fft_policy { /* as createpolicy.fractional.L2 makes them: evict_first, evict_last */
+struct mb_fft_policy { /* encoded as by createpolicy.fractional.L2: evict_first, evict_last */
     static constexpr unsigned long long value =
         KEEP == MB_FFT_KEEP_SHORT ? 0x12f0000000000000ull : 0x14f0000000000000ull;
 };
@@ -48,16 +48,16 @@ __device__ static __forceinline__ void mb_fft_store(float2 *p, float2 v)
                      : "memory");
 }
 
-/* A step from point to point that the compiler must not see through: it would keep all multiples of
-** it in registers. */
+/* A step from point to point that is opaque to the compiler, which would otherwise keep all its
+** multiples in registers. */
 __device__ static __forceinline__ int64_t mb_fft_step(int64_t step)
 {
     asm volatile("" : "+l"(step));
     return step;
 }
 
-/* Columns: W neighboring ones at a time, points `stride` apart; `base` is the first column's first
-** point. */
+/* Columns, W neighboring ones at a time, with points `stride` apart. `base` is the first point of
+** the first column. */
 template <class C, int W>
 struct mb_fft_columns {
     static constexpr int threads = C::T * W;
@@ -90,8 +90,8 @@ struct mb_fft_columns {
         for (int j = 0; j < C::E; j++)
             v[j] = mb_fft_swap(v[j]);
     }
-    /* In the first tile of a plane: column 0 holds two real ones, the lowest frequency + i times
-    ** the highest. `tail`: the spectrum of the highest. */
+    /* In the first tile of a plane, column 0 contains two real columns, the lowest frequency + i
+    ** times the highest. `tail` is the spectrum of the highest. */
     __device__ static __forceinline__ void join(float2 (&v)[C::E], const float2 *tail, int t,
                                                 int lane)
     {
@@ -119,7 +119,7 @@ struct mb_fft_columns {
             mb_fft_store(tail + k, make_float2(0.5f * (p.y + q.y), 0.5f * (q.x - p.x)));
         }
     }
-    /* Back before the rows of the same launch, forth after them. */
+    /* The inverse pass comes before the rows of the same launch, the forward pass after them. */
     template <bool INVERSE>
     __device__ static __forceinline__ void transform(float2 *base, int64_t stride, float2 *tail,
                                                      const float2 *table, float2 *shared)
@@ -140,8 +140,8 @@ struct mb_fft_columns {
         store<INVERSE ? MB_FFT_KEEP_LONG : MB_FFT_KEEP_SHORT>(v, base, stride, t, lane,
                                                               INVERSE || !tail || lane > 0);
     }
-    /* A few factors at a time: all of them at once do not fit into the registers beside the
-    ** points. */
+    /* Takes a few factors at a time, because all factors and all points do not fit into the
+    ** registers together. */
     __device__ static __forceinline__ void multiply(float2 (&v)[C::E], const float2 *factor,
                                                     int64_t step, float scale, float turn)
     {
@@ -159,10 +159,10 @@ struct mb_fft_columns {
             }
         }
     }
-    /* Transform, times `factor` (of this thread's column), whose real part is multiplied by `scale`
-    ** and whose imaginary part by `turn`, transform back. Both transforms are the same code, run
-    ** twice: twice of it would not fit into the instruction cache. `real`: there is such a
-    ** column. */
+    /* Transforms, multiplies by `factor` (of this thread's column), whose real part is multiplied
+    ** by `scale` and whose imaginary part by `turn`, and transforms back. Both transforms run the
+    ** same code, because two copies would not fit into the instruction cache. `real`: the column
+    ** exists. */
     __device__ static __forceinline__ void filter(float2 *base, const float2 *factor,
                                                   int64_t stride, bool real, float scale,
                                                   float turn, const float2 *table, float2 *shared)
@@ -195,9 +195,9 @@ struct mb_fft_rows {
         for (int i = threadIdx.x; i < roots; i += blockDim.x)
             to[i] = mb_fft_root(i, 2 * C::N);
     }
-    /* The half spectrum of the packed transform in v, to `row`: N complex numbers, the highest
-    ** frequency, which is real, in the imaginary part of the lowest. The mirrored half goes through
-    ** shared memory, so that it is stored in whole lines, too. */
+    /* Stores the half spectrum of the packed transform in v to `row`: N complex numbers, with the
+    ** highest frequency, which is real, in the imaginary part of the lowest. The mirrored half goes
+    ** through shared memory, so that it is also stored in whole lines. */
     template <mb_fft_keep KEEP>
     __device__ static __forceinline__ void unpack(float2 (&v)[C::E], float2 *row, int t,
                                                   const float2 *root, float2 *shared)
@@ -268,7 +268,7 @@ struct mb_fft_rows {
         mb_fft_run<C, WARP>(v, t, table, shared, 1, 0);
         swap(v);
     }
-    /* A row of samples to its half spectrum. */
+    /* Transforms a row of samples to its half spectrum. */
     template <mb_fft_keep KEEP>
     __device__ static __forceinline__ void forth(float2 (&v)[C::E], float2 *row, int t,
                                                  const float2 *table, const float2 *root,
@@ -277,8 +277,8 @@ struct mb_fft_rows {
         mb_fft_run<C, WARP>(v, t, table, shared, 1, 0);
         unpack<KEEP>(v, row, t, root, shared);
     }
-    /* A row of samples to shared memory, in their order, for the threads of the row; and from
-    ** there. */
+    /* Stores a row of samples, in order, in shared memory for the threads of the row; the next
+    ** function loads it. */
     __device__ static __forceinline__ void put(const float2 (&v)[C::E], int t, float2 *shared)
     {
         mb_fft_sync<WARP>();
@@ -301,11 +301,11 @@ struct mb_fft_rows {
             v[j] = mb_fft_swap(v[j]);
     }
     /* Rows first ... first + H - 1 of a plane: from rows of N + 1 complex numbers to rows of N, or
-    ** back. In place rows move down (or up) over their neighbors: `order` is called by all threads
-    ** once the tile has been read, and returns when those are read, too. Rows of N + 1 begin
-    ** anywhere in a line: their loads take the first-level cache, which holds a line until its
-    ** other part is asked for (nobody writes it before), and their stores are those of the whole
-    ** tile, whose rows follow one another. */
+    ** back. In place, rows move down (or up) over their neighbors: all threads call `order` once
+    ** the tile has been read, and it returns when the neighbors have been read too. Rows of N + 1
+    ** begin anywhere in a line. Their loads use the first-level cache, which keeps a line until its
+    ** other part is loaded (the line is not written before that), and the stores of all consecutive
+    ** rows of the tile are combined. */
     template <bool INVERSE, class Order>
     __device__ static __forceinline__ void transform(float2 *plane, int first, const float2 *table,
                                                      const float2 *root, float2 *shared,
@@ -317,7 +317,7 @@ struct mb_fft_rows {
         float2 v[C::E];
         if (INVERSE) {
             back(v, tight, t, table, root, mine);
-            __syncthreads(); /* exchanges are over */
+            __syncthreads(); /* exchanges are finished */
             float2 *row = shared + h * (C::N + 1);
 #pragma unroll
             for (int j = 0; j < C::E; j++)

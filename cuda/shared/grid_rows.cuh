@@ -1,7 +1,7 @@
 /*
-** Walks over the padded rows of a grid: one warp takes a row at a time, so that rows are read and
-** written in whole lines whatever their length. And the sums of the pointwise steps: one cell per
-** thread block, folded in a fixed order.
+** Walks over the padded rows of a grid: one warp takes a row at a time, so that rows of any length
+** are read and written in whole lines. Also the sums of the pointwise steps: one cell per thread
+** block, folded in a fixed order.
 */
 #ifndef MB_CUDA_GRID_ROWS_CUH
 #define MB_CUDA_GRID_ROWS_CUH
@@ -11,7 +11,7 @@
 
 #define MB_ROW_WARPS (MB_THREADS / 32)
 
-/* Extents or indices along three axes, by value into a kernel. */
+/* Extents or indices along three axes, passed to kernels by value. */
 typedef struct mb_grid3 {
     int64_t v[3];
 } mb_grid3;
@@ -43,8 +43,8 @@ __global__ static void __launch_bounds__(MB_THREADS)
         out[blockIdx.x * step] = sum;
 }
 
-/* As mb_grid_fold on the host: the sum of all blocks' cells, as many doubles of it as metric has.
-** No cells: no metrics. */
+/* Like mb_grid_fold on the host: the sum of all blocks' cells, with as many doubles as metric has.
+** Does nothing without cells. */
 static inline mb_status mb_cuda_grid_fold(const mb_op_call *call, const double *cells, int width,
                                           const mb_array *metric)
 {
@@ -56,7 +56,7 @@ static inline mb_status mb_cuda_grid_fold(const mb_op_call *call, const double *
     return MB_STATUS_OK;
 }
 
-/* A block's cell of a change, of its threads' parts. All threads call. */
+/* Sums the threads' parts of a change into the block's cell. All threads must call it. */
 __device__ static inline void mb_block_change(const mb_grid_change *part, double *cells)
 {
     const double sum = mb_block_fold(part->sum, mb_fold_sum());

@@ -1,11 +1,12 @@
 /*
-** histogram on CUDA: one pass, a few values a thread. Counters are integers, so their atomics give
-** the same numbers in any order.
+** histogram on CUDA: one pass, a few values per thread. Counters are integers, so their atomics
+** give the same numbers in any order.
 **
-** Where all counters fit into a part of shared memory that leaves room for several blocks, each
-** block counts there in 32 bits (a block sees fewer than 2^32 values) and adds what is not 0 to the
-** table at the end. Larger tables are counted into directly. There the lanes of a warp that have
-** the same counter add once together: values of images crowd in few counters, often in one.
+** If all counters fit into a part of shared memory that leaves room for several blocks, each block
+** counts there in 32 bits (a block sees fewer than 2^32 values) and adds the nonzero counters to
+** the table at the end. Larger tables are counted into directly. Then the lanes of a warp with the
+** same counter add once together, because the values of images fall into few counters, often into
+** one.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/statistics/op_histogram.h"
@@ -14,7 +15,7 @@ typedef unsigned long long tally;
 
 #define VALUES 8
 #define SHARED_COUNTERS 8192 /* 32 KiB */
-#define RESIDENT_BLOCKS 6 /* that a multiprocessor runs at a time: more would only add more often */
+#define RESIDENT_BLOCKS 6    /* per multiprocessor: more blocks would only add more often */
 
 __device__ static inline int counter_of(const mb_histogram_rule &rule, float v)
 {
@@ -31,7 +32,7 @@ __device__ static inline void add_together(tally *table, int counter)
         atomicAdd(&table[counter], (tally)__popc(same));
 }
 
-/* Values of this thread from `first` on: their counters, or -1 behind the last one. */
+/* The counters of this thread's values from `first` on, or -1 after the last value. */
 template <class T>
 __device__ static inline void counters_of(const T *from, const mb_grid_walk &walk, bool dense,
                                           const mb_histogram_rule &rule, int64_t first,
@@ -51,7 +52,7 @@ __device__ static inline void counters_of(const T *from, const mb_grid_walk &wal
         counters[k] = first + k * MB_THREADS < walk.count ? counter_of(rule, v[k]) : -1;
 }
 
-/* The loops run alike for all threads of a block: `start` is the block's. */
+/* The loops are the same for all threads of a block: `start` is the block's. */
 #define BLOCK_LOOP(start, count)                                                                   \
     for (int64_t start = blockIdx.x * (int64_t)(MB_THREADS * VALUES); start < (count);             \
          start += (int64_t)gridDim.x * (MB_THREADS * VALUES))
