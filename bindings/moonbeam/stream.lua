@@ -128,8 +128,8 @@ local function new_lane(device, options)
     local reading, writing = rings(device, options)
     reading.device = device
     local before = device:pinned()
-    local lane = setmetatable({device = device, blocks = {}, marks = {}, at = 0,
-        ahead = new_holder(), behind = new_holder()}, lane_methods)
+    local lane = setmetatable({device = device, ahead = new_holder(), behind = new_holder()},
+        lane_methods)
     lane.reader = core.carrier.open(reading)
     if writing then
         writing.device = device
@@ -141,8 +141,24 @@ local function new_lane(device, options)
         lane.writer = writer
     end
     lane.pinned = device:pinned() - before
-    lane.timer = core.timer(device)
     return lane
+end
+
+-- The counts of a lane's carriers so far.
+function lane_methods:counts()
+    local read, written = self.reader:stats(), self.writer and self.writer:stats()
+        or {file_seconds = 0, lane_seconds = 0, wait_seconds = 0, bytes = 0, raw_bytes = 0}
+    return {read = read.file_seconds, upload = read.lane_seconds,
+        download = written.lane_seconds, write = written.file_seconds,
+        wait_read = read.wait_seconds, wait_write = written.wait_seconds,
+        read_bytes = read.bytes, write_bytes = written.bytes,
+        raw_bytes = read.raw_bytes + written.raw_bytes}
+end
+
+-- Prepares the lane for a run, without blocks.
+function lane_methods:start()
+    self.blocks, self.marks, self.at = {}, {}, 0
+    self.timer, self.before = core.timer(self.device), self:counts()
 end
 
 function lane_methods:__close()
@@ -207,55 +223,54 @@ function lane_methods:finish()
     return computed
 end
 
-local close_lanes = {__close = function(lanes)
+local kept = {__name = "moonbeam.lanes", __close = function(lanes)
     for i = #lanes, 1, -1 do
         lanes[i]:__close()
     end
 end}
 
--- The blocks of every lane: block i goes to lane i mod n, or to the device in `order`, a list of
--- numbers of devices that repeats.
-local function lanes_of(devices, blocks, options)
-    local lanes, turns = setmetatable({}, close_lanes), {}
-    local _ <close> = on_error(function() close_lanes.__close(lanes) end)
-    for i, device in ipairs(devices) do
-        lanes[i] = new_lane(device, options)
+-- Deals blocks to lanes: block i goes to lane i mod n, or to the device in `order`, a list of
+-- numbers of devices that repeats. Returns the lane of each block.
+local function deal(lanes, blocks, order)
+    local turns = {}
+    for _, lane in ipairs(lanes) do
+        lane:start()
     end
-    local order = options.order
     for i, block in ipairs(blocks) do
-        local number = order and order[(i - 1) % #order + 1] or (i - 1) % #lanes + 1
-        local lane = lanes[number]
+        local lane = lanes[order and order[(i - 1) % #order + 1] or (i - 1) % #lanes + 1]
         lane.blocks[#lane.blocks + 1] = block
         turns[i] = lane
     end
-    return lanes, turns
+    return turns
 end
 
--- The sums over all lanes of their carriers' counts.
+-- The sums over all lanes of what their carriers have counted in a run.
 local function times_of(lanes, computed, overlap, began)
-    local times = {compute = computed, overlap = overlap, read = 0, upload = 0, download = 0,
-        write = 0, wait_read = 0, wait_write = 0, read_bytes = 0, write_bytes = 0, raw_bytes = 0,
-        pinned = 0}
+    local times = {compute = computed, overlap = overlap, pinned = 0,
+        wall = core.system.clock() - began}
     for _, lane in ipairs(lanes) do
-        local read, written = lane.reader:stats(), lane.writer and lane.writer:stats()
-            or {file_seconds = 0, lane_seconds = 0, wait_seconds = 0, bytes = 0, raw_bytes = 0}
-        times.read = times.read + read.file_seconds
-        times.upload = times.upload + read.lane_seconds
-        times.download = times.download + written.lane_seconds
-        times.write = times.write + written.file_seconds
-        times.wait_read = times.wait_read + read.wait_seconds
-        times.wait_write = times.wait_write + written.wait_seconds
-        times.read_bytes = times.read_bytes + read.bytes
-        times.write_bytes = times.write_bytes + written.bytes
-        times.raw_bytes = times.raw_bytes + read.raw_bytes + written.raw_bytes
+        for name, count in pairs(lane:counts()) do
+            times[name] = (times[name] or 0) + count - lane.before[name]
+        end
         times.pinned = times.pinned + lane.pinned
     end
-    times.wall = core.system.clock() - began
     return times
 end
 
+--- stream.open(devices, options): the carriers of one device or a list of devices, for several
+-- runs, one after the other. Give them to stream.run instead of the devices, and close them. Each
+-- run has its own overlap and order.
+function stream.open(devices, options)
+    local lanes = setmetatable({}, kept)
+    local _ <close> = on_error(function() kept.__close(lanes) end)
+    for i, device in ipairs(list_of(devices)) do
+        lanes[i] = new_lane(device, options or {})
+    end
+    return lanes
+end
+
 --- stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of
--- devices. For every block, in order on its device:
+-- devices (or on what stream.open returned). For every block, in order on its device:
 --   frames = steps.read(block, carrier, device)     makes arrays and queues their reading; frames
 --                                            has a method release
 --   slices = steps.compute(frames, block, device)   queues the work and releases frames; slices is
@@ -269,10 +284,12 @@ end
 -- waits...}: seconds and bytes, sums over devices.
 function stream.run(devices, blocks, steps, options)
     options = options or {}
-    devices = list_of(devices)
     local overlap = options.overlap ~= false
     local began = core.system.clock()
-    local lanes <close>, turns = lanes_of(devices, blocks, options)
+    local open = getmetatable(devices) == kept
+    local own <close> = not open and stream.open(devices, options) or nil
+    local lanes = own or devices
+    local turns = deal(lanes, blocks, options.order)
     for _, lane in ipairs(lanes) do
         lane:read(steps, 1)
     end
@@ -346,6 +363,7 @@ end
 
 return declared.module(stream, "stream", {
     pinned_bytes = {"devices: any", OPTIONS},
+        open = {"devices: any", OPTIONS},
         run = {"devices: any, blocks: table, steps: table", OPTIONS},
         summary = "times: times",
     describe = "times: times",

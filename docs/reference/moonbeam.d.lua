@@ -2166,6 +2166,22 @@ function mb.stream.carrier(options) end
 ---@param times table 
 function mb.stream.describe(times) end
 
+---@class moonbeam.options.stream_open
+---@field overlap? boolean read and write while computing
+---@field threads? integer threads in each direction
+---@field pinned? integer|string pinned host memory for both rings
+---@field writes? any false: results are not moved off the device
+---@field files? any there are several files to write to
+---@field slot? any bytes that a slot of the ring must have room for
+---@field source? any the host arrays that are read, if nothing else is read; pinned arrays need no ring
+---@field sink? any the host array that is written to; a pinned array needs no ring
+---@field order? any for several devices: the number of the device that each block goes to, a list that repeats
+
+---stream.open(devices, options): the carriers of one device or a list of devices, for several runs, one after the other.
+---@param devices any 
+---@param options? moonbeam.options.stream_open
+function mb.stream.open(devices, options) end
+
 ---@class moonbeam.options.stream_pinned_bytes
 ---@field overlap? boolean read and write while computing
 ---@field threads? integer threads in each direction
@@ -2193,7 +2209,7 @@ function mb.stream.pinned_bytes(devices, options) end
 ---@field sink? any the host array that is written to; a pinned array needs no ring
 ---@field order? any for several devices: the number of the device that each block goes to, a list that repeats
 
----stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of devices.
+---stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of devices (or on what stream.open returned).
 ---@param devices any 
 ---@param blocks table 
 ---@param steps table 

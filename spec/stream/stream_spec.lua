@@ -381,6 +381,35 @@ helper.each_device(function(device, test)
             assert.is_true(failures > 3)
         end)
 
+        test("keeps its carriers for several runs, each with its own counts", function()
+            local from <close> = mb.random({6, 8}, {seed = 7})
+            local expected <close> = from * 2
+            local lanes <close> = mb.stream.open({device}, {pinned = "1Mi", threads = 1})
+            for _, overlap in ipairs {true, false, true} do
+                local to <close> = mb.zeros {6, 8}
+                local times = mb.stream.run(lanes, {1, 2, 3, 4, 5, 6}, {
+                    read = function(i, carrier, on)
+                        local block = mb.empty({8}, {device = on})
+                        local row <close> = from:view(i)
+                        carrier:carry(row, block)
+                        return block
+                    end,
+                    compute = function(block)
+                        local _ <close> = block
+                        return block * 2
+                    end,
+                    write = function(block, i, carrier)
+                        local row <close> = to:view(i)
+                        carrier:carry(row, block)
+                    end,
+                }, {overlap = overlap})
+                assert.same(expected:to_table(), to:to_table())
+                assert.equal(overlap, times.overlap)
+                assert.same({192, 192, 1 << 20},
+                    {times.read_bytes, times.write_bytes, times.pinned})
+            end
+        end)
+
         test("tells what took how long", function()
             local report = reconstruct("times.h5")
             local times = report.times

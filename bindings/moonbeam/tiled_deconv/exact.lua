@@ -49,10 +49,14 @@ local function new_run(job, devices, plan, tiles_of)
         two = tiles(estimate, shape, job.back)}, runs)
 end
 
-function runs:sweep(devices, tiles, each)
+function runs:settings(devices)
     local options = self.job.options
-    self.times[#self.times + 1] = sweep.run({devices = devices, overlap = self.plan.overlap,
-        pinned = options.pinned, threads = options.threads}, self.plan.grid, tiles, each)
+    return {devices = devices, overlap = self.plan.overlap, pinned = options.pinned,
+        threads = options.threads, lanes = self.lanes}
+end
+
+function runs:sweep(devices, tiles, each)
+    self.times[#self.times + 1] = sweep.run(self:settings(devices), self.plan.grid, tiles, each)
 end
 
 -- Copies what is read for each tile of the image to a volume.
@@ -211,6 +215,9 @@ function runs:iterate(x, previous, report, call)
     local ending = {on_iteration = call and options.on_iteration and function(...)
         return call(options.on_iteration, ...)
     end, tolerance = options.tolerance}
+    local lanes <close> = sweep.lanes(self:settings(self.devices), plan.grid, {x, y, ratio},
+        {x, ratio})
+    self.lanes = lanes
     for k = 1, call and options.iterations or math.min(1, options.iterations) do
         local number = 0
         local done = call and options.on_tile and function()
@@ -224,6 +231,7 @@ function runs:iterate(x, previous, report, call)
             break
         end
     end
+    self.lanes = nil
 end
 
 --- Deconvolves: planned and run. Returns the report, the times of the sweeps, and the sink (which

@@ -201,20 +201,29 @@ local function compute(each, blocks, tile, device)
     return parts
 end
 
+--- Opens the carriers of several sweeps, one after the other, between the devices and these lists
+-- of volumes: settings.lanes of sweep.run. Close them.
+function sweep.lanes(settings, grid, reads, writes)
+    local _, sources = travelers(reads, settings.devices)
+    local writing, sinks = travelers(writes, settings.devices)
+    return stream.open(settings.devices, {threads = settings.threads, writes = writing,
+        pinned = pinned_of(settings, grid), source = sources, sink = sinks and sinks[1]})
+end
+
 --- Goes through tiles. `each`: reads, a list of {volume, sweep.around or sweep.own}; writes, a list
 -- of volumes, at the tiles' own places; compute(blocks, tile, device, give), which gets what was
 -- read, may release it, and calls give(i, part) with what goes to the i-th volume, or give(i,
 -- block, true) with what was read of it and has been changed in place; done(tile). each.writer is
--- the carrier that moves what was given last. `settings`: devices, overlap, pinned, threads.
+-- the carrier that moves what was given last. `settings`: devices, overlap, pinned, threads, lanes.
 -- Returns the times of stream.run.
 function sweep.run(settings, grid, tiles, each)
-    local reading = {}
+    local reads = {}
     for i, read in ipairs(each.reads) do
-        reading[i] = read[1]
+        reads[i] = read[1]
     end
-    local _, sources = travelers(reading, settings.devices)
-    local writes, sinks = travelers(each.writes, settings.devices)
-    return stream.run(settings.devices, tiles, {
+    local own <close> = not settings.lanes and sweep.lanes(settings, grid, reads, each.writes)
+        or nil
+    return stream.run(settings.lanes or own, tiles, {
         read = function(tile, carrier, device)
             return fetch(each, tile, carrier, device)
         end,
@@ -230,9 +239,7 @@ function sweep.run(settings, grid, tiles, each)
             end
         end,
         done = each.done,
-    }, {overlap = settings.overlap, threads = settings.threads,
-        pinned = pinned_of(settings, grid), writes = writes, source = sources,
-        sink = sinks and sinks[1]})
+    }, {overlap = settings.overlap})
 end
 
 -- ---- plans and promises ----
