@@ -88,7 +88,9 @@ end
 local function dry_work(job, section, blocks, values, devices, own)
     section.reductions = plan.reductions(section, 1)
     local settings = {overlap = section.overlap, order = job.options.order}
-    work.run(section, devices, blocks, values, {}, settings)
+    local final = section.number == #job.sections -- whose sink may need no pinned ring
+    work.run(section, devices, blocks, values, {sink = final and job.options.out or nil,
+        files = final and job.options.files or nil}, settings)
     for pass = 2, plan.passes(section) do
         work.run(plan.later_pass(section, pass, own), devices, blocks, {}, {writes = false},
             settings)

@@ -125,7 +125,7 @@ static inline mb_backproject_part mb_backproject_cuda_part(mb_backproject_kind k
     /* Slices of a group, lines of an angle of it, bins of a unit, slices that a kernel takes at
     ** once, and the most bytes that these may take: lines, pairs, quads, halves, split, floats. */
     static const struct {
-        signed char lanes, lines, bins, block;
+        int lanes, lines, bins, block;
         uint64_t limit;
     } kinds[] = {{1, 2, 2, 1, UINT64_C(256) << 20},
                  {2, 2, 1, 8, UINT64_C(1024) << 20},
