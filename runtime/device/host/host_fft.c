@@ -180,14 +180,34 @@ static void execute_mixed(const host_fft *fft, char *in, char *out, char *buffer
         memcpy(out, to, fft->out_bytes);
 }
 
+/* Transform i of a batch. `buffer`: of the thread that makes it; NULL where no array needs one. */
+static void execute_one(const host_fft *fft, fftwf_plan plan, char *in, char *out, char *buffer,
+                        int64_t i)
+{
+    char *from = in + (uint64_t)i * fft->in_bytes, *to = out + (uint64_t)i * fft->out_bytes;
+    if (mb_cancelled())
+        return;
+    if (buffer)
+        execute_mixed(fft, from, to, buffer);
+    else
+        execute(fft, plan, from, to);
+}
+
+/* The buffer of a thread, or NULL. */
+static char *thread_buffer(const host_fft *fft, void *work, int thread)
+{
+    const uint64_t bytes = fft->in_buffer + fft->out_buffer;
+    return fft->in_buffer > 0 ? (char *)work + (uint64_t)thread * bytes : NULL;
+}
+
 mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in, void *out,
                            void *work)
 {
     (void)self;
     host_fft *fft = plan;
     fftwf_plan chosen = fft->aligned;
-    const bool buffered = fft->in_buffer > 0;
-    if (!buffered && (fft->mixed || !is_aligned((uintptr_t)in) || !is_aligned((uintptr_t)out)))
+    if (fft->in_buffer == 0 &&
+        (fft->mixed || !is_aligned((uintptr_t)in) || !is_aligned((uintptr_t)out)))
         chosen = unaligned_plan(fft);
     if (!chosen)
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
@@ -198,19 +218,15 @@ mb_status mb_host_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void
     const int own = inside ? omp_get_thread_num() : 0;
     const bool few = desc->batch * points_of(desc) < SMALL_POINTS;
     const int threads = inside || few || !fft->alone ? 1 : fft->threads;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < desc->batch; i++) {
-        char *from = (char *)in + (uint64_t)i * fft->in_bytes,
-             *to = (char *)out + (uint64_t)i * fft->out_bytes;
-        const int thread = threads > 1 ? omp_get_thread_num() : own;
-        if (mb_cancelled())
-            continue;
-        if (buffered)
-            execute_mixed(fft, from, to,
-                          (char *)work + (uint64_t)thread * (fft->in_buffer + fft->out_buffer));
-        else
-            execute(fft, chosen, from, to);
+    /* Not a parallel region of one thread: FFTW's own threads would be made anew in each loop. */
+    if (threads == 1) {
+        for (int64_t i = 0; i < desc->batch; i++)
+            execute_one(fft, chosen, in, out, thread_buffer(fft, work, own), i);
+        return mb_cancel_check();
     }
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < desc->batch; i++)
+        execute_one(fft, chosen, in, out, thread_buffer(fft, work, omp_get_thread_num()), i);
     return mb_cancel_check();
 }
 
