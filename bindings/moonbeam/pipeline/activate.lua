@@ -76,8 +76,7 @@ end
 
 -- The section with its frames read from `scan`.
 local function with_scan(section, scan)
-    return scan and setmetatable({source = setmetatable({scan = scan},
-        {__index = section.source})}, {__index = section}) or section
+    return scan and plan.reading_from(section, scan) or section
 end
 
 local function rows_text(section)

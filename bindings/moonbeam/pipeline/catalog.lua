@@ -21,10 +21,10 @@ local MOST_BYTES <const> = 1 << 20 -- of a file of steps
 local FIELDS = {name = "string", summary = "string", doc = "string", reference = "string",
     options = "table", presets = "table", takes = "table function", gives = "table function",
     cuts = "table function", check = "function", shape = "function", geometry = "function",
-    needs = "function", packet = "function", absorbs = "table", run = "function",
+    needs = "function", packet = "function", run = "function",
     measure = "function", bounds = "function", gives_value = "string", known = "function",
     uses = "table", deciding = "function", ways = "function", reduce = "table",
-    combine = "function", last = "boolean", selects = "function", prepare = "function",
+    last = "boolean", selects = "function", prepare = "function",
     measuring = "function", reducing = "function", plain = "function", scaling = "function"}
 
 -- ---- checks of definitions ----

@@ -160,7 +160,7 @@ local function new_section_memory(job, section, count, known)
     return made
 end
 
---- The same, made once for the same question.
+-- The same, made once for the same question.
 local function section_memory(job, section, count, known)
     local memo = section.peaks_memo
     memo[known] = memo[known] or {}
@@ -187,7 +187,7 @@ function plan.reach(job, section)
     end).reach
 end
 
--- What measuring takes, by devices, with the values that are known.
+--- What measuring takes, by devices, with the values that are known.
 function plan.measure_peaks(job, section, measure, known)
     local peaks, step = {}, measure.step
     for _, values in ipairs(deciding(job, section, {1}, known)) do
@@ -325,7 +325,7 @@ local function ways_of(job, section)
     return list
 end
 
---- Sets a way; values that decided for another one are forgotten.
+-- Sets a way; values that decided for another one are forgotten.
 local function take(section, way)
     section.options, section.memo, section.peaks_memo = way.options, {}, {}
 end
@@ -428,13 +428,26 @@ local function places_of(job)
     return places
 end
 
+-- Sets way, overlap and blocks of a section: the first way that fits with the holes between its
+-- arrays, else without them. `most`: rows at a time at most. Returns whether one fits.
+local function set_blocks(job, section, ways, available, most)
+    local way, count, why = way_that_fits(job, section, ways, available, true, most)
+    if not way then
+        way, count, why = way_that_fits(job, section, ways, available, false, most)
+    end
+    if not way then
+        return false
+    end
+    section.way, section.reason = way.way or {}, why
+    section.count = job.options.block and not most and count or even(section, count)
+    section.blocks = work.blocks(section.first, section.last, section.count)
+    return true
+end
+
 -- Chooses way, overlap and block of a section.
 local function choose(job, section)
     local ways = ways_of(job, section)
-    local way, count, why = way_that_fits(job, section, ways, job.available, true)
-    if not way then
-        way, count, why = way_that_fits(job, section, ways, job.available, false)
-    end
+    local way = set_blocks(job, section, ways, job.available)
     if not way and job.options.block then
         fail_block(job, section, ways, job.available)
     end
@@ -442,9 +455,6 @@ local function choose(job, section)
     if not way then
         fail_least(job, section, ways, job.available, others)
     end
-    section.way, section.reason = way.way or {}, why
-    section.count = job.options.block and count or even(section, count)
-    section.blocks = work.blocks(section.first, section.last, section.count)
     for _, measure in ipairs(section.measures) do
         measure.peaks = plan.measure_peaks(job, section, measure, job.values)
         others = math.max(others, measure.peaks[job.devices[1].id])
@@ -548,6 +558,12 @@ function plan.make(job)
     return made
 end
 
+--- A section that reads from another scan of the same data.
+function plan.reading_from(section, scan)
+    return setmetatable({source = setmetatable({scan = scan}, {__index = section.source})},
+        {__index = section})
+end
+
 --- A plan that reads from another scan of the same data, such as one whose frames are decoded.
 function plan.with_scan(made, scan)
     local source = made.sections[1].source
@@ -555,8 +571,7 @@ function plan.with_scan(made, scan)
         return made
     end
     local list = table.move(made.sections, 1, #made.sections, 1, {})
-    list[1] = setmetatable({source = setmetatable({scan = scan}, {__index = source})},
-        {__index = list[1]})
+    list[1] = plan.reading_from(list[1], scan)
     local job = setmetatable({sections = list}, {__index = made.job})
     return setmetatable({sections = list, job = job}, {__index = made})
 end
@@ -566,15 +581,7 @@ end
 function plan.again(made, number, available)
     local again = plan.settle(made, {})
     local job, section = again.job, again.sections[number]
-    local ways, most = ways_of(job, section), section.count
-    local way, count, why = way_that_fits(job, section, ways, available, true, most)
-    if not way then
-        way, count, why = way_that_fits(job, section, ways, available, false, most)
-    end
-    if way then
-        section.way, section.reason = way.way or {}, why
-        section.count = even(section, count)
-        section.blocks = work.blocks(section.first, section.last, section.count)
+    if set_blocks(job, section, ways_of(job, section), available, section.count) then
         settle_section(job, section, job.values)
         count_moves(section)
         return sum(job, again)

@@ -163,7 +163,7 @@ end
 -- Ends the first pass of a section's reductions and makes the later ones, over what it has stored.
 -- Returns the values that they end with, by name.
 local function reduce(made, section)
-    local job, values, list = made.job, {}, section.summed
+    local job, values, list = made.job, {}, section.reductions
     for pass = 1, section.reduced and plan.passes(section) or 0 do
         if pass > 1 then
             local again = plan.later_pass(section, pass, job.open_stores[section.number])
@@ -188,7 +188,6 @@ local function run_section(made, section, ends, others)
     local scopes <close> = scopes_of(job.devices)
     local live = job.open_stores.live
     section.reductions = plan.reductions(section, 1)
-    section.summed = section.reductions
     local totals, times = work.run(section, job.devices, section.blocks, job.values, ends,
         {overlap = section.overlap, threads = job.options.threads, pinned = job.options.pinned,
             order = job.options.order, seen = job.options.seen and function(...)
@@ -337,23 +336,19 @@ function run.execute(made, final)
     local report, ended = state.report, state.made
     report.seconds, report.plan, report.verdicts = state.bar:finish(), ended, verdicts
     report.named = {} -- the values that are known, by name
+    local id = ended.job.devices[1].id
     for _, section in ipairs(ended.sections) do
         for _, each in ipairs(section.measures) do
             local name = plan.value_name(each.step)
             report.named[name] = ended.job.values[name]
+            report.peaks[id] = math.max(report.peaks[id], each.peak or 0)
         end
         for _, each in ipairs(section.reduced or {}) do
             local name = plan.value_name(each.step)
             report.named[name] = ended.job.values[name]
         end
     end
-    for _, section in ipairs(ended.sections) do
-        for _, measure in ipairs(section.measures) do
-            local id = ended.job.devices[1].id
-            report.peaks[id] = math.max(report.peaks[id], measure.peak or 0)
-        end
-    end
-    report.values, report.peak = ended.job.values, report.peaks[ended.job.devices[1].id]
+    report.values, report.peak = ended.job.values, report.peaks[id]
     local first, last = ended.sections[1], ended.sections[#ended.sections]
     local volume = {table.unpack(last.shape)}
     volume[last.axis] = last.last - last.first + 1

@@ -81,7 +81,7 @@ function sections.of(chain, device)
         waiting = {}
     end
     for _, step in ipairs(chain.steps) do
-        if step.def.run and not step.absorbed_by then
+        if step.def.run then
             local allowed = both(section.allowed, cuts_of(step))
             if reduces(step) then
                 section.reduced = section.reduced or {}
@@ -95,7 +95,7 @@ function sections.of(chain, device)
             section.allowed = allowed
         end
         waiting[#waiting + 1] = measures(step) and step or nil
-        if step.def.run and not step.absorbed_by then
+        if step.def.run then
             place_measures()
             add(section, step, device)
         end
