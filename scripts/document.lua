@@ -199,6 +199,16 @@ end
 
 -- ---- all files ----
 
+-- Links to the records of a page.
+local function listed(records, page_name)
+    local names = {}
+    for i, record in ipairs(records) do
+        names[i] = ("[%s](%s#%s)"):format((record.name:gsub("^step ", "")), page_name,
+            (record.name:gsub(" ", "-")))
+    end
+    return table.concat(names, ", ")
+end
+
 local function all_pages()
     local pages, modules, index = {}, {}, {}
     local function add(name, title, summary)
@@ -210,11 +220,7 @@ local function all_pages()
         local title = "Operators: " .. category
         pages[name] = page(title, {"An operator is called as `mb.<name>(...)`. Options go into one "
             .. "trailing table; `out =` names the array for the result."}, operators[category])
-        local names = {}
-        for i, record in ipairs(operators[category]) do
-            names[i] = ("[%s](%s#%s)"):format(record.name, name, record.name)
-        end
-        add(name, title, table.concat(names, ", "))
+        add(name, title, listed(operators[category], name))
     end
     local root = documentation.root()
     pages["moonbeam.md"] = page("moonbeam", {"Functions of the module itself: "
@@ -228,10 +234,16 @@ local function all_pages()
         add(file, "mb." .. name, text[1] and (text[1]:match("^(.-%.)%s") or text[1])
             or "functions in C")
     end
-    pages["tomography/steps.md"] = page("Steps of a pipeline", step_records.TEXT,
-        step_records.all())
-    add("tomography/steps.md", "Steps of a pipeline",
-        "what a recipe may name, and the options of each step")
+    local families = {}
+    for _, record in ipairs(step_records.all()) do
+        families[record.family] = families[record.family] or {}
+        table.insert(families[record.family], record)
+    end
+    for _, family in ipairs(sorted_keys(families)) do
+        local name, title = ("steps/%s.md"):format(family), "Steps: " .. family
+        pages[name] = page(title, step_records.TEXT, families[family])
+        add(name, title, listed(families[family], name))
+    end
     pages["README.md"] = "# Reference\n\n" .. NOTE .. "\n\nEvery operator, function, method and "
         .. "option. At the prompt, `help(\"tomo.fbp\")` shows the same, `help(\"step "
         .. "fbp\")` a step of a pipeline, and `help(\"padding\")` finds a word. "

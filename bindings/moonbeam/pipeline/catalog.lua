@@ -1,8 +1,8 @@
 --- The steps that a recipe may name: definitions by name.
 --
--- The library's steps are the files of the folder steps. A user's own steps are code: they come
--- from files that the user names, or from the script, and are recorded with their source and hash.
--- A file returns one definition or a list of definitions.
+-- The library's steps are the files of the folders in steps, a folder for each family. A user's own
+-- steps are code: they come from files that the user names, or from the script, and are recorded
+-- with their source and hash. A file returns one definition or a list of definitions.
 
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
@@ -222,30 +222,48 @@ function methods:load(path)
     return self:add(made, {path = path, text = text})
 end
 
+-- The families of the library's steps: {name = family}, read once from the folders.
+local families
+
+local function families_of_steps()
+    if not families then
+        families = {}
+        local folder = package.searchpath("moonbeam.pipeline.catalog", package.path)
+            :gsub("pipeline/catalog%.lua$", "steps/")
+        for _, family in ipairs(core.system.folder(folder) or {}) do
+            for _, entry in ipairs(core.system.folder(folder .. family) or {}) do
+                local name = entry:match "^([%l][%w_]*)%.lua$"
+                if name then
+                    families[name] = family
+                end
+            end
+        end
+    end
+    return families
+end
+
+--- The family of a step of the library: the name of its folder. nil: it is not in the library.
+function catalog.family_of(name)
+    return families_of_steps()[name]
+end
+
 -- The definition of a step in the library, or nil.
 function methods:library(name)
-    if not self.defs[name] and type(name) == "string" and name:find "^%l[%w_]*$"
-        and package.searchpath("moonbeam.steps." .. name, package.path) then
-        self.defs[name] = checked(require("moonbeam.steps." .. name))
+    local family = not self.defs[name] and catalog.family_of(name)
+    if family then
+        self.defs[name] = checked(require(("moonbeam.steps.%s.%s"):format(family, name)))
     end
     return not self.own[name] and self.defs[name] or nil
 end
 
 --- The names of all steps, sorted.
 function methods:names()
-    local names, seen = {}, {}
-    local function add(name)
-        if name and not seen[name] then
-            names[#names + 1], seen[name] = name, true
-        end
-    end
-    local folder = package.searchpath("moonbeam.pipeline.catalog", package.path)
-        :gsub("pipeline/catalog%.lua$", "steps")
-    for _, entry in ipairs(core.system.folder(folder) or {}) do
-        add(entry:match "^([%l][%w_]*)%.lua$")
+    local names = {}
+    for name in pairs(families_of_steps()) do
+        names[#names + 1] = name
     end
     for name in pairs(self.own) do
-        add(name)
+        names[#names + 1] = name
     end
     table.sort(names)
     return names

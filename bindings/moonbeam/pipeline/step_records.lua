@@ -88,7 +88,8 @@ local function record_of(def)
     for paragraph in ((def.doc or "") .. "\n"):gmatch "([^\n]+)\n" do
         paragraphs[#paragraphs + 1] = paragraph
     end
-    return {name = "step " .. def.name, summary = def.summary, args = {}, options = def.options,
+    return {name = "step " .. def.name, family = catalog.family_of(def.name),
+        summary = def.summary, args = {}, options = def.options,
         call = #def.options > 0 and ("{\"%s\"%s%s}"):format(def.name, table.concat(required), more)
             or ("\"%s\""):format(def.name), paragraphs = paragraphs, notes = notes_of(def)}
 end
