@@ -5,7 +5,7 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 
-local GROUPS = {"tomo", "convolution", "pool"}
+local GROUPS = {"tomo", "convolution", "pool", "steps"}
 local FOLDER = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/bench/"
 
 local options = cli.parse(arg, {

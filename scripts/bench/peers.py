@@ -186,12 +186,40 @@ def pool_cuda(live, pairs, repeats):
         report(f"cudaMalloc + cudaFree, {size >> 20} MiB, from Python", median(plain, repeats) / count)
 
 
+def steps(kind, size, angles, slices, repeats, only):
+    """The rows of scripts/bench/steps/: functions in the files beside them, by family."""
+    import importlib.util
+
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "steps")
+    for entry in sorted(os.listdir(folder)):
+        if not entry.endswith("_peers.py"):
+            continue
+        spec = importlib.util.spec_from_file_location(entry[:-3], os.path.join(folder, entry))
+        family = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(family)
+        # {name of the row: (name of the peer, how many units a run works on, function)}
+        for work, (name, count, run) in getattr(family, kind, lambda *_: {})(size, angles, slices).items():
+            if only in work:
+                try:
+                    report(f"{work} by {name}", median(run, repeats) / count)
+                except ImportError:
+                    pass
+
+
+def steps_cuda(size, angles, slices, repeats, only=""):
+    steps("cuda", size, angles, slices, repeats, only)
+
+
+def steps_host(size, angles, slices, repeats, only=""):
+    steps("host", size, angles, slices, repeats, only)
+
+
 def main():
     group, kind, *arguments = sys.argv[1:]
     work = globals().get(f"{group}_{kind}")
     try:
         if work:
-            work(*[int(a) for a in arguments])
+            work(*[int(a) if a.isdigit() else a for a in arguments])
     except ImportError as missing:
         print(f"no peer for {group}: {missing}", file=sys.stderr)
 

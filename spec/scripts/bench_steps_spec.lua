@@ -1,0 +1,12 @@
+-- scripts/bench.lua steps runs the operators of all families. Times are printed, not judged.
+
+local helper = require "spec.helper"
+
+describe("bench.lua steps", function()
+    it("has a row for each operator that it times", function()
+        local output, status = helper.run_program(
+            "scripts/bench.lua steps --no-peers -n 64 -a 60 -s 4 --repeats 1")
+        assert.equal(0, status, output)
+        assert.is_truthy(output:find("| minus_log, a sinogram", 1, true), output)
+    end)
+end)
