@@ -1,5 +1,5 @@
---- Steps of a pipeline that are not reconstruction, per sinogram, frame or slice: one file per family
--- of operators in scripts/bench/steps/. Floors count every array once. On the host the peers are
+--- Steps of a pipeline that are not reconstruction, per sinogram, frame or slice: a file for each
+-- family of operators in scripts/bench/steps/. Floors count every array once. Peers of the host are
 -- SciPy, scikit-image, PyWavelets and algotom, with as many threads as they use (one, mostly).
 --
 -- A file of a family returns a function(bench, report). report(name, unit, count, bytes, fn) times
