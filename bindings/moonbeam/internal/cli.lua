@@ -77,8 +77,8 @@ end
 cli.count = whole(1)
 
 --- A type for whole numbers from 1 to `most`.
-function cli.up_to(most)
-    return whole(1, most)
+function cli.up_to(most, least)
+    return whole(least or 1, most)
 end
 
 --- A type for a list of `axes` extents (default: any number): "64,256,256" -> {64, 256, 256}.
