@@ -7,6 +7,9 @@ describe("bench.lua steps", function()
         local output, status = helper.run_program(
             "scripts/bench.lua steps --no-peers -n 64 -a 60 -s 4 --repeats 1")
         assert.equal(0, status, output)
-        assert.is_truthy(output:find("| minus_log, a sinogram", 1, true), output)
+        for _, row in ipairs {"minus_log, a sinogram", "polynomial, a sinogram",
+            "circular_mask, a slice"} do
+            assert.is_truthy(output:find("| " .. row, 1, true), output)
+        end
     end)
 end)

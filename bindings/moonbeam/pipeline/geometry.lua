@@ -4,10 +4,11 @@
 -- Fields: angles (rad) and frames (the scan's projection numbers), one of each per projection;
 -- first_row, first_column: the scan's row and column, from 1, of the first element; row_step,
 -- column_step: detector pixels per element; rows, cols, projections: how many the scan has;
--- first_y, first_x: the pixel of the whole slice, from 1, of the first element; pixel_size (m) of
--- an element, or nil; turn: "half" or "whole"; half_acquisition; lean: the slope of the axis in
--- columns per row; vertical_shifts: by how many rows of the scan each projection of the scan was
--- shifted, or nil.
+-- first_y, first_x: the pixel of the whole slice, from 1, of the first element; slice: {ny, nx} of
+-- the whole slice, nil if the data tell it, false if nothing does before the axis is found;
+-- pixel_size (m) of an element, or nil; turn: "half" or "whole"; half_acquisition; lean: the slope
+-- of the axis in columns per row; vertical_shifts: by how many rows of the scan each projection of
+-- the scan was shifted, or nil.
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local fail = require "moonbeam.internal.fail"

@@ -98,9 +98,16 @@ local function shape_after(options, shape, g)
     return {shape[2], roi and roi[2] - roi[1] or ny, roi and roi[4] - roi[3] or nx}
 end
 
-local function geometry_after(options, g)
-    return geometry.with(g, {first_x = options.x and options.x[1] or 1, first_y = options.y
-        and options.y[1] or 1})
+local function geometry_after(options, g, shape)
+    local known = options.size or options.center or not g.half_acquisition
+    local ny, nx = whole(options, shape, g)
+    local roi = roi_of(options, ny, nx)
+    local slice = known and {ny, nx} or nil
+    if not known and roi then
+        slice = false
+    end
+    return geometry.with(g, {first_x = roi and roi[3] + 1 or 1, first_y = roi and roi[1] + 1 or 1,
+        slice = slice})
 end
 
 -- The factor on the sum over angles, for attenuation per meter if the pixel size is known. Every

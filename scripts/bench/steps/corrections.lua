@@ -9,4 +9,12 @@ return function(bench, report)
     report("minus_log", "sinogram", options.slices, 2 * data.bytes, function()
         mb.minus_log(data, {out = data})
     end)
+    report("polynomial", "sinogram", options.slices, 2 * data.bytes, function()
+        mb.polynomial(data, {0, 1, 0.05, 0.001}, {out = data})
+    end)
+    local slices <close> = mb.random({options.slices, options.size, options.size}, {seed = 2,
+        device = device})
+    report("circular_mask", "slice", options.slices, slices.bytes * (1 - math.pi / 4), function()
+        mb.circular_mask(slices, {out = slices})
+    end)
 end
