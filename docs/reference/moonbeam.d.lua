@@ -2945,6 +2945,19 @@ function mb.roll(a, shift) end
 ---@return moonbeam.array
 function mb.unary(a, fn) end
 
+---@class moonbeam.options.circular_mask
+---@field radius? number radius of the circle as a fraction of half the smaller side
+---@field value? number value outside the circle
+---@field size? number|number[] whole slice {ny, nx} or n; default that of a
+---@field origin? number|number[] {y, x} of the first pixel of a in the whole slice, 0-based; default {0, 0}
+---@field out? moonbeam.array the array for the result
+
+---Sets what lies outside a circle around the middle of a slice.
+---@param a moonbeam.array slices (z, y, x), or one (y, x); any strides
+---@param options? moonbeam.options.circular_mask
+---@return moonbeam.array
+function mb.circular_mask(a, options) end
+
 ---@class moonbeam.options.flat_field
 ---@field darks? moonbeam.array frames without beam (nd, h, w); without them the dark is 0
 ---@field flats? moonbeam.array frames without sample (nf, h, w); without them the denominator is 1
@@ -2982,6 +2995,12 @@ function mb.half_acquisition_weight(sino, center, options) end
 ---@param options? moonbeam.options.minus_log
 ---@return moonbeam.array
 function mb.minus_log(a, options) end
+
+---A polynomial of each element: c0 + c1 a + c2 a^2 + ...
+---@param a moonbeam.array values; any strides
+---@param coefficients number|number[] factors of the powers 0, 1, 2, ... of a value; at most 16
+---@return moonbeam.array
+function mb.polynomial(a, coefficients) end
 
 ---@class moonbeam.options.stitch_half_acquisition
 ---@field half? integer number of angles in half a turn; 0: half of all angles, rounded up

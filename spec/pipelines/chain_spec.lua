@@ -71,7 +71,7 @@ local REFUSED = {
     {"'flat_feld'", "pipeline: there is no step 'flat_feld'; did you mean 'flat_field'?"},
     {"'os.execute'", "pipeline: there is no step 'os.execute'"},
     {"'../steps/fbp'", "pipeline: there is no step '../steps/fbp'"},
-    {"'qqqqqqqqqqqq'", "the steps are breaks, center, crop", "steps of your own come from --steps FILE.lua"},
+    {"'qqqqqqqqqqqq'", "the steps are ", "crop, ", "steps of your own come from --steps FILE.lua"},
     -- what the scan starts with
     {"'minus_log'", "pipeline: the scan has no flats and no darks", "give input = \"transmission\" "
         .. "or input = \"line integrals\"", scan = BARE},
