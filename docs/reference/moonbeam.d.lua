@@ -1332,8 +1332,8 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -1401,8 +1401,8 @@ function mb.plan.peaks(fn, devices) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -1711,8 +1711,8 @@ function mb.psf.sum(a) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -1757,8 +1757,8 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -1809,8 +1809,8 @@ function mb.recon.describe(plan) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -1844,8 +1844,8 @@ function mb.recon.expected_values(scan, options) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -1880,8 +1880,8 @@ function mb.recon.find_center(scan, options) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -1923,8 +1923,8 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -1958,8 +1958,8 @@ function mb.recon.plan(scan, options) end
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
@@ -2552,8 +2552,8 @@ function mb.tomo.angles(count, span) end
 ---@field method? "auto"|"fbp"|"fourier" fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
 ---@field mode? "auto"|"fast"|"in_place" of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field consume? boolean give the sinogram up: fbp filters it in place, the Fourier method releases it
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
@@ -2580,8 +2580,8 @@ function mb.tomo.angles(count, span) end
 function mb.tomo.choose_method(shape, angles, options) end
 
 ---@class moonbeam.options.tomo_fbp
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
@@ -2612,8 +2612,8 @@ function mb.tomo.fbp(sino, angles, options) end
 ---@field min_overlap? number the least part of the width that both projections of a pair must see
 ---@field guess? number where the search begins, a 0-based column
 ---@field range? number how far the search goes to either side
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
@@ -2629,8 +2629,8 @@ function mb.tomo.find_center(projections, angles, options) end
 ---@field guess? number where the search begins, a 0-based column
 ---@field range? number how far the search goes to either side
 ---@field metric? any negativity, sharpness, or a function of a slice (ny, nx) that returns a number
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
@@ -2677,8 +2677,8 @@ function mb.tomo.opposite_pair(angles) end
 ---@field method? "auto"|"fbp"|"fourier" fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
 ---@field mode? "auto"|"fast"|"in_place" of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field consume? boolean give the sinogram up: fbp filters it in place, the Fourier method releases it
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
@@ -3413,8 +3413,8 @@ function mb.backproject(sino, angles, options) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field accuracy? "fast"|"exact" error of the gridding: fast 7e-5, exact 1e-6
@@ -3444,8 +3444,8 @@ function mb.fourier_reconstruct(sino, angles, options) end
 function mb.project(volume, angles, options) end
 
 ---@class moonbeam.options.ramp_filter
----@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"none" window that multiplies the ramp; none: no ramp either
----@field cutoff? number where the window ends; the response is 0 above
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
 ---@field padding? "zero"|"edge" what rows are padded with
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field scale? number factor of the filter

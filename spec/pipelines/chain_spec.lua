@@ -158,8 +158,8 @@ local REFUSED = {
         .. "mean 'filter'?"},
     {SLICES:gsub("'fbp'", "{'fbp', filter = 'han'}"), "step fbp: filter is the string 'han'; give "
         .. "ram-lak, shepp-logan", "did you mean 'hann'?"},
-    {SLICES:gsub("'fbp'", "{'fbp', cutoff = 2}"), "step fbp: cutoff is 2; it must be a number from "
-        .. "1e-06 to 1 (Nyquist frequency)"},
+    {SLICES:gsub("'fbp'", "{'fbp', cutoff = 5}"), "step fbp: cutoff is 5; it must be a number from "
+        .. "1e-06 to 4 (Nyquist frequency)"},
     {SLICES:gsub("'fbp'", "{'fbp', circle = 0.001}"), "step fbp: circle is 0.001, less than a "
         .. "pixel", "0 turns the mask off"},
     {SLICES:gsub("'fbp'", "{'fbp', x = {0, 10}}"), "step fbp: x is {0, 10}; rows, columns and "

@@ -244,7 +244,7 @@ const mb_op mb_op_ramp_filter = {
            "of the image. The windows, with q = frequency / (cutoff * Nyquist), are shepp-logan "
            "sin(pi q/2)/(pi q/2), cosine cos(pi q/2), hamming 0.54 + 0.46 cos(pi q), hann 0.5 + "
            "0.5 cos(pi q), tukey 1 up to q = 1/2 and a half cosine to 0 at 1, lanczos sin(pi "
-           "q)/(pi q); 0 for q > 1.\n"
+           "q)/(pi q), parzen (1 - q)^3 (that of gridrec and tomocupy); 0 for q > 1.\n"
            "Rows are padded to pad_width P with zeros or with their first and last values, (P - "
            "width)/2 of them in front, and cropped after the filter. backproject with its default "
            "scale then gives densities per pixel.\n"

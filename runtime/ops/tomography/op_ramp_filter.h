@@ -30,6 +30,7 @@ typedef enum mb_ramp_filter_kind {
     MB_RAMP_HANN,
     MB_RAMP_TUKEY, /* flat to half the cutoff, then a cosine to 0 */
     MB_RAMP_LANCZOS,
+    MB_RAMP_PARZEN,
     MB_RAMP_NONE /* all ones: no ramp either */
 } mb_ramp_filter_kind;
 
@@ -37,7 +38,7 @@ typedef enum mb_ramp_filter_padding { MB_RAMP_PAD_ZERO, MB_RAMP_PAD_EDGE } mb_ra
 
 typedef struct mb_ramp_filter_params {
     int filter;
-    double cutoff; /* fraction of the Nyquist frequency, (0, 1] */
+    double cutoff; /* fraction of the Nyquist frequency */
     int padding;
     int64_t pad_width; /* 0 = auto */
     double scale;
@@ -154,6 +155,7 @@ MB_BOTH static inline double mb_ramp_filter_window(int filter, double q)
     case MB_RAMP_HANN: return 0.5 + 0.5 * cos(pi * q);
     case MB_RAMP_TUKEY: return q <= 0.5 ? 1.0 : 0.5 + 0.5 * cos(2 * pi * (q - 0.5));
     case MB_RAMP_LANCZOS: return q > 0.0 ? sin(pi * q) / (pi * q) : 1.0;
+    case MB_RAMP_PARZEN: return (1 - q) * (1 - q) * (1 - q);
     default: return 1.0;
     }
 }

@@ -34,10 +34,11 @@
 #define MB_PARALLEL_FILTER_ARGS(widest)                                                            \
     MB_ENUM(filter,                                                                                \
             ((const char *const[]){"ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey", \
-                                   "lanczos", "none", NULL}),                                      \
+                                   "lanczos", "parzen", "none", NULL}),                            \
             MB_RAMP_RAM_LAK, "window that multiplies the ramp; none: no ramp either"),             \
-        MB_FLOAT(cutoff, 1e-6, 1, 1, "Nyquist frequency",                                          \
-                 "where the window ends; the response is 0 above"),                                \
+        MB_FLOAT(                                                                                  \
+            cutoff, 1e-6, 4, 1, "Nyquist frequency",                                               \
+            "where the window ends; the response is 0 above; more than 1: a part of the window"),  \
         MB_ENUM(padding, ((const char *const[]){"zero", "edge", NULL}), MB_RAMP_PAD_ZERO,          \
                 "what rows are padded with"),                                                      \
         MB_INT(pad_width, 0, widest, 0, "px",                                                      \

@@ -19,6 +19,7 @@ local windows = {
     hann = function(q) return 0.5 + 0.5 * math.cos(pi * q) end,
     tukey = function(q) return q <= 0.5 and 1 or 0.5 + 0.5 * math.cos(2 * pi * (q - 0.5)) end,
     lanczos = function(q) return q == 0 and 1 or math.sin(pi * q) / (pi * q) end,
+    parzen = function(q) return (1 - q) ^ 3 end,
 }
 
 -- The filter's spatial kernel on a circle of P samples, by the definition.
@@ -77,10 +78,10 @@ end
 
 describe("ramp_filter", function()
     for _, name in ipairs { "ram-lak", "shepp-logan", "cosine", "hamming", "hann", "tukey",
-        "lanczos", "none" } do
+        "lanczos", "parzen", "none" } do
         it("convolves with the kernel of " .. name, function()
             for _, case in ipairs {
-                { 1, {} }, { 5, {} }, { 8, { cutoff = 0.6 } }, { 13, { padding = "edge" } },
+                { 1, {} }, { 5, {} }, { 8, { cutoff = 0.6 } }, { 9, { cutoff = 2.5 } }, { 13, { padding = "edge" } },
                 { 11, { pad_width = 44, scale = 3 } }, { 12, { pad_width = 12, cutoff = 0.3 } },
                 { 7, { pad_width = 20, padding = "edge" } },
             } do
@@ -370,7 +371,7 @@ describe("ramp_filter", function()
         for _, case in ipairs {
             { "argument", "pad_width", { pad_width = 8 } },
             { "argument", "pad_width", { pad_width = 22 } },
-            { "argument", "cutoff", { cutoff = 0 } }, { "argument", "cutoff", { cutoff = 1.5 } },
+            { "argument", "cutoff", { cutoff = 0 } }, { "argument", "cutoff", { cutoff = 4.5 } },
             { "argument", "filter", { filter = "ramp" } },
         } do
             local _, err = helper.failure(mb.ramp_filter, a, case[3])

@@ -8,8 +8,11 @@ return reconstruction.step {
     doc = "Takes less memory than the direct Fourier method, and smooths fine detail and noise a "
         .. "little. Only this step supports half acquisitions and leaning axes. The slices are "
         .. "attenuation per meter if the pixel size is known, otherwise per pixel.",
-    -- Other packages differ in the window.
-    presets = {nabu = {filter = "ram-lak"}, algotom = {filter = "hann"}},
+    -- Other packages differ in the window. That of ToMoBAR is sin(a w / 2) / (a w / 2) with a =
+    -- 0.35; its values have a factor besides, the square of the mean of that.
+    presets = {nabu = {filter = "ram-lak"}, algotom = {filter = "hann"},
+        tomocupy = {filter = "parzen"},
+        httomo = {filter = "shepp-logan", cutoff = 1 / 0.35, circle = 0.95}},
     reference = "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging (1988), ch. "
         .. "3.3",
     options = declared.options(reconstruction.options,
