@@ -3331,6 +3331,23 @@ function mb.gaussian_filter(a, sigma, options) end
 ---@return moonbeam.array
 function mb.summed_area(a, options) end
 
+---@class moonbeam.options.undistort
+---@field scale? number|number[] {row, column}: size of a pixel of a, where the factors are of other pixels; default 1
+---@field inverse? boolean put the distortion in
+---@field mode? "constant"|"edge"|"reflect"|"symmetric" values beyond the edges, as in pad
+---@field value? number constant of mode constant
+---@field part? number|number[] where a is a part of frames: {row of the frame, from 1, that is its first, rows of the frame}
+---@field rows? number|number[] {first, last}: rows of the frame to make, from 1; default those of a
+---@field out? moonbeam.array the array for the result
+
+---Takes the radial distortion of a lens out of frames, or puts it in.
+---@param a moonbeam.array frames (frame, row, column), or one (row, column)
+---@param center number|number[] {row, column} of the center of distortion, from 0
+---@param factors number|number[] of the polynomial in the distance from the center, px
+---@param options? moonbeam.options.undistort
+---@return moonbeam.array
+function mb.undistort(a, center, factors, options) end
+
 ---@class moonbeam.options.ellipsoid_projections
 ---@field center? number 0-based column of the rotation axis; default (cols - 1) / 2
 ---@field shifts? number|number[] horizontal shift of each projection

@@ -1,0 +1,184 @@
+/*
+** Warping frames by a map of coordinates: what undistort, rotate and remap share, on the host and
+** on CUDA. A map gives, for each pixel of the result, a place of the frame, in pixels from 0. The
+** place is computed in double and rounded to 2^-24 px: whole places stay whole, so that the map that
+** moves nothing changes nothing.
+**
+** A call may have a part of the rows: `a` is rows `first` to `first` + rows - 1 of frames of `height`
+** rows, the result `count` rows from `from`. The rule beyond the edges is that of the whole frame.
+*/
+#ifndef MB_OPS_WARP_H
+#define MB_OPS_WARP_H
+
+#include "core/both.h"
+#include "ops/op.h"
+#include <math.h>
+
+/* What lies beyond the edges of a frame. */
+enum { MB_WARP_CONSTANT, MB_WARP_EDGE, MB_WARP_REFLECT, MB_WARP_SYMMETRIC };
+extern const char *const mb_warp_modes[];
+
+typedef struct mb_warp_params {
+    int mode;
+    double value;   /* of mode constant, and where a map is NaN */
+    mb_vector part; /* {first row, height}, rows from 1; absent: frames are whole */
+    mb_vector rows; /* {first, last}, from 1; absent: those of `a` */
+} mb_warp_params;
+
+/* The arguments that all have; `warp` is the member of PARAMS. */
+#define MB_WARP_ARGS                                                                               \
+    MB_ENUM_ARG("mode", false, warp.mode, mb_warp_modes, MB_WARP_EDGE,                             \
+                "values beyond the edges, as in pad"),                                             \
+        MB_NUMBER("value", MB_ARG_FLOAT, false, warp.value, MB_ANY, 0, NULL,                       \
+                  "constant of mode constant"),                                                    \
+        MB_NUMBER(                                                                                 \
+            "part", MB_ARG_VECTOR, false, warp.part, 1, 1e9, 0, "px",                              \
+            "where a is a part of frames: {row of the frame, from 1, that is its first, rows "     \
+            "of the frame}")
+#define MB_WARP_ROWS_ARG                                                                           \
+    MB_NUMBER("rows", MB_ARG_VECTOR, false, warp.rows, 1, 1e9, 0, "px",                            \
+              "{first, last}: rows of the frame to make, from 1; default those of a")
+
+typedef enum mb_warp_kind {
+    MB_WARP_RADIAL,  /* place = center + (1 + g(r)) (pixel - center) */
+    MB_WARP_INVERSE, /* the inverse of it */
+    MB_WARP_AFFINE,  /* place = pixel + linear (pixel - center) */
+    MB_WARP_TABLE    /* place = a table's */
+} mb_warp_kind;
+
+enum { MB_WARP_FACTORS = 12 };
+
+typedef struct mb_warp_map {
+    mb_warp_kind kind;
+    double row, column;             /* center */
+    double row_scale, column_scale; /* of a pixel, where r is computed */
+    int count;                      /* of factors */
+    double g[MB_WARP_FACTORS];      /* g(r) = sum g[i] r^i */
+    double yy, yx, xy, xx;          /* affine: what is added */
+} mb_warp_map;
+
+typedef struct mb_warp_window {
+    int64_t first, height; /* of `a` in the frame */
+    int64_t from, count;   /* rows of the result in the frame */
+    int64_t cols;          /* of the frame */
+} mb_warp_window;
+
+static inline mb_warp_window mb_warp_window_of(const mb_warp_params *p, const mb_shape *shape)
+{
+    mb_warp_window w;
+    int64_t rows = shape->dims[shape->rank - 2];
+    w.cols = shape->dims[shape->rank - 1];
+    w.first = 0;
+    w.height = rows;
+    if (p->part.count) {
+        w.first = (int64_t)p->part.values[0] - 1;
+        w.height = (int64_t)p->part.values[1];
+    }
+    w.from = w.first;
+    w.count = rows;
+    if (p->rows.count) {
+        w.from = (int64_t)p->rows.values[0] - 1;
+        w.count = (int64_t)p->rows.values[1] - w.from;
+    }
+    return w;
+}
+
+/* g(r) and, with `slope`, its derivative. */
+static MB_BOTH inline double mb_warp_g(const mb_warp_map *map, double r, double *slope)
+{
+    double g = 0, d = 0;
+    for (int i = map->count - 1; i >= 0; i--) {
+        if (slope)
+            d = d * r + g;
+        g = g * r + map->g[i];
+    }
+    if (slope)
+        *slope = d;
+    return g;
+}
+
+/* g of the inverse: with u (1 + g(u)) = r, that is u / r - 1. Newton's method; for r where the map is
+** not invertible the place is anywhere. */
+static MB_BOTH inline double mb_warp_inverse(const mb_warp_map *map, double r)
+{
+    double u = r, slope;
+    for (int i = 0; i < 12; i++) {
+        double g = mb_warp_g(map, u, &slope);
+        u -= (u * (1 + g) - r) / (1 + g + u * slope);
+    }
+    return r > 0 ? (u - r) / r : 1 / (1 + map->g[0]) - 1;
+}
+
+/* The place of a pixel of the frame. `kind` is map->kind, known to the compiler. */
+static MB_BOTH inline void mb_warp_at(mb_warp_kind kind, const mb_warp_map *map, double y, double x,
+                                      double *to_y, double *to_x)
+{
+    const double dy = y - map->row, dx = x - map->column;
+    if (kind == MB_WARP_AFFINE) {
+        *to_y = y + (map->yx * dx + map->yy * dy);
+        *to_x = x + (map->xx * dx + map->xy * dy);
+    } else {
+        const double v = dy * map->row_scale, u = dx * map->column_scale;
+        const double r = sqrt(v * v + u * u);
+        const double g =
+            kind == MB_WARP_INVERSE ? mb_warp_inverse(map, r) : mb_warp_g(map, r, NULL);
+        *to_y = y + g * dy;
+        *to_x = x + g * dx;
+    }
+}
+
+/* A place along one axis: between elements `low` and, if far > 0, low + 1, both in the frame. */
+typedef struct mb_warp_tap {
+    int32_t low;
+    float far;
+    bool inside; /* false: the result is `value` */
+} mb_warp_tap;
+
+static MB_BOTH inline mb_warp_tap mb_warp_tap_at(int mode, double place, int64_t extent)
+{
+    const double last = (double)(extent - 1);
+    double c = rint(place * 16777216.0) * (1 / 16777216.0), low;
+    mb_warp_tap tap;
+    tap.inside = mode == MB_WARP_CONSTANT ? c >= 0 && c <= last : c == c;
+    if (mode == MB_WARP_REFLECT) { /* a triangle wave of period 2 last */
+        const double period = last > 0 ? 2 * last : 1;
+        c = fabs(c);
+        c -= period * floor(c / period);
+        c = c > last ? period - c : c;
+    } else if (mode == MB_WARP_SYMMETRIC) { /* the same about half pixels */
+        const double period = 2 * last + 2;
+        c = fabs(c + 0.5);
+        c -= period * floor(c / period);
+        c = (c > last + 1 ? period - c : c) - 0.5;
+    }
+    c = c > 0 ? c : 0; /* NaN becomes 0 */
+    c = c < last ? c : last;
+    low = floor(c);
+    tap.low = (int32_t)low;
+    tap.far = (float)(c - low);
+    return tap;
+}
+
+/* Whole weights leave values as they are, infinite ones too. */
+static MB_BOTH inline float mb_warp_mix(float near, float far, float weight)
+{
+    return weight > 0 ? near + weight * (far - near) : near;
+}
+
+/* ---- host ---- */
+
+mb_status mb_warp_check(const mb_warp_params *p, const mb_shape *shape);
+/* The rows of the frame, 0-based, that rows of the result need; never none. */
+mb_rows mb_warp_needs(const mb_warp_params *p, const mb_warp_map *map, int64_t height, int64_t cols,
+                      mb_rows rows);
+/* Fails unless `a` has the rows that the result needs. */
+mb_status mb_warp_check_part(const mb_warp_params *p, const mb_warp_map *map,
+                             const mb_shape *shape);
+/* The parameters of a piece: see mb_op_split. */
+void mb_warp_piece(mb_warp_params *p, const mb_shape *shape, const mb_op_piece *piece,
+                   double *room);
+/* All frames. `rows` and `columns` are the tables of kind TABLE, else NULL. */
+mb_status mb_warp_run(const mb_op_call *call, const mb_warp_params *p, const mb_warp_map *map,
+                      const mb_array *rows, const mb_array *columns);
+
+#endif
