@@ -3387,6 +3387,26 @@ function mb.ellipsoid_volume(ellipsoids, heights, size, options) end
 ---@return moonbeam.array
 function mb.poisson(mean, options) end
 
+---@class moonbeam.options.phase_filter
+---@field method? "paganin"|"generalized"|"ctf"|"farago" the filter, see below
+---@field delta_beta? number delta / beta of the material
+---@field low? number ctf: regularization of low frequencies
+---@field high? number ctf: regularization of high frequencies
+---@field padding? "edge"|"reflect"|"symmetric"|"constant"|"none" what is around a frame; none: the frame repeats itself
+---@field value? number of constant padding; 1 is the open beam
+---@field size? "power"|"smooth" the padded extents: powers of two, or the next products of 2, 3, 5 and 7
+---@field padded? number|number[] the padded extents instead: one number, or one for rows and one for columns
+---@field log? boolean return -ln of the filtered values: line integrals
+---@field min? number smallest value before the logarithm
+---@field out? moonbeam.array the array for the result
+
+---Phase retrieval from one distance: Paganin, generalized Paganin, CTF, Farago.
+---@param image moonbeam.array frames of transmission (..., row, column); the last axis dense
+---@param fresnel number|number[] wavelength * distance / pixel size^2, the inverse Fresnel number of a pixel: one number, or one for rows and one for columns
+---@param options? moonbeam.options.phase_filter
+---@return moonbeam.array
+function mb.phase_filter(image, fresnel, options) end
+
 ---@class moonbeam.options.histogram
 ---@field bits? "value"|"high"|"low" what the bins are of: values, or the high or the low half of their 32 ordered bits
 ---@field bins? integer bins between low and high, for values

@@ -1,0 +1,140 @@
+/*
+** phase_filter on CUDA: the transforms along rows. Rows 2 i and 2 i + 1 of a frame are the real and
+** the imaginary part of one complex row, which is padded in registers. The spectra are kept in tiles
+** (op_phase_filter.h); nothing is taken apart here, because the columns' kernel has both halves of a
+** spectrum at hand.
+*/
+#ifndef MB_CUDA_PHASE_ROWS_CUH
+#define MB_CUDA_PHASE_ROWS_CUH
+
+#include "shared/cuda_launch.cuh"
+#include "shared/fft_registers.cuh"
+#include "ops/phase/op_phase_filter.h"
+
+/* The factorization of N points. */
+template <int N>
+struct phase_cut : mb_fft_cut_of<N> {
+};
+template <>
+struct phase_cut<4096> : mb_fft_cut<4096, 32, 32, 32, 4> {
+};
+
+#define PHASE_EXTENTS(X) X(64) X(512) X(1024) X(2048) X(4096)
+
+/* A batch of frames. */
+struct phase_job {
+    const float *image;
+    float *result;
+    int64_t image_frame, image_row, result_frame, result_row; /* strides */
+    float2 *spectra;
+    int64_t frame_points; /* of the spectra */
+    int frames, rows, columns, pairs;
+    int tile; /* frequencies of a tile: mb_phase_tile */
+    const int32_t *row_sources, *column_sources;
+    const float *row_table, *column_table;
+    int row_count, column_count; /* entries of the tables */
+    float constant;              /* of padding, less 1 */
+    float min;                   /* before the logarithm; 0: none is taken */
+    mb_phase_response response;
+};
+
+template <int N>
+struct phase_rows {
+    typedef phase_cut<N> cut;
+    static constexpr int T = cut::T, most = 512 / T, L = most < 8 ? most : 8, threads = T * L;
+    static constexpr bool WARP = T <= 32 && 32 % T == 0;
+};
+
+/* Where frequency k of a pair's spectrum is. */
+template <int N>
+__device__ static __forceinline__ int64_t phase_place(const phase_job &job, int pair, int k)
+{
+    const bool minus = k >= N / 2;
+    const int m = k < N / 2 ? k : k == N / 2 ? 0 : N - k, tile = m / job.tile;
+    return ((int64_t)(2 * tile + minus) * job.pairs + pair) * job.tile + (m - tile * job.tile);
+}
+
+/* The pairs of rows of this block: a tile of L of them at a time. */
+template <int N>
+__global__ void __launch_bounds__(phase_rows<N>::threads)
+    phase_rows_forth(const __grid_constant__ phase_job job)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    typedef phase_rows<N> R;
+    typedef typename R::cut C;
+    extern __shared__ float2 phase_memory[];
+    const int t = threadIdx.x % C::T, h = threadIdx.x / C::T;
+    float2 *shared = phase_memory + C::table + h * C::room;
+    const int groups = (job.pairs + R::L - 1) / R::L;
+    mb_fft_fill_table<C>(phase_memory);
+    __syncthreads();
+    for (int item = blockIdx.x; item < job.frames * groups; item += gridDim.x) {
+        const int frame = item / groups, pair = (item - frame * groups) * R::L + h;
+        const bool one = pair < job.pairs, two = 2 * pair + 1 < job.rows;
+        const float *even = job.image + frame * job.image_frame + 2 * pair * job.image_row,
+                    *odd = even + job.image_row;
+        float2 v[C::E];
+#pragma unroll
+        for (int j = 0; j < C::E; j++) {
+            const int x = t + C::T * j;
+            const int from = x < job.columns ? x : __ldg(job.column_sources + x);
+            v[j].x = !one ? 0.0f : from < 0 ? job.constant : even[from] - 1.0f;
+            v[j].y = !two ? 0.0f : from < 0 ? job.constant : odd[from] - 1.0f;
+        }
+        mb_fft_run<C, R::WARP>(v, t, phase_memory, shared, 1, 0);
+        float2 *to = job.spectra + frame * job.frame_points;
+        if (one)
+#pragma unroll
+            for (int j = 0; j < C::E; j++)
+                to[phase_place<N>(job, pair, t + C::T * j)] = v[j];
+    }
+#endif
+}
+
+/* What is stored of a filtered value. */
+__device__ static __forceinline__ float phase_value(const phase_job &job, float v)
+{
+    v += job.response.offset;
+    if (job.min > 0)
+        v = -logf(v < job.min ? job.min : v); /* NaN stays NaN */
+    return v;
+}
+
+template <int N>
+__global__ void __launch_bounds__(phase_rows<N>::threads)
+    phase_rows_back(const __grid_constant__ phase_job job)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    typedef phase_rows<N> R;
+    typedef typename R::cut C;
+    extern __shared__ float2 phase_memory[];
+    const int t = threadIdx.x % C::T, h = threadIdx.x / C::T;
+    float2 *shared = phase_memory + C::table + h * C::room;
+    const int groups = (job.pairs + R::L - 1) / R::L;
+    mb_fft_fill_table<C>(phase_memory);
+    __syncthreads();
+    for (int item = blockIdx.x; item < job.frames * groups; item += gridDim.x) {
+        const int frame = item / groups, pair = (item - frame * groups) * R::L + h;
+        const bool one = pair < job.pairs, two = 2 * pair + 1 < job.rows;
+        const float2 *from = job.spectra + frame * job.frame_points;
+        float *even = job.result + frame * job.result_frame + 2 * pair * job.result_row,
+              *odd = even + job.result_row;
+        float2 v[C::E];
+#pragma unroll
+        for (int j = 0; j < C::E; j++)
+            v[j] = one ? mb_fft_swap(from[phase_place<N>(job, pair, t + C::T * j)])
+                       : make_float2(0, 0);
+        mb_fft_run<C, R::WARP>(v, t, phase_memory, shared, 1, 0);
+#pragma unroll
+        for (int j = 0; j < C::E; j++) {
+            const int x = t + C::T * j;
+            if (one && x < job.columns)
+                even[x] = phase_value(job, v[j].y);
+            if (two && x < job.columns)
+                odd[x] = phase_value(job, v[j].x);
+        }
+    }
+#endif
+}
+
+#endif
