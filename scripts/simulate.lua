@@ -53,6 +53,9 @@ local options = cli.parse(arg, {
     {"beam-drift", value = "PART", type = cli.bounded {min = 0, below = 1}, default = 0,
         doc = "what the beam loses until the end of the scan; half of the flats of an nxtomo file "
             .. "come after it"},
+    {"distortion", value = "PX", type = cli.bounded {min = -MOST, max = MOST}, default = 0,
+        doc = "how far the lens moves the middle of the left and right edges, outwards where "
+            .. "positive; its center and factors are in dataset /simulation/distortion"},
     {"vertical-shifts", value = "PX", type = cli.bounded {min = 0, max = MOST}, default = 0,
         doc = "how far the stage moves up and down; in dataset /simulation/vertical_shifts"},
     {"horizontal-shifts", value = "PX", type = cli.bounded {min = 0, max = MOST}, default = 0,
@@ -119,10 +122,16 @@ local sample = samples.new {ellipsoids = ellipsoids, angles = angles, rows = row
     horizontal_shifts = shifts_of(options.horizontal_shifts, 1.7), device = device,
     phase = options.phase and {energy = options.energy, distance = options.distance,
         delta_beta = options.phase}}
+-- Center and factors for mb.undistort, whose polynomial tells where a point of the object is seen.
+local lens
+if options.distortion ~= 0 then
+    local middle = {(rows - 1) / 2 + 0.3, (cols - 1) / 2 - 0.7}
+    lens = {center = middle, factors = {1, 0, options.distortion / (cols / 2) ^ 3}}
+end
 local detector <close> = detectors.new {rows = rows, cols = cols, frames = count,
     photons = options.photons > 0 and options.photons or 20000, exact = options.photons <= 0,
     rings = options.rings, stripes = options.stripes, zingers = options.zingers,
-    beam_drift = options.beam_drift, seed = options.seed, device = device}
+    beam_drift = options.beam_drift, lens = lens, seed = options.seed, device = device}
 
 local file <close> = mb.h5.create(options.out, {overwrite = options.overwrite})
 local late = options.format == "nxtomo" and options.beam_drift > 0 and options.flats // 2 or 0
@@ -163,6 +172,10 @@ for _, name in ipairs {"vertical_shifts", "horizontal_shifts"} do
         file:write("/simulation/" .. name, mb.array(sample[name], {dtype = "f64"}),
             {attributes = {units = "px"}})
     end
+end
+if lens then -- the order of the files of other programs: x, y, factors
+    file:write("/simulation/distortion", mb.array({lens.center[2], lens.center[1],
+        table.unpack(lens.factors)}, {dtype = "f64"}))
 end
 if options.stripes > 0 then
     local list, names = detector:described()

@@ -98,6 +98,33 @@ describe("simulate.lua", function()
         assert.is_true(math.abs(light(46, 1) / light(3, 1) - 0.75) < 1e-4)
     end)
 
+    it("distorts frames by a lens, which undistort takes out", function()
+        local path = simulate("lens.h5", "--distortion 5 --rows 24")
+        local plain <close> = frames((simulate("tall.h5", "--rows 24")))
+        local seen <close> = frames(path)
+        local flats <close> = frames(path, "/exchange/data_white")
+        local facts = value(path, "/simulation/distortion")
+        local function inner(counts, corrected)
+            local flat <close> = flats:view({1, 1})
+            local above <close> = flat - 100
+            local own <close> = counts - 100
+            local transmission <close> = own / above
+            local back = corrected and mb.undistort(transmission, {facts[2], facts[1]},
+                table.move(facts, 3, #facts, 1, {})) or transmission:copy()
+            local part <close> = back:view(mb.all, {7, 18}, {7, 42})
+            local dense = part:copy()
+            back:release()
+            return dense
+        end
+        local expected <close> = inner(plain)
+        local distorted <close> = inner(seen)
+        local found <close> = inner(seen, true)
+        local moved <close> = distorted - expected
+        local rest <close> = found - expected -- edges are interpolated twice
+        assert.is_true(moved:norm() > 0.1 * expected:norm(), moved:norm() / expected:norm())
+        assert.is_true(rest:norm() < 0.5 * moved:norm(), rest:norm() / moved:norm())
+    end)
+
     it("moves the stage as the file says: the shifts undo it", function()
         local path = simulate("shifts.h5", "--rings 0 --vertical-shifts 1.5 --horizontal-shifts 2 "
             .. "--rows 12")

@@ -1,5 +1,5 @@
---- A simulated detector and its beam: vignetting, gains that drift, defective columns, photon noise
--- and zingers.
+--- A simulated detector and its beam: vignetting, a lens, gains that drift, defective columns,
+-- photon noise and zingers.
 
 local mb = require "moonbeam"
 
@@ -52,7 +52,8 @@ end
 --- A detector. Fields: rows, cols, frames (projections of the scan), photons (of the open beam),
 -- exact (no noise), rings (drift of column gains between flats and scan), stripes (number of
 -- defective columns), zingers (part of the elements that is hit), beam_drift (what the beam loses
--- until the end of the scan, as a part), seed, device.
+-- until the end of the scan, as a part), lens ({center = {row, column}, factors} of its radial
+-- distortion, as mb.undistort takes them, or nil), seed, device.
 function detector.new(fields)
     local self = setmetatable(fields, methods)
     self.element, self.seeds = 0, 0 -- positions in streams of random numbers
@@ -149,7 +150,10 @@ end
 --- The counts of projections with the given transmission (angle, row, column), the first having
 -- this number.
 function methods:expose(transmission, first)
-    local means = transmission * (self.scan_gains or self.gains)
+    local lens = self.lens
+    local seen <close> = lens and mb.undistort(transmission, lens.center, lens.factors,
+        {inverse = true}) or nil
+    local means = (seen or transmission) * (self.scan_gains or self.gains)
     local function part_of(i)
         return self.frames > 1 and (first + i - 2) / (self.frames - 1) or 0
     end
