@@ -2945,6 +2945,19 @@ function mb.roll(a, shift) end
 ---@return moonbeam.array
 function mb.unary(a, fn) end
 
+---@class moonbeam.options.double_wedge
+---@field ratio? number width of the object, a part of that of the sinogram
+---@field drop? integer rows of the spectrum on either side of frequency 0 that do not count; at most a tenth of the angles
+---@field column_drop? integer columns of the spectrum on either side of frequency 0 that do not count
+---@field out? moonbeam.array the array for the result
+
+---The metric by which Vo's method finds the rotation axis, for many trial columns of a sinogram.
+---@param sino moonbeam.array sinograms (angle, column) or (row, angle, column) over half a turn, both ends included
+---@param centers number|number[] trial columns of the axis, 0-based, ascending
+---@param options? moonbeam.options.double_wedge
+---@return moonbeam.array
+function mb.double_wedge(sino, centers, options) end
+
 ---@class moonbeam.options.circular_mask
 ---@field radius? number radius of the circle as a fraction of half the smaller side
 ---@field value? number value outside the circle

@@ -8,7 +8,8 @@ describe("bench.lua steps", function()
             "scripts/bench.lua steps --no-peers -n 64 -a 60 -s 4 --repeats 1")
         assert.equal(0, status, output)
         for _, row in ipairs {"minus_log, a sinogram", "polynomial, a sinogram",
-            "circular_mask, a slice", "Paganin, a frame", "CTF, a frame"} do
+            "circular_mask, a slice", "Paganin, a frame", "CTF, a frame",
+            "double_wedge, a trial"} do
             assert.is_truthy(output:find("| " .. row, 1, true), output)
         end
     end)
