@@ -3334,6 +3334,17 @@ function mb.box_filter(a, size, options) end
 ---@return moonbeam.array
 function mb.gaussian_filter(a, sigma, options) end
 
+---@class moonbeam.options.median_filter
+---@field mode? "edge"|"reflect"|"symmetric"|"wrap" values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, reflect mirror, and edge nearest)
+---@field out? moonbeam.array the array for the result
+
+---Median of a window around every element, in two or three dimensions.
+---@param a moonbeam.array image, stack of images or volume
+---@param size number|number[] odd extents of the window: one number, or one for each axis; {1, 3, 3} filters each image of a stack
+---@param options? moonbeam.options.median_filter
+---@return moonbeam.array
+function mb.median_filter(a, size, options) end
+
 ---@class moonbeam.options.summed_area
 ---@field scale? number factor of every sum, such as 1 / the sum of all elements
 ---@field out? moonbeam.array the array for the result
