@@ -2,6 +2,7 @@
 -- build/oracles, where `scripts/setup --oracles` puts them, or in the Python that MOONBEAM_ORACLES
 -- names. Specs that need them are skipped where they are missing.
 
+local getfenv = require("busted.compatibility").getfenv
 local files = require "spec.support.files"
 local mb = require "moonbeam"
 
@@ -24,7 +25,8 @@ end
 -- Skips the spec unless Python has the module ("scipy", "skimage", "pywt", "algotom").
 function oracle.needs(module)
     if not python_with(module) then
-        pending(("Python has no %s (scripts/setup --oracles)"):format(module))
+        local spec = debug.getinfo(2, "f").func -- busted gives names to spec files alone
+        getfenv(spec).pending(("Python has no %s (scripts/setup --oracles)"):format(module))
     end
 end
 
