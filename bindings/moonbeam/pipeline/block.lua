@@ -3,7 +3,8 @@
 --
 -- A block has data (frames: angle, row, column; slices: row, y, x), flats and darks (for counts),
 -- cut ("rows" or "frames"), rows (its first and last row, or its first and last frame if it is cut
--- along frames, numbered as in the step's input), frames (the first and last projection), layout,
+-- along frames, numbered as in the step's input), wanted (those that the step must leave),
+-- frames (the first and last projection), layout,
 -- raw (whether the data are as they were read), geometry, device, step, and mended and clipped:
 -- arrays of three counts that a step sets. It owns its arrays.
 

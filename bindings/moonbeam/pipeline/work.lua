@@ -192,6 +192,7 @@ function work.compute(section, made, values, sums, seen, count)
         local step, ranges = section.steps[k], made.ranges[k]
         made:trim(table.unpack(ranges.from))
         made.step, made.geometry, made.layout = step, step.geometry_before, step.kind_before.layout
+        made.wanted = ranges.to
         if not step.takes_raw then
             made:finite(OPEN[made.quantity])
             tally(made, sums)
