@@ -2,8 +2,8 @@
 -- build/oracles, where `scripts/setup --oracles` puts them, or in the Python that MOONBEAM_ORACLES
 -- names. Specs that need them are skipped where they are missing.
 
-local getfenv = require("busted.compatibility").getfenv
 local files = require "spec.support.files"
+local helper = require "spec.helper"
 local mb = require "moonbeam"
 
 local oracle = {}
@@ -25,8 +25,7 @@ end
 -- Skips the spec unless Python has the module ("scipy", "skimage", "pywt", "algotom").
 function oracle.needs(module)
     if not python_with(module) then
-        local spec = debug.getinfo(2, "f").func -- busted gives names to spec files alone
-        getfenv(spec).pending(("Python has no %s (scripts/setup --oracles)"):format(module))
+        helper.skip(("Python has no %s (scripts/setup --oracles)"):format(module))
     end
 end
 
