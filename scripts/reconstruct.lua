@@ -76,6 +76,9 @@ local options = cli.parse(arg, {
     cli.option(opening.darks, {"darks-path", value = "[FILE:]/PATH"}),
     cli.option(opening.angles, {"angles-path", value = "[FILE:]/PATH"}),
     cli.option(opening.image_key, {"image-key-path", value = "[FILE:]/PATH"}),
+    cli.option(opening.flat_positions, {"flat-positions-path", value = "[FILE:]/PATH"}),
+    cli.option(opening.current, {"current-path", value = "[FILE:]/PATH"}),
+    cli.option(opening.flats_current, {"flats-current-path", value = "[FILE:]/PATH"}),
     cli.option(opening.entry, {value = "PATH"}),
     cli.options(opening, {}, "allow_missing", "allow_external"),
     cli.shared.quiet, cli.shared.log, cli.shared.progress,
@@ -99,7 +102,8 @@ end
 -- What the library calls by other names.
 local OPTION_NAMES = {
     data = "--data-path", flats = "--flats-path", darks = "--darks-path",
-        image_key = "--image-key-path",
+        image_key = "--image-key-path", flat_positions = "--flat-positions-path",
+        current = "--current-path", flats_current = "--flats-current-path",
     angles = "--angles", ["angles = PATH"] = "--angles-path PATH", angle_unit = "--angle-unit",
         pixel_size = "--pixel-size",
     entry = "--entry", allow_missing = "--allow-missing", allow_external = "--allow-external",
@@ -114,7 +118,8 @@ local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.
 local function check_outputs(name)
     local inputs = {scan = options.scan}
     for _, input in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
-        "image_key_path", "recipe"} do
+        "image_key_path", "flat_positions_path", "current_path", "flats_current_path",
+        "recipe"} do
         inputs[input] = options[input]
     end
     for _, path in ipairs(options.steps or {}) do
@@ -155,6 +160,9 @@ local opened, problem = mb.scan.open(options.scan, {
     darks = not options.no_log and options.darks_path,
     angles = options.angles or options.angles_path,
     image_key = options.image_key_path,
+    flat_positions = options.flat_positions_path,
+    current = options.current_path,
+    flats_current = options.flats_current_path,
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
     entry = options.entry,

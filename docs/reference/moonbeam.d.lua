@@ -2063,6 +2063,9 @@ function result:write(array, z_first) end
 ---@field flats? moonbeam.array (frame, row, column)
 ---@field darks? moonbeam.array (frame, row, column)
 ---@field pixel_size? number edge of a detector pixel
+---@field flat_positions? number[] how many projections were taken before each flat
+---@field current? number[] ring current of each projection
+---@field flats_current? number[] ring current of each flat
 
 ---A scan whose frames are arrays on the host: `projections` (angle, row, column), as the detector gave them or as line integrals, `angles` in radians.
 ---@param projections moonbeam.array (angle, row, column)
@@ -2080,6 +2083,9 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field pixel_size? number edge of a detector pixel
 ---@field flats_file? string a file of their own for the flats
 ---@field darks_file? string a file of their own for the darks
+---@field flat_positions? any how many projections were taken before each flat: a list, or a dataset
+---@field current? any ring current of each projection: a list, or a dataset, which may have all frames
+---@field flats_current? any ring current of each flat: a list, or a dataset
 ---@field entry? string the NXtomo entry, where the file has several
 ---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
 ---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition
@@ -2660,6 +2666,11 @@ function mb.tomo.find_center_pair(first, opposite, options) end
 ---@field mode? "mean"|"median" how darks and flats are combined into one frame each
 ---@field floor? number least denominator; a smaller flat - dark is raised to it
 ---@field nonfinite? number replaces results that are NaN or infinite
+---@field groups? number|number[] flats in each group, in the order of flats; default: one group
+---@field positions? number|number[] where each group lies in the scan, ascending; for several groups
+---@field frames? number|number[] where each frame of data lies in the scan; for several groups
+---@field scale? number|number[] factor of each frame of data, such as usual / own current of the ring
+---@field flat_scale? number|number[] factor of each frame of flats
 ---@field min? number lower clip bound, positive
 ---@field max? number upper clip bound, above min
 
@@ -2978,6 +2989,11 @@ function mb.circular_mask(a, options) end
 ---@field floor? number least denominator; a smaller flat - dark is raised to it
 ---@field nonfinite? number replaces results that are NaN or infinite
 ---@field count_raised? boolean count detector pixels with a raised denominator; false for further angles of a scan in pieces
+---@field groups? number|number[] flats in each group, in the order of flats; default: one group
+---@field positions? number|number[] where each group lies in the scan, ascending; for several groups
+---@field frames? number|number[] where each frame of data lies in the scan; for several groups
+---@field scale? number|number[] factor of each frame of data, such as usual / own current of the ring
+---@field flat_scale? number|number[] factor of each frame of flats
 ---@field out? moonbeam.array the array for the result
 
 ---Raw frames to transmission: (data - dark) / (flat - dark).

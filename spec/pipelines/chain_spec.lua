@@ -174,7 +174,7 @@ local REFUSED = {
         .. "has no options", scan = WHOLE},
     {HEAD .. "{'stripes', preset = 'htomo'}", "step stripes: preset is the string 'htomo'; there "
         .. "are httomo, tomopy; did you mean 'httomo'?"},
-    {"{'flat_field', preset = 'x'}", "step flat_field: preset is the string 'x'; the step has none"},
+    {"{'select', preset = 'x'}", "step select: preset is the string 'x'; the step has none"},
     {"{'flat_field', mode = true}", "step flat_field: mode is true; give mean, median"},
     {"{'flat_field', floor = '1'}", "step flat_field: floor is the string '1'; it must be a number"},
     -- extents

@@ -7,9 +7,16 @@ describe("bench.lua steps", function()
         local output, status = helper.run_program(
             "scripts/bench.lua steps --no-peers -n 64 -a 60 -s 4 --repeats 1")
         assert.equal(0, status, output)
-        for _, row in ipairs {"minus_log, a sinogram", "polynomial, a sinogram",
-            "circular_mask, a slice", "Paganin, a frame", "CTF, a frame",
-            "double_wedge, a trial"} do
+        for _, row in ipairs {
+            "minus_log, a sinogram",
+            "polynomial, a sinogram",
+            "circular_mask, a slice",
+            "Paganin, a frame",
+            "CTF, a frame",
+            "double_wedge, a trial",
+            "flat_field, a sinogram",
+            "flat_field between two groups with currents, a sinogram",
+        } do
             assert.is_truthy(output:find("| " .. row, 1, true), output)
         end
     end)

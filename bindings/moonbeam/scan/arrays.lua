@@ -10,6 +10,7 @@ local examine = require "moonbeam.scan.angles"
 local on_error = require "moonbeam.internal.on_error"
 local pixel_size = require "moonbeam.scan.pixel_size"
 local reading = require "moonbeam.scan.reading"
+local timeline = require "moonbeam.scan.timeline"
 
 local scan_arrays = {}
 local methods = {}
@@ -39,7 +40,10 @@ scan_arrays.new = declared("scan.of_arrays", {
     {"projections", "array", "(angle, row, column)"},
     {"angles", "angles", "in radians, one for each projection"},
     options = declared.options({"flats", "array", "(frame, row, column)"},
-        {"darks", "array", "(frame, row, column)"}, pixel_size.option),
+        {"darks", "array", "(frame, row, column)"}, pixel_size.option,
+        {"flat_positions", "list", "how many projections were taken before each flat"},
+        {"current", "list", "ring current of each projection"},
+        {"flats_current", "list", "ring current of each flat"}),
 }, function(projections, angles, options)
     check_frames(projections, "projections")
     local n_angles, rows, cols = table.unpack(projections.shape)
@@ -62,6 +66,7 @@ scan_arrays.new = declared("scan.of_arrays", {
             self.arrays[#self.arrays + 1] = array
         end
     end
+    timeline.of_arrays(self, options)
     return setmetatable(self, metatable)
 end)
 

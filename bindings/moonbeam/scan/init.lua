@@ -13,6 +13,7 @@ local missing = require "moonbeam.scan.missing"
 local pixel_size = require "moonbeam.scan.pixel_size"
 local reading = require "moonbeam.scan.reading"
 local source = require "moonbeam.scan.source"
+local timeline = require "moonbeam.scan.timeline"
 
 local scan = {of_arrays = require("moonbeam.scan.arrays").new}
 local methods = reading.methods
@@ -46,7 +47,8 @@ local function find_frames(s, layout, options)
     if #s.frames == 0 then
         fail("io", "scan.open", "data", "no projection of '%s' was written", s.path)
     end
-    s.flat_source = frames.reference(s, layout, options, "flats", (missing.keep(flats, runs)))
+    flats = missing.keep(flats, runs)
+    s.flat_source = frames.reference(s, layout, options, "flats", flats)
     s.dark_source = frames.reference(s, layout, options, "darks", (missing.keep(darks, runs)))
     s.n_flats = s.flat_source and s.flat_source.count or 0
     s.n_darks = s.dark_source and s.dark_source.count or 0
@@ -56,6 +58,7 @@ local function find_frames(s, layout, options)
     if s.n_darks == 0 and options.darks ~= false then
         s:warn "there are no darks: they count as zero"
     end
+    timeline.find(s, layout, options, flats)
 end
 
 local function fill(s, options)
@@ -91,6 +94,7 @@ scan.open = declared("scan.open", {
         pixel_size.option,
         {"flats_file", "string", "a file of their own for the flats"},
         {"darks_file", "string", "a file of their own for the darks"},
+        timeline.options[1], timeline.options[2], timeline.options[3],
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
             .. "only for files that you trust"},

@@ -43,6 +43,7 @@ local function data_exchange(file)
         darks = "/exchange/data_dark",
         angles = file:exists("/exchange/theta") and "/exchange/theta" or nil,
         angles_hint = " (/exchange/theta)",
+        flat_mode = "/process/acquisition/flat_fields/flat_field_mode",
         pixel_sizes = {
             { path = "/measurement/instrument/detector/actual_pixel_size_x" },
             { path = "/measurement/instrument/detection_system/objective/resolution" },
@@ -187,6 +188,7 @@ local function nxtomo(file, objects, entry, options)
         image_key = key,
         angles = angles,
         angles_hint = " (rotation_angle of the sample)",
+        current = by_path[entry .. "/control/data"] and entry .. "/control/data" or nil,
         pixel_sizes = {
             { path = (sample and parent_of(sample) or entry .. "/sample") .. "/x_pixel_size" },
             { path = detector .. "/x_pixel_size" },

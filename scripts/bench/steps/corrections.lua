@@ -5,6 +5,23 @@ local mb = require "moonbeam"
 return function(bench, report)
     local options, device = bench.options, bench.device
     local shape = {options.angles, options.slices, options.size}
+    local raw <close> = mb.random(shape, {seed = 3, low = 100, high = 60000, dtype = "u16",
+        device = device})
+    local flats <close> = mb.random({20, options.slices, options.size}, {seed = 4, low = 50000,
+        high = 60000, dtype = "u16", device = device})
+    local own, frames = {flats = flats, groups = {10, 10}, positions = {0, options.angles}}, {}
+    for i = 1, options.angles do
+        frames[i] = i - 0.5
+    end
+    local transmission <close> = mb.empty(shape, {device = device})
+    own.out, own.frames, own.scale = transmission, frames, frames
+    report("flat_field", "sinogram", options.slices, 3 * raw.bytes, function()
+        select(2, mb.flat_field(raw, {flats = flats, out = transmission})):release()
+    end)
+    report("flat_field between two groups with currents", "sinogram", options.slices,
+        3 * raw.bytes, function()
+            select(2, mb.flat_field(raw, own)):release()
+        end)
     local data <close> = mb.random(shape, {seed = 1, low = 0.1, high = 1, device = device})
     report("minus_log", "sinogram", options.slices, 2 * data.bytes, function()
         mb.minus_log(data, {out = data})

@@ -4,6 +4,18 @@
 def host(size, angles, slices):
     import numpy as np
 
+    rng = np.random.default_rng(3)
+    raw = rng.integers(100, 60000, (angles, slices, size)).astype(np.uint16)
+    flats = rng.integers(50000, 60000, (20, slices, size)).astype(np.uint16)
+
+    def interpolated():
+        first, last = flats[:10].mean(0, dtype=np.float32), flats[10:].mean(0, dtype=np.float32)
+        result = np.empty(raw.shape, np.float32)
+        for i in range(angles):
+            part = np.float32((i + 0.5) / angles)
+            result[i] = raw[i] / ((1 - part) * first + part * last) * np.float32(i + 0.5)
+        return result
+
     data = np.random.default_rng(1).uniform(0.1, 1, (angles, slices, size)).astype(np.float32)
     volume = np.random.default_rng(2).uniform(0.1, 1, (slices, size, size)).astype(np.float32)
     coefficients = np.array([0, 1, 0.05, 0.001], np.float32)
@@ -14,6 +26,8 @@ def host(size, angles, slices):
         volume[:, (y - middle) ** 2 + (x - middle) ** 2 > (size / 2) ** 2] = 0
 
     return {
+        "flat_field": ("NumPy", slices, lambda: raw / flats.mean(0, dtype=np.float32)),
+        "flat_field between two groups with currents": ("NumPy", slices, interpolated),
         "minus_log": ("NumPy", slices, lambda: -np.log(data)),
         "polynomial": (
             "NumPy",

@@ -1,5 +1,61 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local timeline = require "moonbeam.scan.timeline"
+
+-- The groups of flats of the scan, or nil where they count as one.
+local function groups_of(options, g)
+    if options.interpolation ~= "linear" then
+        return nil
+    end
+    g.timeline.groups = g.timeline.groups or timeline.groups(g.timeline)
+    return g.timeline.groups
+end
+
+-- The ring currents by which frames are divided, or nil.
+local function currents_of(options, g)
+    local known = g.currents and g.currents.flats and g.currents or nil
+    return options.normalize_current ~= "no" and known or nil
+end
+
+-- The values of the projections {first, last} of the data, from a list of the scan's projections.
+local function of_projections(list, g, first, last)
+    local own = {}
+    for i = first or 1, last or #g.frames do
+        own[#own + 1] = list[g.frames[i]]
+    end
+    return own
+end
+
+-- What the operator needs to know of flats and projections first to last beside their values.
+local function lists_of(options, g, first, last)
+    local groups, own = groups_of(options, g), {}
+    if groups and #groups.counts > 1 then
+        own.groups, own.positions = groups.counts, groups.positions
+        own.frames = of_projections(g.timeline.frames, g, first, last)
+    end
+    local currents = currents_of(options, g)
+    if currents then
+        own.scale = timeline.factors(of_projections(currents.frames, g, first, last),
+            currents.flats, "projection", "step flat_field")
+        own.flat_scale = timeline.factors(currents.flats, currents.flats, "flat", "step flat_field")
+    end
+    return own
+end
+
+local function check(options, _, g)
+    local line, currents = g.timeline, g.currents
+    if options.interpolation == "linear" and not line then
+        fail("argument", nil, "interpolation", "the scan does not say when its flats were taken, "
+            .. "before or after the projections; give it flat_positions, or interpolation = "
+            .. "\"mean\"")
+    elseif options.normalize_current == "yes" and not currents_of(options, g) then
+        fail("argument", nil, "normalize_current", "the ring current at the %s is not known; give "
+            .. "the scan %s, or normalize_current = \"no\"", currents and "flats" or "projections",
+            currents and "flats_current" or "current and flats_current")
+    end
+    lists_of(options, g) -- raises where a current makes no sense
+end
 
 return {
     name = "flat_field",
@@ -7,23 +63,47 @@ return {
         .. "out.",
     doc = "Subtracts the mean dark frame from each projection and from the mean flat frame, and "
         .. "divides the projection by the flat frame. Values that are not finite become 1, no "
-        .. "attenuation.",
+        .. "attenuation.\n"
+        .. "Flats between which no projection was taken are a group. With interpolation = "
+        .. "\"linear\" each group is averaged alone and lies at its mean place in the scan; a "
+        .. "projection is divided by what lies linearly between the groups before and after it, "
+        .. "and by the nearest group outside. NXtomo files say by their image keys when flats were "
+        .. "taken, others by an option of the scan, flat_positions.\n"
+        .. "normalize_current divides flats and projections, less the dark, by the ring current at "
+        .. "each of them, before flats are averaged and interpolated: a beam that decays or is "
+        .. "refilled leaves no trace. Currents are those of control/data in NXtomo, or options of "
+        .. "the scan.",
     reference = "(data - dark) / (flat - dark)",
     options = declared.options(
         {"mode", "choice", "how flats and darks are averaged", choices = {"mean", "median"},
             default = "mean"},
+        {"interpolation", "choice", "mean: all flats are averaged; linear: between groups of "
+            .. "flats, by frame number", choices = {"mean", "linear"}, default = "mean"},
+        {"normalize_current", "choice", "divide by the ring current: no, yes, or if_known, where "
+            .. "the scan has it", choices = {"no", "yes", "if_known"}, default = "no"},
         declared.from("flat_field", "floor", "nonfinite")),
+    -- Other packages differ in these. nabu takes the median of flats and the mean of darks.
+    presets = {httomo = {mode = "mean", interpolation = "mean"},
+        nabu = {mode = "median", interpolation = "linear", normalize_current = "if_known"},
+        tomocupy = {mode = "mean", interpolation = "mean"},
+        algotom = {mode = "mean", interpolation = "mean"}},
     takes = {quantity = "counts", layout = "frames", dtypes = {"u8", "u16", "i32", "f16"}},
     gives = {quantity = "transmission", layout = "same"},
     cuts = {"rows", "frames"},
-    plain = function(options, settings)
+    check = check,
+    plain = function(options, settings, step)
+        local groups = groups_of(options, step.geometry_before)
         settings.flat_mode = options.mode
-        return true
+        return not (groups and #groups.counts > 1
+            or currents_of(options, step.geometry_before))
     end,
     run = function(block, options)
-        block.data, block.mended = mb.tomo.line_integrals(block.data, {darks = block.darks,
-            flats = block.flats, mode = options.mode, floor = options.floor,
-            nonfinite = options.nonfinite, log = false, consume = true})
+        local frames = block.cut == "frames" and block.rows or block.frames or {}
+        local own = lists_of(options, block.geometry, frames[1], frames[2])
+        own.darks, own.flats, own.mode = block.darks, block.flats, options.mode
+        own.floor, own.nonfinite = options.floor, options.nonfinite
+        own.log, own.consume = false, true
+        block.data, block.mended = mb.tomo.line_integrals(block.data, own)
         block:drop_references()
     end,
 }
