@@ -5,7 +5,8 @@ local cli = require "moonbeam.internal.cli"
 
 local options = cli.parse(arg, {
     usage = "scripts/compare_phantom.lua SCAN VOLUME [options]",
-    summary = "Relative L2 error of a reconstruction against the phantom of a simulated scan.",
+    summary = "Relative L2 error of a reconstruction against the phantom of a simulated scan, and "
+        .. "their correlation.",
     {"scan", positional = true, required = true, doc = "scan written by moonbeam simulate"},
     {"volume", positional = true, required = true, doc = "result of moonbeam reconstruct"},
     {"radius", value = "PART", type = cli.between(0), default = 0.9,
@@ -60,3 +61,16 @@ mb.binary(truth, "mul", {b = disc, out = truth})
 local form = "error      %.4f relative L2 against the analytic phantom inside %g of the radius"
 cli.print(form:format(
     mb.bound(1, difference.norm, difference) / mb.bound(1, truth.norm, truth), options.radius))
+
+-- Subtracts the mean inside of the disc; what is outside stays 0.
+local function center(values)
+    mb.binary(values, "mul", {b = disc, out = values})
+    local mean = mb.bound(1, values.sum, values) / (nz * mb.bound(1, disc.sum, disc))
+    mb.binary(values, "sub", {scalar = mean, out = values})
+    mb.binary(values, "mul", {b = disc, out = values})
+    return mb.bound(1, values.norm, values)
+end
+local scale = center(volume) * center(truth)
+mb.binary(volume, "mul", {b = truth, out = volume})
+cli.print(("correlation %.4f, whatever the unit of the values"):format(
+    scale > 0 and mb.bound(1, volume.sum, volume) / scale or 0))
