@@ -3014,6 +3014,16 @@ function mb.flat_field(data, options) end
 ---@return moonbeam.array
 function mb.half_acquisition_weight(sino, center, options) end
 
+---@class moonbeam.options.mean_projection
+---@field transmission? boolean the mean of exp(-a), for line integrals
+---@field out? moonbeam.array the array for the result
+
+---The mean over all frames of a stack.
+---@param a moonbeam.array frames (angle, row, column); any strides
+---@param options? moonbeam.options.mean_projection
+---@return moonbeam.array
+function mb.mean_projection(a, options) end
+
 ---@class moonbeam.options.minus_log
 ---@field min? number lower clip bound, positive
 ---@field max? number upper clip bound, above min
@@ -3024,6 +3034,19 @@ function mb.half_acquisition_weight(sino, center, options) end
 ---@param options? moonbeam.options.minus_log
 ---@return moonbeam.array
 function mb.minus_log(a, options) end
+
+---@class moonbeam.options.normalize_background
+---@field method? "edges"|"chebyshev" edges: a line through the means of both edges; chebyshev: the parabola that fits the whole row best
+---@field operation? "divide"|"subtract" divide: for transmission; subtract: for line integrals
+---@field width? integer columns of each edge, at most half of the row
+---@field floor? number least divisor; a smaller one is raised to it
+---@field out? moonbeam.array the array for the result
+
+---Takes the background of each row out: what its edges have, or its slow part.
+---@param a moonbeam.array rows (..., row, column): projections or sinograms; rows anywhere
+---@param options? moonbeam.options.normalize_background
+---@return moonbeam.array
+function mb.normalize_background(a, options) end
 
 ---A polynomial of each element: c0 + c1 a + c2 a^2 + ...
 ---@param a moonbeam.array values; any strides

@@ -15,6 +15,8 @@ describe("bench.lua steps", function()
             "CTF, a frame",
             "double_wedge, a trial",
             "flat_field, a sinogram",
+            "normalize_background, a sinogram",
+            "mean_projection of transmissions, a sinogram",
             "flat_field between two groups with currents, a sinogram",
         } do
             assert.is_truthy(output:find("| " .. row, 1, true), output)

@@ -20,6 +20,11 @@ def host(size, angles, slices):
     volume = np.random.default_rng(2).uniform(0.1, 1, (slices, size, size)).astype(np.float32)
     coefficients = np.array([0, 1, 0.05, 0.001], np.float32)
 
+    def background():
+        left, right = data[:, :, :10].mean(2), data[:, :, -10:].mean(2)
+        x = ((np.arange(size) - 4.5) / (size - 10)).astype(np.float32)
+        return data / (left[:, :, None] + (right - left)[:, :, None] * x)
+
     def mask():
         y, x = np.ogrid[:size, :size]
         middle = (size - 1) / 2
@@ -34,5 +39,7 @@ def host(size, angles, slices):
             slices,
             lambda: np.polynomial.polynomial.polyval(data, coefficients),
         ),
+        "normalize_background": ("NumPy", slices, background),
+        "mean_projection of transmissions": ("NumPy", slices, lambda: np.exp(-data).mean(0)),
         "circular_mask": ("NumPy", slices, mask),
     }
