@@ -6,6 +6,16 @@
 #include "filter/median_window.cuh"
 #include "ops/filter/op_median_filter.h"
 
+__device__ static inline void median_store(void *out, int type, int64_t at, int key)
+{
+    if (type == MB_U8)
+        ((uint8_t *)out)[at] = (uint8_t)key;
+    else if (type == MB_U16)
+        ((uint16_t *)out)[at] = (uint16_t)key;
+    else
+        ((float *)out)[at] = median_value<float>(key);
+}
+
 /* One kernel for all types: only loads and stores differ. */
 template <int KZ, int KY, int KX>
 __global__ void __launch_bounds__(32 * MEDIAN_WARPS)
@@ -30,32 +40,29 @@ __global__ void __launch_bounds__(32 * MEDIAN_WARPS)
         const int64_t at = z * a.to_plane + y * a.to_row + x;
         if (lane >= RESULTS || x >= a.n[2])
             continue;
-        if (type == MB_U8)
-            ((uint8_t *)out)[at] = (uint8_t)key;
-        else if (type == MB_U16)
-            ((uint16_t *)out)[at] = (uint16_t)key;
-        else
-            ((float *)out)[at] = median_value<float>(key);
+        median_store(out, type, at, key);
     }
 }
 
-template <int OWN, class T>
-__global__ void __launch_bounds__(32 * MEDIAN_WARPS) median_any(const T *in, T *out, median_array a)
+template <int OWN>
+__global__ void __launch_bounds__(32 * MEDIAN_WARPS)
+    median_any(const void *in, void *out, int type, median_array a)
 {
     const int lane = threadIdx.x & 31;
     const int64_t first = (blockIdx.x * (int64_t)MEDIAN_WARPS + (threadIdx.x >> 5)) * 32;
     const int64_t end = min(first + 32, a.n[2]);
-    for (int64_t row = blockIdx.y; row < a.n[0] * a.n[1]; row += gridDim.y) {
+    for (int64_t row = blockIdx.y; row < a.n[0] * a.n[1] && first < end; row += gridDim.y) {
         const int64_t z = row / a.n[1], y = row - z * a.n[1];
-        int mine = 0;
+        const median_places<OWN> places(a, z, y);
+        int mine = 0, key = 0;
         for (int64_t x = first; x < end; x++) {
             int v[OWN];
-            median_gather<OWN>(in, a, z, y, x, v);
-            const int key = median_select<OWN>(v, a.count);
+            places.gather(in, type, a, x, v);
+            key = x == first ? median_select<OWN>(v, a.count) : median_near<OWN>(v, a.count, key);
             mine = x - first == lane ? key : mine;
         }
         if (first + lane < end)
-            out[z * a.to_plane + y * a.to_row + first + lane] = median_value<T>(mine);
+            median_store(out, type, z * a.to_plane + y * a.to_row + first + lane, mine);
     }
 }
 
@@ -72,14 +79,14 @@ static mb_status network(const mb_op_call *call, const median_array &a)
     return MB_STATUS_OK;
 }
 
-template <class T>
 static mb_status any(const mb_op_call *call, const median_array &a)
 {
-    const T *in = (const T *)call->arrays[MB_MEDIAN_FILTER_A]->data;
-    T *out = (T *)call->arrays[MB_MEDIAN_FILTER_RESULT]->data;
+    const mb_array *in = call->arrays[MB_MEDIAN_FILTER_A],
+                   *out = call->arrays[MB_MEDIAN_FILTER_RESULT];
     return median_own(a.count, [&](auto own) {
-        median_any<decltype(own)::value><<<median_blocks((a.n[2] + 31) / 32, a.n[0] * a.n[1]),
-                                           32 * MEDIAN_WARPS, 0, mb_stream(call)>>>(in, out, a);
+        median_any<decltype(own)::value>
+            <<<median_blocks((a.n[2] + 31) / 32, a.n[0] * a.n[1]), 32 * MEDIAN_WARPS, 0,
+               mb_stream(call)>>>(in->data, out->data, in->dtype, a);
         MB_LAUNCHED("median_any");
         return MB_STATUS_OK;
     });
@@ -100,9 +107,5 @@ extern "C" mb_status mb_cuda_median_filter(const mb_op_call *call)
     case 30303: return network<3, 3, 3>(call, m);
     case 50505: return network<5, 5, 5>(call, m);
     }
-    switch (a->dtype) {
-    case MB_U8: return any<uint8_t>(call, m);
-    case MB_U16: return any<uint16_t>(call, m);
-    default: return any<float>(call, m);
-    }
+    return any(call, m);
 }

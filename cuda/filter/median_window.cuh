@@ -102,23 +102,44 @@ __device__ static inline unsigned median_warp_differ(unsigned differ)
 #endif
 }
 
-/* The keys of a window about (z, y, x), OWN in each lane; those beyond `count` are the greatest. */
-template <int OWN, class T>
-__device__ static __forceinline__ void median_gather(const T *in, const median_array &a, int64_t z,
-                                                     int64_t y, int64_t x, int (&v)[OWN])
+__device__ static inline int median_load_key(const void *in, int type, int64_t at)
 {
-    const int lane = threadIdx.x & 31;
-#pragma unroll
-    for (int i = 0; i < OWN; i++) {
-        const int at = lane + 32 * i, above = at / a.k[2], dx = at - above * a.k[2],
-                  dz = above / a.k[1], dy = above - dz * a.k[1];
-        v[i] = 0x7fffffff;
-        if (at < a.count)
-            v[i] = median_key(in[median_source(a, 0, z + dz - a.k[0] / 2) * a.plane +
-                                 median_source(a, 1, y + dy - a.k[1] / 2) * a.row +
-                                 median_source(a, 2, x + dx - a.k[2] / 2)]);
-    }
+    return type == MB_F32   ? median_key(((const float *)in)[at])
+           : type == MB_U16 ? median_key(((const uint16_t *)in)[at])
+                            : median_key(((const uint8_t *)in)[at]);
 }
+
+/* Where a lane's values of the windows of a row are: OWN of them, at these offsets of rows and
+** columns. Those beyond the window's count have the offset -1. */
+template <int OWN>
+struct median_places {
+    int64_t rows[OWN];
+    int columns[OWN];
+
+    __device__ __forceinline__ median_places(const median_array &a, int64_t z, int64_t y)
+    {
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            const int at = (threadIdx.x & 31) + 32 * i, above = at / a.k[2], dz = above / a.k[1];
+            columns[i] = at - above * a.k[2] - a.k[2] / 2;
+            rows[i] = at >= a.count
+                          ? -1
+                          : median_source(a, 0, z + dz - a.k[0] / 2) * a.plane +
+                                median_source(a, 1, y + above - dz * a.k[1] - a.k[1] / 2) * a.row;
+        }
+    }
+
+    /* The keys of the window about column x; those beyond its count are the greatest. */
+    __device__ __forceinline__ void gather(const void *in, int type, const median_array &a,
+                                           int64_t x, int (&v)[OWN]) const
+    {
+#pragma unroll
+        for (int i = 0; i < OWN; i++)
+            v[i] = rows[i] < 0
+                       ? 0x7fffffff
+                       : median_load_key(in, type, rows[i] + median_source(a, 2, x + columns[i]));
+    }
+};
 
 /* The key of rank count / 2 (from 0), the same in all lanes: its bits are found from the highest
 ** one in which keys differ. */
@@ -148,17 +169,50 @@ __device__ static __forceinline__ int median_select(const int (&v)[OWN], int cou
     return (int)(found ^ 0x80000000u);
 }
 
+__device__ static inline int median_warp_max(int v)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, v);
+#else
+    for (int step = 16; step > 0; step >>= 1)
+        v = max(v, __shfl_xor_sync(0xffffffffu, v, step));
+    return v;
+#endif
+}
+
+/* The same, found from a key near it, the median of a neighboring window: from value to value, for
+** some steps. */
+template <int OWN>
+__device__ static __forceinline__ int median_near(const int (&v)[OWN], int count, int near)
+{
+#pragma unroll 1
+    for (int step = 0; step < 12; step++) {
+        int below = 0, next = (int)0x80000000, over = (int)0x80000000;
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            below += (v[i] < near) + ((v[i] <= near) << 16);
+            next = max(next, v[i] < near ? v[i] : (int)0x80000000);
+            over = max(over, v[i] > near ? ~v[i] : (int)0x80000000);
+        }
+        below = median_warp_sum(below);
+        if ((below & 0xffff) > count / 2)
+            near = median_warp_max(next);
+        else if (below >> 16 <= count / 2)
+            near = ~median_warp_max(over);
+        else
+            return near;
+    }
+    return median_select<OWN>(v, count);
+}
+
 /* Calls f with the number of values a lane holds of a window of `count`, as a constant. */
 template <class F>
 static inline mb_status median_own(int count, const F &f)
 {
     const int own = (count + 31) / 32;
-    return own <= 1    ? f(std::integral_constant<int, 1>())
-           : own <= 2  ? f(std::integral_constant<int, 2>())
+    return own <= 2    ? f(std::integral_constant<int, 2>())
            : own <= 4  ? f(std::integral_constant<int, 4>())
-           : own <= 8  ? f(std::integral_constant<int, 8>())
            : own <= 11 ? f(std::integral_constant<int, 11>())
-           : own <= 16 ? f(std::integral_constant<int, 16>())
                        : f(std::integral_constant<int, 32>());
 }
 

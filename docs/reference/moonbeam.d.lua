@@ -3359,6 +3359,22 @@ function mb.adaptive_threshold(a, size, options) end
 ---@return moonbeam.array
 function mb.box_filter(a, size, options) end
 
+---@class moonbeam.options.dezinger
+---@field relative? boolean the threshold is a part of the median's magnitude
+---@field which? "both"|"bright"|"dark" values above the median (bright), below it (dark), or both
+---@field mode? "edge"|"reflect"|"symmetric"|"wrap" values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, reflect mirror, and edge nearest)
+---@field counted? number|number[] {first, last} of each axis: where replaced values are counted; default everywhere, for pieces of an array their own part
+---@field out? moonbeam.array the array for the result
+
+---Replaces outliers, such as zingers: values far from the median of their window.
+---@param a moonbeam.array image, stack of images or volume
+---@param size number|number[] odd extents of the window: one number, or one for each axis; {1, 3, 3} filters each image of a stack
+---@param threshold number a value farther from the median than this is replaced; in the unit of the values, or with relative a part of the median
+---@param options? moonbeam.options.dezinger
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.dezinger(a, size, threshold, options) end
+
 ---@class moonbeam.options.gaussian_filter
 ---@field axes? number|number[] axes to filter; 1-based, negative from the end; default all
 ---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, reflect mirror, and edge nearest)

@@ -33,6 +33,37 @@ mb_status mb_median_check(const mb_vector *size, int rank)
     return MB_STATUS_OK;
 }
 
+mb_status mb_median_part_check(const mb_vector *counted, const mb_shape *shape)
+{
+    if (counted->count == 0)
+        return MB_STATUS_OK;
+    MB_TRY(mb_check_whole("counted", counted));
+    if (counted->count != 2 * shape->rank)
+        return mb_fail(
+            MB_STATUS_ARGUMENT, "counted",
+            "counted has %lld numbers; give the first and the last of each of the %d axes",
+            (long long)counted->count, shape->rank);
+    return MB_STATUS_OK;
+}
+
+mb_vector mb_median_part_piece(const mb_vector *counted, const mb_shape *shape, int axis,
+                               const mb_op_piece *piece, double *room)
+{
+    mb_median_part part = mb_median_part_of(counted, shape);
+    const int cut = axis + 3 - shape->rank;
+    const mb_rows rows = piece->rows;
+    part.first[cut] = part.first[cut] > rows.first ? part.first[cut] : rows.first;
+    part.end[cut] = part.end[cut] < rows.end ? part.end[cut] : rows.end;
+    part.first[cut] -= piece->input.first;
+    part.end[cut] -= piece->input.first;
+    for (int i = 0; i < shape->rank; i++) {
+        const int from = i + 3 - shape->rank;
+        room[2 * i] = (double)part.first[from] + 1;
+        room[2 * i + 1] = (double)part.end[from];
+    }
+    return (mb_vector){room, 2 * shape->rank};
+}
+
 /* ---- the steps of a window ---- */
 
 enum {

@@ -83,6 +83,38 @@ static inline mb_rows mb_median_needs(const mb_vector *size, int mode, const mb_
     return (mb_rows){rows.first - half, rows.end + half};
 }
 
+/* ---- the part of an array in which values are counted ---- */
+
+#define MB_MEDIAN_COUNTED                                                                          \
+    MB_VECTOR_OPTION(counted, MB_ANY, NULL,                                                        \
+                     "{first, last} of each axis: where replaced values are counted; default "     \
+                     "everywhere, for pieces of an array their own part")
+
+typedef struct mb_median_part {
+    int64_t first[3], end[3];
+} mb_median_part;
+
+mb_status mb_median_part_check(const mb_vector *counted, const mb_shape *shape);
+
+static inline mb_median_part mb_median_part_of(const mb_vector *counted, const mb_shape *shape)
+{
+    mb_median_part part = {{0, 0, 0}, {1, 1, 1}};
+    for (int i = 0; i < shape->rank; i++) {
+        const int to = i + 3 - shape->rank;
+        part.end[to] = shape->dims[i];
+        if (counted->count == 0)
+            continue;
+        part.first[to] = (int64_t)counted->values[2 * i] - 1;
+        if ((int64_t)counted->values[2 * i + 1] < part.end[to])
+            part.end[to] = (int64_t)counted->values[2 * i + 1];
+    }
+    return part;
+}
+
+/* The part of a piece, in `room`. */
+mb_vector mb_median_part_piece(const mb_vector *counted, const mb_shape *shape, int axis,
+                               const mb_op_piece *piece, double *room);
+
 /* ---- keys ---- */
 
 MB_BOTH static inline int32_t mb_median_key(int32_t bits)

@@ -1,0 +1,485 @@
+/*
+** dezinger on CUDA. A value stays if more than half of its window lies within reach of it, for then
+** the median does, too: one subtraction, comparison and addition for each neighbor. Only the rest
+** get their exact median. Planes stream through shared memory; a thread has four neighboring
+** columns. Windows of other extents than 3, 5 and 7 look at the array directly.
+*/
+#include "filter/median_window.cuh"
+#include "ops/filter/op_dezinger.h"
+
+struct dezinger_rule {
+    float threshold;
+    float narrow; /* relative: a part of the value so that the limit of the median is not less */
+    int relative, which;
+    mb_median_part part;
+    unsigned long long *tally;
+};
+
+static dezinger_rule rule_of(const mb_op_call *call)
+{
+    const mb_dezinger_params *p = (const mb_dezinger_params *)call->params;
+    dezinger_rule rule = {};
+    rule.threshold = (float)p->threshold;
+    /* |v - m| <= d and d = t |v| / (1 + t) give |v - m| <= t |m|; a little less for rounding. */
+    rule.narrow = (float)(p->threshold / (1 + p->threshold) * (1 - 1e-6));
+    rule.relative = p->relative;
+    rule.which = p->which;
+    rule.part = mb_median_part_of(&p->counted, &call->arrays[MB_DEZINGER_A]->shape);
+    rule.tally = (unsigned long long *)call->slots[MB_DEZINGER_TALLY];
+    return rule;
+}
+
+__device__ static inline float reach_of(const dezinger_rule &r, float value)
+{
+    return r.relative ? r.narrow * fabsf(value) : r.threshold;
+}
+
+__device__ static inline bool counted(const dezinger_rule &r, int64_t z, int64_t y, int64_t x)
+{
+    return z >= r.part.first[0] && z < r.part.end[0] && y >= r.part.first[1] && y < r.part.end[1] &&
+           x >= r.part.first[2] && x < r.part.end[2];
+}
+
+__device__ static inline bool replaces(const dezinger_rule &r, float value, float median)
+{
+    return mb_dezinger_replaces(value, median, mb_dezinger_limit(median, r.threshold, r.relative),
+                                r.which);
+}
+
+/* Adds the threads' numbers of replaced values. All threads must call it. */
+__device__ static inline void add_replaced(unsigned replaced, unsigned long long *tally)
+{
+    const unsigned sum = mb_block_fold(replaced, mb_fold_sum());
+    if (threadIdx.x == 0 && sum)
+        atomicAdd(tally, (unsigned long long)sum);
+}
+
+/* ---- cubes and squares of 3, 5 and 7 ---- */
+
+#define TILE_X 128
+
+template <int KZ, int K>
+struct tile {
+    static constexpr int h = K / 2, count = KZ * K * K, rows = KZ == 7 ? 4 : 8;
+    static constexpr int threads = TILE_X / 4 * rows;
+    static constexpr int px = TILE_X + 8, py = rows + 2 * h; /* four columns beside it: aligned */
+    typedef float plane[py][px];
+    static constexpr bool alone = count <= 27; /* a thread finds the median by itself */
+};
+
+struct dezinger_arrays {
+    const void *in;
+    void *out;
+    int type;
+    bool fours;     /* rows allow loads and stores of four elements */
+    int64_t planes; /* that a block makes */
+};
+
+template <class T>
+struct four_of;
+template <>
+struct four_of<float> {
+    typedef float4 type;
+};
+template <>
+struct four_of<uint16_t> {
+    typedef ushort4 type;
+};
+template <>
+struct four_of<uint8_t> {
+    typedef uchar4 type;
+};
+
+template <int KZ, int K, class T>
+__device__ static inline void load_plane(const T *in, const median_array &a, bool fours, int64_t z,
+                                         int64_t y0, int64_t x0, typename tile<KZ, K>::plane &plane)
+{
+    typedef tile<KZ, K> G;
+    const T *from = in + median_source(a, 0, z) * a.plane;
+    for (int i = threadIdx.x; i < G::py * (G::px / 4); i += G::threads) {
+        const int yy = i / (G::px / 4), xx = i % (G::px / 4) * 4;
+        const int64_t x = x0 + xx - 4;
+        const T *row = from + median_source(a, 1, y0 + yy - G::h) * a.row;
+        float4 v;
+        if (fours && x >= 0 && x + 3 < a.n[2]) {
+            const typename four_of<T>::type q = *(const typename four_of<T>::type *)(row + x);
+            v = make_float4(q.x, q.y, q.z, q.w);
+        } else {
+            v.x = (float)row[median_source(a, 2, x)];
+            v.y = (float)row[median_source(a, 2, x + 1)];
+            v.z = (float)row[median_source(a, 2, x + 2)];
+            v.w = (float)row[median_source(a, 2, x + 3)];
+        }
+        *(float4 *)&plane[yy][xx] = v;
+    }
+}
+
+/* Counts, for the four values c, how many of a plane's window lie within their reach. BOTH: on
+** either side; else sign * (neighbor - c) at most. */
+template <int KZ, int K, bool BOTH>
+__device__ static __forceinline__ void
+count_plane(const typename tile<KZ, K>::plane &plane, int ty, int tx, const float (&c)[4],
+            const float (&reach)[4], float sign, int (&in)[4])
+{
+    constexpr int h = K / 2;
+#pragma unroll
+    for (int dy = 0; dy < K; dy++) {
+        float v[12];
+        const float *s = &plane[ty + dy][4 * tx];
+        const float4 q = *(const float4 *)(s + 4);
+        v[4] = q.x;
+        v[5] = q.y;
+        v[6] = q.z;
+        v[7] = q.w;
+        if (K == 3) {
+            v[3] = s[3];
+            v[8] = s[8];
+        } else if (K == 5) {
+            const float2 l = *(const float2 *)(s + 2), r = *(const float2 *)(s + 8);
+            v[2] = l.x;
+            v[3] = l.y;
+            v[8] = r.x;
+            v[9] = r.y;
+        } else {
+            const float4 l = *(const float4 *)s, r = *(const float4 *)(s + 8);
+            v[1] = l.y;
+            v[2] = l.z;
+            v[3] = l.w;
+            v[8] = r.x;
+            v[9] = r.y;
+            v[10] = r.z;
+        }
+#pragma unroll
+        for (int o = 0; o < 4; o++)
+#pragma unroll
+            for (int dx = 0; dx < K; dx++) {
+                const float far = BOTH ? fabsf(v[4 - h + o + dx] - c[o])
+                                       : fmaf(sign, v[4 - h + o + dx], -sign * c[o]);
+                in[o] += far <= reach[o];
+            }
+    }
+}
+
+/* The median of the window of one thread. (bx, by): its first column and row in the planes. */
+template <int KZ, int K>
+__device__ static __forceinline__ int median_alone(const typename tile<KZ, K>::plane *ring, int bx,
+                                                   int by)
+{
+    constexpr int N = KZ * K * K;
+    int v[N], sorted[N];
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] = median_key(ring[i / (K * K)][by + i / K % K][bx + i % K]);
+    median_run<median_sorting<N>>(v, sorted);
+    return sorted[N / 2];
+}
+
+/* The same by all lanes, for one window. */
+template <int KZ, int K>
+__device__ static __forceinline__ int median_together(const typename tile<KZ, K>::plane *ring,
+                                                      int bx, int by)
+{
+    constexpr int N = KZ * K * K, OWN = (N + 31) / 32;
+    int v[OWN];
+#pragma unroll
+    for (int i = 0; i < OWN; i++) {
+        const int at = (threadIdx.x & 31) + 32 * i;
+        v[i] = at < N ? median_key(ring[at / (K * K)][by + at / K % K][bx + at % K]) : 0x7fffffff;
+    }
+    return median_select<OWN>(v, N);
+}
+
+/* Replaces those of the four values that are still open. Returns which. */
+template <int KZ, int K>
+__device__ static __forceinline__ unsigned settle(const typename tile<KZ, K>::plane *ring, int tx,
+                                                  int ty, unsigned open, const dezinger_rule &rule,
+                                                  float (&c)[4])
+{
+    unsigned replaced = 0;
+#pragma unroll 1
+    for (int o = 0; o < 4; o++) {
+        const float value = o == 0 ? c[0] : o == 1 ? c[1] : o == 2 ? c[2] : c[3];
+        unsigned who = __ballot_sync(0xffffffffu, open >> o & 1);
+        float median = value;
+        if constexpr (tile<KZ, K>::alone) {
+            if (who)
+                median = median_value<float>(median_alone<KZ, K>(ring, 4 * tx + 4 - K / 2 + o, ty));
+        } else {
+            while (who) {
+                const int lane = __ffs((int)who) - 1;
+                const int key = median_together<KZ, K>(ring, 4 * lane + 4 - K / 2 + o, ty);
+                if (lane == (int)(threadIdx.x & 31))
+                    median = median_value<float>(key);
+                who &= who - 1;
+            }
+        }
+        if ((open >> o & 1) && replaces(rule, value, median)) {
+            replaced |= 1u << o;
+            if (o == 0)
+                c[0] = median;
+            else if (o == 1)
+                c[1] = median;
+            else if (o == 2)
+                c[2] = median;
+            else
+                c[3] = median;
+        }
+    }
+    return replaced;
+}
+
+template <class T>
+__device__ static inline void store_four(T *to, bool fours, int64_t left, const float (&c)[4])
+{
+    if (fours && left >= 4) {
+        typename four_of<T>::type q;
+        q.x = (T)c[0];
+        q.y = (T)c[1];
+        q.z = (T)c[2];
+        q.w = (T)c[3];
+        __stcs((typename four_of<T>::type *)to, q);
+        return;
+    }
+#pragma unroll
+    for (int o = 0; o < 4; o++)
+        if (o < left)
+            to[o] = (T)c[o];
+}
+
+__device__ static inline void store_any(const dezinger_arrays &arrays, int64_t at, bool fours,
+                                        int64_t left, const float (&c)[4])
+{
+    if (arrays.type == MB_F32)
+        store_four((float *)arrays.out + at, fours, left, c);
+    else if (arrays.type == MB_U16)
+        store_four((uint16_t *)arrays.out + at, fours, left, c);
+    else
+        store_four((uint8_t *)arrays.out + at, fours, left, c);
+}
+
+template <int KZ, int K, bool BOTH>
+__global__ void __launch_bounds__(tile<KZ, K>::threads)
+    dezinger_tile(dezinger_arrays arrays, median_array a, dezinger_rule rule)
+{
+    typedef tile<KZ, K> G;
+    constexpr int hz = KZ / 2, half = G::count / 2 + 1;
+    __shared__ typename G::plane ring[KZ];
+    const int tx = threadIdx.x % (TILE_X / 4), ty = threadIdx.x / (TILE_X / 4);
+    const int64_t x0 = blockIdx.x * (int64_t)TILE_X, z0 = blockIdx.z * arrays.planes,
+                  z1 = min(z0 + arrays.planes, a.n[0]);
+    const float sign = rule.which == MB_DEZINGER_BRIGHT ? -1.0f : 1.0f;
+    unsigned replaced = 0;
+    for (int64_t y0 = blockIdx.y * (int64_t)G::rows; y0 < a.n[1];
+         y0 += gridDim.y * (int64_t)G::rows) {
+        auto load = [&](int64_t z) {
+            auto &plane = ring[(z - z0 + hz) % KZ];
+            if (arrays.type == MB_F32)
+                load_plane<KZ, K>((const float *)arrays.in, a, arrays.fours, z, y0, x0, plane);
+            else if (arrays.type == MB_U16)
+                load_plane<KZ, K>((const uint16_t *)arrays.in, a, arrays.fours, z, y0, x0, plane);
+            else
+                load_plane<KZ, K>((const uint8_t *)arrays.in, a, arrays.fours, z, y0, x0, plane);
+        };
+        for (int64_t z = z0 - hz; z < z0 + hz; z++)
+            load(z);
+        for (int64_t z = z0; z < z1; z++) {
+            const int middle = (int)((z - z0 + hz) % KZ);
+            load(z + hz);
+            __syncthreads();
+            const float4 q = *(const float4 *)&ring[middle][ty + G::h][4 * tx + 4];
+            float c[4] = {q.x, q.y, q.z, q.w};
+            const float reach[4] = {reach_of(rule, c[0]), reach_of(rule, c[1]),
+                                    reach_of(rule, c[2]), reach_of(rule, c[3])};
+            int in[4] = {0, 0, 0, 0};
+            auto unsettled = [&] {
+                return (unsigned)(in[0] < half) | (unsigned)(in[1] < half) << 1 |
+                       (unsigned)(in[2] < half) << 2 | (unsigned)(in[3] < half) << 3;
+            };
+            auto plane = [&](int dz) { /* dz > -KZ */
+                                       count_plane<KZ, K, BOTH>(ring[(middle + dz + KZ) % KZ], ty,
+                                                                tx, c, reach, sign, in);
+            };
+            plane(0);
+            if (KZ == 3) {
+                plane(-1);
+                plane(1);
+            }
+            unsigned open = unsettled();
+#pragma unroll 1
+            for (int step = 2; step < (KZ > 3 ? KZ + 1 : 0); step++) { /* -1, 1, -2, 2, ... */
+                plane(step & 1 ? step / 2 : -step / 2);
+                if (step & 1)
+                    open = unsettled();
+                if (step >= 3 && !__any_sync(0xffffffffu, open))
+                    break;
+            }
+            if (__any_sync(0xffffffffu, open)) {
+                unsigned which = settle<KZ, K>(ring, tx, ty, open, rule, c);
+                for (; which; which &= which - 1) {
+                    const int64_t x = x0 + 4 * tx + __ffs((int)which) - 1;
+                    replaced += counted(rule, z, y0 + ty, x) && x < a.n[2] && y0 + ty < a.n[1];
+                }
+            }
+            const int64_t left = a.n[2] - (x0 + 4 * tx);
+            if (left > 0 && y0 + ty < a.n[1]) {
+                const int64_t at = z * a.to_plane + (y0 + ty) * a.to_row + x0 + 4 * tx;
+                store_any(arrays, at, arrays.fours, left, c);
+            }
+            __syncthreads();
+        }
+    }
+    add_replaced(replaced, rule.tally);
+}
+
+/* ---- any window ---- */
+
+__device__ static inline float value_at(const void *in, int type, int64_t at)
+{
+    return type == MB_F32   ? ((const float *)in)[at]
+           : type == MB_U16 ? (float)((const uint16_t *)in)[at]
+                            : (float)((const uint8_t *)in)[at];
+}
+
+__device__ static int count_direct(const void *in, int type, const median_array &a, int64_t z,
+                                   int64_t y, int64_t x, float c, float reach, int which)
+{
+    int within = 0;
+    for (int i = 0; i < a.k[0]; i++) {
+        const int64_t plane = median_source(a, 0, z + i - a.k[0] / 2) * a.plane;
+        for (int j = 0; j < a.k[1]; j++) {
+            const int64_t row = plane + median_source(a, 1, y + j - a.k[1] / 2) * a.row;
+            for (int k = 0; k < a.k[2]; k++) {
+                const float v = value_at(in, type, row + median_source(a, 2, x + k - a.k[2] / 2));
+                within += (which == MB_DEZINGER_BOTH     ? fabsf(v - c)
+                           : which == MB_DEZINGER_BRIGHT ? c - v
+                                                         : v - c) <= reach;
+            }
+        }
+    }
+    return within;
+}
+
+template <int OWN>
+__global__ void __launch_bounds__(32 * MEDIAN_WARPS)
+    dezinger_any(dezinger_arrays arrays, median_array a, dezinger_rule rule)
+{
+    const int lane = threadIdx.x & 31;
+    const int64_t first = (blockIdx.x * (int64_t)MEDIAN_WARPS + (threadIdx.x >> 5)) * 32;
+    const int64_t x = first + lane;
+    unsigned replaced = 0;
+    for (int64_t line = blockIdx.y; line < a.n[0] * a.n[1] && first < a.n[2]; line += gridDim.y) {
+        const int64_t z = line / a.n[1], y = line - z * a.n[1];
+        float value = 0;
+        bool open = false;
+        if (x < a.n[2]) {
+            value = value_at(arrays.in, arrays.type, z * a.plane + y * a.row + x);
+            open = count_direct(arrays.in, arrays.type, a, z, y, x, value, reach_of(rule, value),
+                                rule.which) <= a.count / 2;
+        }
+        unsigned who = __ballot_sync(0xffffffffu, open);
+        if (who) {
+            const median_places<OWN> places(a, z, y);
+            for (; who; who &= who - 1) {
+                const int at = __ffs((int)who) - 1;
+                int v[OWN];
+                places.gather(arrays.in, arrays.type, a, first + at, v);
+                const int key = median_select<OWN>(v, a.count);
+                const float median = arrays.type == MB_F32 ? median_value<float>(key) : (float)key;
+                if (at == lane && replaces(rule, value, median)) {
+                    value = median;
+                    replaced += counted(rule, z, y, x);
+                }
+            }
+        }
+        if (x < a.n[2]) {
+            const float c[4] = {value, 0, 0, 0};
+            store_any(arrays, z * a.to_plane + y * a.to_row + x, false, 1, c);
+        }
+    }
+    add_replaced(replaced, rule.tally);
+}
+
+__global__ void dezinger_counts(const unsigned long long *tally, double *counts)
+{
+    *counts = (double)*tally;
+}
+
+template <class T>
+static bool aligned(const mb_array *array)
+{
+    return (uintptr_t)array->data % (4 * sizeof(T)) == 0 && mb_median_row(array) % 4 == 0 &&
+           mb_median_plane(array) % 4 == 0;
+}
+
+static bool aligned_any(const mb_array *array)
+{
+    return array->dtype == MB_F32   ? aligned<float>(array)
+           : array->dtype == MB_U16 ? aligned<uint16_t>(array)
+                                    : aligned<uint8_t>(array);
+}
+
+template <int KZ, int K>
+static mb_status tiles(const mb_op_call *call, const median_array &a, const dezinger_rule &rule)
+{
+    typedef tile<KZ, K> G;
+    const mb_array *in = call->arrays[MB_DEZINGER_A], *out = call->arrays[MB_DEZINGER_RESULT];
+    const int64_t across = (a.n[2] + TILE_X - 1) / TILE_X, down = (a.n[1] + G::rows - 1) / G::rows;
+    const int64_t want =
+        (int64_t)call->device->facts.threads * 32; /* blocks that fill the device */
+    int64_t planes = a.n[0] * across * down / (want > 0 ? want : 1);
+    planes = planes < 16 ? 16 : planes > 64 ? 64 : planes;
+    while ((a.n[0] + planes - 1) / planes > 65535)
+        planes *= 2;
+    const dezinger_arrays arrays = {in->data, out->data, in->dtype,
+                                    aligned_any(in) && aligned_any(out), planes};
+    const dim3 blocks((unsigned)across, (unsigned)(down < 65535 ? down : 65535),
+                      (unsigned)((a.n[0] + planes - 1) / planes));
+    if (rule.which == MB_DEZINGER_BOTH)
+        dezinger_tile<KZ, K, true><<<blocks, G::threads, 0, mb_stream(call)>>>(arrays, a, rule);
+    else
+        dezinger_tile<KZ, K, false><<<blocks, G::threads, 0, mb_stream(call)>>>(arrays, a, rule);
+    MB_LAUNCHED("dezinger_tile");
+    return MB_STATUS_OK;
+}
+
+static mb_status any(const mb_op_call *call, const median_array &a, const dezinger_rule &rule)
+{
+    const mb_array *in = call->arrays[MB_DEZINGER_A], *out = call->arrays[MB_DEZINGER_RESULT];
+    const dezinger_arrays arrays = {in->data, out->data, in->dtype, false, 0};
+    return median_own(a.count, [&](auto own) {
+        dezinger_any<decltype(own)::value>
+            <<<median_blocks((a.n[2] + 31) / 32, a.n[0] * a.n[1]), 32 * MEDIAN_WARPS, 0,
+               mb_stream(call)>>>(arrays, a, rule);
+        MB_LAUNCHED("dezinger_any");
+        return MB_STATUS_OK;
+    });
+}
+
+static mb_status run(const mb_op_call *call, const median_array &a, const dezinger_rule &rule)
+{
+    switch (10000 * a.k[0] + 100 * a.k[1] + a.k[2]) {
+    case 10303: return tiles<1, 3>(call, a, rule);
+    case 10505: return tiles<1, 5>(call, a, rule);
+    case 10707: return tiles<1, 7>(call, a, rule);
+    case 30303: return tiles<3, 3>(call, a, rule);
+    case 50505: return tiles<5, 5>(call, a, rule);
+    case 70707: return tiles<7, 7>(call, a, rule);
+    }
+    return any(call, a, rule);
+}
+
+extern "C" mb_status mb_cuda_dezinger(const mb_op_call *call)
+{
+    const mb_dezinger_params *p = (const mb_dezinger_params *)call->params;
+    const mb_array *a = call->arrays[MB_DEZINGER_A];
+    const mb_median_window w = mb_median_window_of(&p->size, p->mode, &a->shape);
+    const median_array m = median_array_of(w, a, call->arrays[MB_DEZINGER_RESULT]);
+    const dezinger_rule rule = rule_of(call);
+    MB_CUDA(cudaMemsetAsync(rule.tally, 0, sizeof *rule.tally, mb_stream(call)));
+    if (w.n[0] * w.n[1] * w.n[2] > 0)
+        MB_TRY(run(call, m, rule));
+    dezinger_counts<<<1, 1, 0, mb_stream(call)>>>(rule.tally,
+                                                  (double *)call->arrays[MB_DEZINGER_COUNTS]->data);
+    MB_LAUNCHED("dezinger_counts");
+    return MB_STATUS_OK;
+}
