@@ -1,6 +1,8 @@
 /*
 ** Warping on CUDA: a thread computes the place of a pixel once and uses it for several frames, four
-** of which it loads before it stores any.
+** of which it loads before it stores any. Splines: a kernel makes the coefficients of a group of
+** frames in shared memory, columns first, with several outputs a thread from one run of registers; the
+** other gathers sixteen of them a pixel.
 */
 #ifndef MB_CUDA_WARP_CUH
 #define MB_CUDA_WARP_CUH
@@ -24,6 +26,7 @@ struct mb_warp_job {
     int64_t from_frame, from_pitch, to_frame, to_pitch;
     int64_t frames, rows, cols; /* of the result; `held`: rows of `from` */
     int64_t held;
+    int mode;
     int each; /* frames of a thread */
     float value;
 };
@@ -33,7 +36,39 @@ __device__ static inline double mb_warp_table_at(const void *table, bool wide, i
     return wide ? ((const double *)table)[i] : (double)((const float *)table)[i];
 }
 
-template <mb_warp_kind KIND, int MODE>
+/* One pixel in `count` frames of coefficients. */
+__device__ static inline void mb_warp_splines(const mb_warp_job &job, mb_warp_tap ty,
+                                              mb_warp_tap tx, const float *from, float *to,
+                                              int64_t count)
+{
+    float wy[4], wx[4];
+    int64_t rows[4], columns[4];
+    mb_warp_spline(ty.far, wy);
+    mb_warp_spline(tx.far, wx);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        int64_t row = mb_warp_fold(job.mode, ty.low + k - 1, job.window.height) - job.window.first;
+        row = row < 0 ? 0 : row < job.held ? row : job.held - 1;
+        rows[k] = row * job.from_pitch;
+        columns[k] = mb_warp_fold(job.mode, tx.low + k - 1, job.window.cols);
+    }
+    const bool inside = ty.inside && tx.inside;
+    for (int64_t f = 0; f < count; f++, from += job.from_frame, to += job.to_frame) {
+        float sum = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const float *at = from + rows[k];
+            float row = wx[0] * __ldg(at + columns[0]);
+            row += wx[1] * __ldg(at + columns[1]);
+            row += wx[2] * __ldg(at + columns[2]);
+            row += wx[3] * __ldg(at + columns[3]);
+            sum += wy[k] * row;
+        }
+        *to = inside ? sum : job.value;
+    }
+}
+
+template <mb_warp_kind KIND, bool CUBIC>
 __global__ void __launch_bounds__(MB_WARP_X *MB_WARP_Y) mb_warp_kernel(mb_warp_job job)
 {
     const int64_t x = blockIdx.x * (int64_t)MB_WARP_X + threadIdx.x;
@@ -53,15 +88,19 @@ __global__ void __launch_bounds__(MB_WARP_X *MB_WARP_Y) mb_warp_kernel(mb_warp_j
             mb_warp_at(KIND, &job.map, (double)(job.window.from + y), (double)x, &place_y,
                        &place_x);
         }
-        const mb_warp_tap ty = mb_warp_tap_at(MODE, place_y, job.window.height),
-                          tx = mb_warp_tap_at(MODE, place_x, job.window.cols);
+        const mb_warp_tap ty = mb_warp_tap_at(job.mode, CUBIC, place_y, job.window.height),
+                          tx = mb_warp_tap_at(job.mode, CUBIC, place_x, job.window.cols);
+        float *to = job.to + first * job.to_frame + y * job.to_pitch + x;
+        if (CUBIC) {
+            mb_warp_splines(job, ty, tx, job.from + first * job.from_frame, to, end - first);
+            continue;
+        }
         int64_t row = ty.low - job.window.first;
         row = row < 0 ? 0 : row < job.held - 1 ? row : job.held - 1;
         const int64_t step_y = ty.far > 0 && row + 1 < job.held ? job.from_pitch : 0,
                       step_x = tx.far > 0;
         const bool inside = ty.inside && tx.inside;
         const float *from = job.from + first * job.from_frame + row * job.from_pitch + tx.low;
-        float *to = job.to + first * job.to_frame + y * job.to_pitch + x;
         for (int64_t f = first; f < end; f += MB_WARP_AHEAD) {
             float value[MB_WARP_AHEAD];
 #pragma unroll
@@ -91,36 +130,113 @@ static inline int64_t mb_warp_parts(int64_t count, int64_t each)
     return (count + each - 1) / each;
 }
 
-template <mb_warp_kind KIND>
-static mb_status mb_warp_launch(const mb_op_call *call, const mb_warp_job &job, int mode)
+/* ---- coefficients of splines ---- */
+
+#define MB_WARP_TILE_X 64
+#define MB_WARP_TILE_Y 32
+#define MB_WARP_WIDE (MB_WARP_TILE_X + 2 * MB_WARP_SPAN)
+#define MB_WARP_HIGH (MB_WARP_TILE_Y + 2 * MB_WARP_SPAN)
+#define MB_WARP_PITCH (MB_WARP_WIDE + 1) /* odd: threads of a warp read a column without conflict */
+#define MB_WARP_RUN 8                    /* outputs of a thread */
+
+struct mb_warp_weights {
+    float w[MB_WARP_SPAN + 1];
+};
+
+/* MB_WARP_RUN outputs from a run of inputs that are `step` apart. */
+__device__ static inline void mb_warp_filter_run(const float *from, int step,
+                                                 const mb_warp_weights &weights, float *out)
+{
+    float in[MB_WARP_RUN + 2 * MB_WARP_SPAN];
+#pragma unroll
+    for (int i = 0; i < MB_WARP_RUN + 2 * MB_WARP_SPAN; i++)
+        in[i] = from[i * step];
+#pragma unroll
+    for (int i = 0; i < MB_WARP_RUN; i++) {
+        float sum = weights.w[0] * in[i + MB_WARP_SPAN];
+#pragma unroll
+        for (int k = 1; k <= MB_WARP_SPAN; k++)
+            sum += weights.w[k] * (in[i + MB_WARP_SPAN - k] + in[i + MB_WARP_SPAN + k]);
+        out[i] = sum;
+    }
+}
+
+/* Coefficients of a tile of a frame: all rows that the part holds. */
+__global__ static void __launch_bounds__(MB_THREADS)
+    mb_warp_coefficients(mb_warp_job job, mb_warp_weights weights, float *to)
+{
+    __shared__ float in[MB_WARP_HIGH * MB_WARP_PITCH];
+    __shared__ float half[MB_WARP_TILE_Y * MB_WARP_PITCH];
+    const int64_t x0 = blockIdx.x * (int64_t)MB_WARP_TILE_X,
+                  y0 = blockIdx.y * (int64_t)MB_WARP_TILE_Y;
+    const float *from = job.from + blockIdx.z * job.from_frame;
+    to += blockIdx.z * job.held * job.window.cols;
+    for (int i = threadIdx.x; i < MB_WARP_HIGH * MB_WARP_WIDE; i += MB_THREADS) {
+        const int v = i / MB_WARP_WIDE, u = i % MB_WARP_WIDE;
+        int64_t y = y0 + v - MB_WARP_SPAN, x = x0 + u - MB_WARP_SPAN;
+        y = mb_warp_fold(job.mode, job.window.first + y, job.window.height) - job.window.first;
+        y = y < 0 ? 0 : y < job.held ? y : job.held - 1;
+        x = mb_warp_fold(job.mode, x, job.window.cols);
+        in[v * MB_WARP_PITCH + u] = from[y * job.from_pitch + x];
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < MB_WARP_WIDE * (MB_WARP_TILE_Y / MB_WARP_RUN); i += MB_THREADS) {
+        const int u = i % MB_WARP_WIDE, v = i / MB_WARP_WIDE * MB_WARP_RUN;
+        float out[MB_WARP_RUN];
+        mb_warp_filter_run(in + v * MB_WARP_PITCH + u, MB_WARP_PITCH, weights, out);
+#pragma unroll
+        for (int k = 0; k < MB_WARP_RUN; k++)
+            half[(v + k) * MB_WARP_PITCH + u] = out[k];
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < MB_WARP_TILE_Y * (MB_WARP_TILE_X / MB_WARP_RUN);
+         i += MB_THREADS) {
+        const int v = i % MB_WARP_TILE_Y, u = i / MB_WARP_TILE_Y * MB_WARP_RUN;
+        float out[MB_WARP_RUN];
+        mb_warp_filter_run(half + v * MB_WARP_PITCH + u, 1, weights, out);
+#pragma unroll
+        for (int k = 0; k < MB_WARP_RUN; k++)
+            in[v * MB_WARP_PITCH + u + k] = out[k]; /* stored in whole lines below */
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < MB_WARP_TILE_Y * MB_WARP_TILE_X; i += MB_THREADS) {
+        const int v = i / MB_WARP_TILE_X, u = i % MB_WARP_TILE_X;
+        if (y0 + v < job.held && x0 + u < job.window.cols)
+            to[(y0 + v) * job.window.cols + x0 + u] = in[v * MB_WARP_PITCH + u];
+    }
+}
+
+/* The coefficients of job.frames frames, of which there are 65535 at most. */
+static mb_status mb_warp_make_coefficients(const mb_op_call *call, const mb_warp_job &job,
+                                           float *to)
+{
+    mb_warp_weights weights;
+    mb_warp_filter(weights.w);
+    const dim3 blocks((unsigned)mb_warp_parts(job.window.cols, MB_WARP_TILE_X),
+                      (unsigned)mb_warp_parts(job.held, MB_WARP_TILE_Y), (unsigned)job.frames);
+    mb_warp_coefficients<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job, weights, to);
+    MB_LAUNCHED("mb_warp_coefficients");
+    return MB_STATUS_OK;
+}
+
+/* ---- all frames ---- */
+
+template <mb_warp_kind KIND, bool CUBIC>
+static mb_status mb_warp_launch(const mb_op_call *call, const mb_warp_job &job)
 {
     const int64_t blocks_y = mb_warp_parts(job.rows, MB_WARP_Y);
     const dim3 threads(MB_WARP_X, MB_WARP_Y),
         blocks((unsigned)mb_warp_parts(job.cols, MB_WARP_X),
                (unsigned)(blocks_y < 65535 ? blocks_y : 65535),
                (unsigned)mb_warp_parts(job.frames, job.each));
-    cudaStream_t stream = mb_stream(call);
-    switch (mode) {
-    case MB_WARP_CONSTANT:
-        mb_warp_kernel<KIND, MB_WARP_CONSTANT><<<blocks, threads, 0, stream>>>(job);
-        break;
-    case MB_WARP_EDGE:
-        mb_warp_kernel<KIND, MB_WARP_EDGE><<<blocks, threads, 0, stream>>>(job);
-        break;
-    case MB_WARP_REFLECT:
-        mb_warp_kernel<KIND, MB_WARP_REFLECT><<<blocks, threads, 0, stream>>>(job);
-        break;
-    default: mb_warp_kernel<KIND, MB_WARP_SYMMETRIC><<<blocks, threads, 0, stream>>>(job);
-    }
+    mb_warp_kernel<KIND, CUBIC><<<blocks, threads, 0, mb_stream(call)>>>(job);
     MB_LAUNCHED("mb_warp_kernel");
     return MB_STATUS_OK;
 }
 
-/* All frames of `a` to `result`. The tables are for kind TABLE alone. */
-template <mb_warp_kind KIND>
-static mb_status mb_warp_frames(const mb_op_call *call, const mb_warp_params *p,
-                                const mb_warp_map *map, const mb_array *result,
-                                const mb_array *table_y = NULL, const mb_array *table_x = NULL)
+/* What a call's arrays say; from, to and frames are those of `a`. */
+static inline mb_warp_job mb_warp_job_of(const mb_op_call *call, const mb_warp_params *p,
+                                         const mb_warp_map *map, const mb_array *result)
 {
     const mb_array *a = call->arrays[0];
     const int rank = a->shape.rank;
@@ -131,11 +247,52 @@ static mb_status mb_warp_frames(const mb_op_call *call, const mb_warp_params *p,
     job.rows = result->shape.dims[rank - 2];
     job.cols = result->shape.dims[rank - 1];
     job.held = a->shape.dims[rank - 2];
+    job.from = (const float *)a->data;
+    job.to = (float *)result->data;
     job.from_frame = rank == 3 ? a->strides[0] : 0;
     job.to_frame = rank == 3 ? result->strides[0] : 0;
     job.from_pitch = a->strides[rank - 2];
     job.to_pitch = result->strides[rank - 2];
+    job.mode = p->mode;
     job.value = (float)p->value;
+    return job;
+}
+
+/* Frames of a thread: enough blocks for the device, then more frames for each place. */
+static inline int mb_warp_each(const mb_warp_job &job)
+{
+    const int64_t tiles = mb_warp_parts(job.cols, MB_WARP_X) * mb_warp_parts(job.rows, MB_WARP_Y);
+    int each = MB_WARP_FRAMES;
+    while (each > MB_WARP_AHEAD && tiles * mb_warp_parts(job.frames, each) < 4096)
+        each /= 2;
+    return each;
+}
+
+template <mb_warp_kind KIND>
+static mb_status mb_warp_group_of(const mb_op_call *call, const mb_warp_params *p, mb_warp_job job)
+{
+    if (p->order == 1) {
+        job.each = mb_warp_each(job);
+        return mb_warp_launch<KIND, false>(call, job);
+    }
+    float *coefficients = (float *)call->slots[MB_WARP_COEFFICIENTS];
+    const mb_status status = mb_warp_make_coefficients(call, job, coefficients);
+    if (status != MB_STATUS_OK)
+        return status;
+    job.from = coefficients;
+    job.from_pitch = job.window.cols;
+    job.from_frame = job.held * job.window.cols;
+    job.each = mb_warp_each(job);
+    return mb_warp_launch<KIND, true>(call, job);
+}
+
+/* All frames of `a` to `result`. The tables are for kind TABLE alone. */
+template <mb_warp_kind KIND>
+static mb_status mb_warp_frames(const mb_op_call *call, const mb_warp_params *p,
+                                const mb_warp_map *map, const mb_array *result,
+                                const mb_array *table_y = NULL, const mb_array *table_x = NULL)
+{
+    mb_warp_job job = mb_warp_job_of(call, p, map, result);
     if (table_y) {
         job.table_y = table_y->data;
         job.table_x = table_x->data;
@@ -148,20 +305,16 @@ static mb_status mb_warp_frames(const mb_op_call *call, const mb_warp_params *p,
     }
     if (job.frames == 0 || job.rows == 0 || job.cols == 0)
         return MB_STATUS_OK;
-    /* Enough blocks for the device, then more frames for each place. */
-    const int64_t tiles = mb_warp_parts(job.cols, MB_WARP_X) * mb_warp_parts(job.rows, MB_WARP_Y);
-    job.each = MB_WARP_FRAMES;
-    while (job.each > MB_WARP_AHEAD && tiles * mb_warp_parts(job.frames, job.each) < 4096)
-        job.each /= 2;
-    /* Blocks along z are few, so that frames beyond them are further launches. */
-    const int64_t most = 32768 * (int64_t)job.each, frames = job.frames;
-    for (int64_t first = 0; first < frames; first += most) {
-        job.frames = frames - first < most ? frames - first : most;
-        job.from = (const float *)a->data + first * job.from_frame;
-        job.to = (float *)result->data + first * job.to_frame;
-        const mb_status status = mb_warp_launch<KIND>(call, job, p->mode);
+    const int64_t frames = job.frames, most = 65535; /* blocks along z */
+    const int64_t group = p->order == 3 ? mb_warp_group(&call->arrays[0]->shape) : most;
+    const int64_t each = group < most ? group : most;
+    for (int64_t first = 0; first < frames; first += each) {
+        job.frames = frames - first < each ? frames - first : each;
+        const mb_status status = mb_warp_group_of<KIND>(call, p, job);
         if (status != MB_STATUS_OK)
             return status;
+        job.from += job.frames * job.from_frame;
+        job.to += job.frames * job.to_frame;
     }
     return MB_STATUS_OK;
 }

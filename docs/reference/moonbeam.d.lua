@@ -3410,9 +3410,41 @@ function mb.median_filter(a, size, options) end
 ---@return moonbeam.array
 function mb.summed_area(a, options) end
 
+---@class moonbeam.options.remap
+---@field order? integer 1: linear interpolation; 3: cubic splines
+---@field mode? "constant"|"edge"|"reflect"|"symmetric" values beyond the edges, as in pad
+---@field value? number constant of mode constant
+---@field part? number|number[] where a is a part of frames: {row of the frame, from 1, that is its first, rows of the frame}
+---@field out? moonbeam.array the array for the result
+
+---Takes each pixel of frames from a place that two arrays give.
+---@param a moonbeam.array frames (frame, row, column), or one (row, column)
+---@param rows moonbeam.array for each pixel of the result, its row in a frame, from 0
+---@param columns moonbeam.array and its column, from 0
+---@param options? moonbeam.options.remap
+---@return moonbeam.array
+function mb.remap(a, rows, columns, options) end
+
+---@class moonbeam.options.rotate
+---@field center? number|number[] {row, column} that stays, from 0; default the middle of the frame
+---@field order? integer 1: linear interpolation; 3: cubic splines
+---@field mode? "constant"|"edge"|"reflect"|"symmetric" values beyond the edges, as in pad
+---@field value? number constant of mode constant
+---@field part? number|number[] where a is a part of frames: {row of the frame, from 1, that is its first, rows of the frame}
+---@field rows? number|number[] {first, last}: rows of the frame to make, from 1; default those of a
+---@field out? moonbeam.array the array for the result
+
+---Turns frames about a point.
+---@param a moonbeam.array frames (frame, row, column), or one (row, column)
+---@param angle number counterclockwise, with row 1 at the top
+---@param options? moonbeam.options.rotate
+---@return moonbeam.array
+function mb.rotate(a, angle, options) end
+
 ---@class moonbeam.options.undistort
 ---@field scale? number|number[] {row, column}: size of a pixel of a, where the factors are of other pixels; default 1
 ---@field inverse? boolean put the distortion in
+---@field order? integer 1: linear interpolation; 3: cubic splines
 ---@field mode? "constant"|"edge"|"reflect"|"symmetric" values beyond the edges, as in pad
 ---@field value? number constant of mode constant
 ---@field part? number|number[] where a is a part of frames: {row of the frame, from 1, that is its first, rows of the frame}

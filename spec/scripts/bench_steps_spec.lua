@@ -18,6 +18,9 @@ describe("bench.lua steps", function()
             "normalize_background, a sinogram",
             "mean_projection of transmissions, a sinogram",
             "flat_field between two groups with currents, a sinogram",
+            "undistort, a frame",
+            "undistort splines, a frame",
+            "rotate, a frame",
         } do
             assert.is_truthy(output:find("| " .. row, 1, true), output)
         end

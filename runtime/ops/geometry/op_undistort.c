@@ -65,6 +65,10 @@ static const char *const samples[] = {
     "'constant', value = 0.25, scale = {1.5, 1}}}",
     "{inputs = {{'f32', 30, 21}}, params = {center = {12, 3}, factors = {1.1, 4e-3}, mode = "
     "'symmetric', inverse = true, rows = {5, 26}}}",
+    "{inputs = {{'f32', 2, 50, 28}}, params = {center = {24, 13}, factors = {1.01, 1e-3}, order = "
+    "3, "
+    "mode = 'symmetric'}}",
+    "{inputs = {{'f32', 45, 20}}, params = {center = {24, 13}, factors = {0.98, 1e-3}, order = 3}}",
     "{inputs = {{'f32', 2, 20, 18}}, params = {center = {12, 3}, factors = {1.2, 4e-3}, mode = "
     "'reflect'}}",
     NULL};
@@ -96,6 +100,11 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    mb_warp_plan(&((const mb_undistort_params *)params)->warp, &arrays[MB_UNDISTORT_A], planner);
+}
+
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_undistort_params *p = call->params;
@@ -112,6 +121,9 @@ const mb_op mb_op_undistort = {
         "the backward model of Discorpy, whose coefficients are taken as they are. inverse finds "
         "the place at which f leads to the pixel.\n"
         "Places are computed in double and rounded to 2^-24 px. Pixels that need a NaN become NaN. "
+        "Splines (order 3) pass through the pixels of a, as those of scipy.ndimage do: a pixel "
+        "needs 12 more rows and columns around, and scratch holds coefficients. The modes constant "
+        "and edge continue splines as reflect does.\n"
         "scipy.ndimage calls symmetric reflect, reflect mirror, and edge nearest; other packages "
         "move places beyond the edge to it, which is mode edge.\n"
         "With part and rows, a holds the rows of the frames that rows of the result need; "
@@ -119,6 +131,7 @@ const mb_op mb_op_undistort = {
     .reference = "N. T. Vo et al., Opt. Express 23 (2015) 32859",
     .category = "geometry",
     MB_OP_PARTS,
+    .plan = plan,
     .strides = MB_STRIDES_ROWS,
     .split = split,
     .tolerance = 1e-5, /* places round to another side */

@@ -4,6 +4,10 @@
 ** place is computed in double and rounded to 2^-24 px: whole places stay whole, so that the map that
 ** moves nothing changes nothing.
 **
+** Order 3 interpolates cubic B-splines through the pixels. Their coefficients come from a filter that
+** is cut off at SPAN elements, where its weights are below 1e-7, so that a pixel depends on rows near
+** it alone; they go to scratch, as many frames at a time as fill SCRATCH bytes.
+**
 ** A call may have a part of the rows: `a` is rows `first` to `first` + rows - 1 of frames of `height`
 ** rows, the result `count` rows from `from`. The rule beyond the edges is that of the whole frame.
 */
@@ -19,6 +23,7 @@ enum { MB_WARP_CONSTANT, MB_WARP_EDGE, MB_WARP_REFLECT, MB_WARP_SYMMETRIC };
 extern const char *const mb_warp_modes[];
 
 typedef struct mb_warp_params {
+    int64_t order; /* 1 or 3 */
     int mode;
     double value;   /* of mode constant, and where a map is NaN */
     mb_vector part; /* {first row, height}, rows from 1; absent: frames are whole */
@@ -27,8 +32,10 @@ typedef struct mb_warp_params {
 
 /* The arguments that all have; `warp` is the member of PARAMS. */
 #define MB_WARP_ARGS                                                                               \
-    MB_ENUM_ARG("mode", false, warp.mode, mb_warp_modes, MB_WARP_EDGE,                             \
-                "values beyond the edges, as in pad"),                                             \
+    MB_NUMBER("order", MB_ARG_INT, false, warp.order, 1, 3, 1, NULL,                               \
+              "1: linear interpolation; 3: cubic splines"),                                        \
+        MB_ENUM_ARG("mode", false, warp.mode, mb_warp_modes, MB_WARP_EDGE,                         \
+                    "values beyond the edges, as in pad"),                                         \
         MB_NUMBER("value", MB_ARG_FLOAT, false, warp.value, MB_ANY, 0, NULL,                       \
                   "constant of mode constant"),                                                    \
         MB_NUMBER(                                                                                 \
@@ -46,7 +53,7 @@ typedef enum mb_warp_kind {
     MB_WARP_TABLE    /* place = a table's */
 } mb_warp_kind;
 
-enum { MB_WARP_FACTORS = 12 };
+enum { MB_WARP_FACTORS = 12, MB_WARP_SPAN = 12, MB_WARP_SCRATCH = 16 << 20 };
 
 typedef struct mb_warp_map {
     mb_warp_kind kind;
@@ -127,16 +134,19 @@ static MB_BOTH inline void mb_warp_at(mb_warp_kind kind, const mb_warp_map *map,
     }
 }
 
-/* A place along one axis: between elements `low` and, if far > 0, low + 1, both in the frame. */
+/* A place along one axis: between elements `low` and low + 1. */
 typedef struct mb_warp_tap {
     int32_t low;
-    float far;
+    float far;   /* the place less `low`, in [0, 1) */
     bool inside; /* false: the result is `value` */
 } mb_warp_tap;
 
-static MB_BOTH inline mb_warp_tap mb_warp_tap_at(int mode, double place, int64_t extent)
+/* Of linear interpolation `low` is in the frame, and low + 1 too if far > 0. Splines are clamped
+** in the same way unless the edge is halfway between two pixels: there `low` may be -1 and `far`
+** positive at the last pixel. */
+static MB_BOTH inline mb_warp_tap mb_warp_tap_at(int mode, bool cubic, double place, int64_t extent)
 {
-    const double last = (double)(extent - 1);
+    const double last = (double)(extent - 1), margin = cubic && mode == MB_WARP_SYMMETRIC ? 0.5 : 0;
     double c = rint(place * 16777216.0) * (1 / 16777216.0), low;
     mb_warp_tap tap;
     tap.inside = mode == MB_WARP_CONSTANT ? c >= 0 && c <= last : c == c;
@@ -151,12 +161,36 @@ static MB_BOTH inline mb_warp_tap mb_warp_tap_at(int mode, double place, int64_t
         c -= period * floor(c / period);
         c = (c > last + 1 ? period - c : c) - 0.5;
     }
-    c = c > 0 ? c : 0; /* NaN becomes 0 */
-    c = c < last ? c : last;
+    c = c > -margin ? c : -margin; /* NaN too */
+    c = c < last + margin ? c : last + margin;
     low = floor(c);
     tap.low = (int32_t)low;
     tap.far = (float)(c - low);
     return tap;
+}
+
+/* The element that stands for one beyond the edge, for splines: constant and edge take them as
+** reflect does. */
+static MB_BOTH inline int64_t mb_warp_fold(int mode, int64_t i, int64_t extent)
+{
+    const int64_t half = mode == MB_WARP_SYMMETRIC, period = 2 * (extent - 1 + half);
+    if (i >= 0 && i < extent)
+        return i;
+    if (period == 0)
+        return 0;
+    i = i < 0 ? -i - half : i; /* even about the first edge */
+    i %= period;
+    return i < extent ? i : period - i - half;
+}
+
+/* Weights of elements low - 1 to low + 2. */
+static MB_BOTH inline void mb_warp_spline(float far, float w[4])
+{
+    const float near = 1 - far;
+    w[0] = near * near * near * (1.0f / 6);
+    w[1] = 2.0f / 3 - far * far * (1 - 0.5f * far);
+    w[2] = 2.0f / 3 - near * near * (1 - 0.5f * near);
+    w[3] = far * far * far * (1.0f / 6);
 }
 
 /* Whole weights leave values as they are, infinite ones too. */
@@ -164,6 +198,30 @@ static MB_BOTH inline float mb_warp_mix(float near, float far, float weight)
 {
     return weight > 0 ? near + weight * (far - near) : near;
 }
+
+/* Weights of the filter that makes coefficients: of an element, and of its neighbors on each side.
+** Their sum is 1. */
+static inline void mb_warp_filter(float weights[MB_WARP_SPAN + 1])
+{
+    const double pole = sqrt(3.0) - 2;
+    double power = 1, sum = -1;
+    for (int i = 0; i <= MB_WARP_SPAN; i++, power *= pole)
+        sum += 2 * power;
+    power = 1;
+    for (int i = 0; i <= MB_WARP_SPAN; i++, power *= pole)
+        weights[i] = (float)(power / sum);
+}
+
+/* Frames whose coefficients are in scratch at a time. */
+static inline int64_t mb_warp_group(const mb_shape *shape)
+{
+    const int64_t bytes = 4 * shape->dims[shape->rank - 2] * shape->dims[shape->rank - 1],
+                  frames = shape->rank == 3 ? shape->dims[0] : 1,
+                  most = bytes > 0 && MB_WARP_SCRATCH > bytes ? MB_WARP_SCRATCH / bytes : 1;
+    return frames < most ? frames : most;
+}
+
+enum { MB_WARP_COEFFICIENTS, MB_WARP_LINES }; /* slots, of order 3 */
 
 /* ---- host ---- */
 
@@ -177,6 +235,8 @@ mb_status mb_warp_check_part(const mb_warp_params *p, const mb_warp_map *map,
 /* The parameters of a piece: see mb_op_split. */
 void mb_warp_piece(mb_warp_params *p, const mb_shape *shape, const mb_op_piece *piece,
                    double *room);
+/* Declares the slots. */
+void mb_warp_plan(const mb_warp_params *p, const mb_spec *a, mb_planner *planner);
 /* All frames. `rows` and `columns` are the tables of kind TABLE, else NULL. */
 mb_status mb_warp_run(const mb_op_call *call, const mb_warp_params *p, const mb_warp_map *map,
                       const mb_array *rows, const mb_array *columns);

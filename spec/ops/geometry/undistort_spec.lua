@@ -143,6 +143,37 @@ describe("undistort", function()
             end
         end)
 
+        it("makes rows by splines from a part of the frame on " .. device, function()
+            local a <close> = mb.random({2, 80, 33}, {seed = 3, device = device})
+            for _, mode in ipairs {"edge", "symmetric", "reflect"} do
+                local params = {center = {28.5, 16}, factors = {1.01, 1e-3}, mode = mode, order = 3}
+                local whole <close> = mb.undistort(a, params.center, params.factors, {mode = mode,
+                    order = 3})
+                for first = 1, 80, 13 do
+                    local last = math.min(80, first + 12)
+                    local piece = mb.op.piece("undistort", {{"f32", 2, 80, 33}}, params, {axis = 2,
+                        first = first, last = last})
+                    assert.is_true(piece.last - piece.first < 60)
+                    local part <close> = a:view(mb.all, {piece.first, piece.last}, mb.all)
+                    local result <close> = mb.undistort(part, params.center, params.factors,
+                        {mode = mode, order = 3, part = {piece.first, 80}, rows = {first, last}})
+                    local want <close> = whole:view(mb.all, {first, last}, mb.all)
+                    assert.is_true(want:to_string() == result:to_string(), mode)
+                end
+            end
+        end)
+
+        it("interpolates with splines through the pixels on " .. device, function()
+            local a <close> = mb.random({3, 21, 30}, {seed = 8, device = device})
+            for _, mode in ipairs {"constant", "edge", "reflect", "symmetric"} do
+                local result <close> = mb.undistort(a, {9.5, 11}, {1}, {mode = mode, order = 3})
+                helper.assert_close(a:to_table(), result, 1e-6, mode)
+            end
+            local one <close> = mb.array({{2.5}, {2.5}}, {device = device})
+            local same <close> = mb.undistort(one, {3, -1}, {1.5, 0.1}, {order = 3})
+            helper.assert_close({{2.5}, {2.5}}, same, 1e-6)
+        end)
+
         it("takes sinograms, one pixel and factors of other pixels on " .. device, function()
             local a <close> = mb.random({14, 5, 12}, {seed = 4, device = device})
             local frames <close> = a:permute(2, 1, 3)
@@ -201,6 +232,33 @@ for ours, theirs in (('constant', 'constant'), ('edge', 'nearest'), ('reflect', 
         end
     end)
 
+    it("gives the splines of SciPy", function()
+        oracle.needs "scipy"
+        local a <close> = mb.random({2, 70, 90}, {seed = 5})
+        local code = [[
+from scipy.ndimage import map_coordinates
+f = [1.05, -1.5e-3, 4e-5, -2e-7, 1e-9]
+yc, xc = 33.4, 41.9
+y, x = np.mgrid[0:70, 0:90].astype(float)
+r = np.hypot(y - yc, x - xc)
+s = sum(c * r**i for i, c in enumerate(f))
+p = [yc + s * (y - yc), xc + s * (x - xc)]
+inside = [np.clip(p[0], 0, 69), np.clip(p[1], 0, 89)]
+for ours, theirs in (('constant', 'constant'), ('edge', 'mirror'), ('reflect', 'mirror'),
+                     ('symmetric', 'reflect')):
+    globals()[ours] = np.stack([map_coordinates(i.astype(float), inside if ours == 'edge' else p,
+                                order=3, mode=theirs, cval=0.3) for i in a])
+]]
+        local modes = {"constant", "edge", "reflect", "symmetric"}
+        local results = {oracle.run("scipy", code, {a = a}, modes)}
+        for i, mode in ipairs(modes) do
+            local want <close> = results[i]
+            local result <close> = mb.undistort(a, {33.4, 41.9}, {1.05, -1.5e-3, 4e-5, -2e-7, 1e-9},
+                {mode = mode, value = 0.3, order = 3})
+            assert.is_true(helper.difference(want:to_table(), result) < 3e-6, mode)
+        end
+    end)
+
     it("gives what algotom gives", function()
         oracle.needs "algotom"
         local a <close> = mb.random({64, 80}, {seed = 6})
@@ -218,7 +276,7 @@ b = unwarp_projection(a, 38.2, 30.7, [1.0003, 2e-5, 3e-6])
         assert.equal(0, known.scratch)
         local a <close> = mb.zeros {2, 9, 9}
         for name, call in pairs {center = {{1}, {1}}, factors = {{1, 2}, {}},
-            part = {{1, 2}, {1}, {part = {3, 9}}}, rows = {{1, 2}, {1}, {rows = {2, 10}}},
+            order = {{1, 2}, {1}, {order = 2}}, part = {{1, 2}, {1}, {part = {3, 9}}}, rows = {{1, 2}, {1}, {rows = {2, 10}}},
             scale = {{1, 2}, {1}, {scale = {1, 1, 1}}}} do
             local _, err = helper.failure(mb.undistort, a, table.unpack(call))
             assert.equal("argument", err.code)

@@ -1,0 +1,109 @@
+/*
+** rotate: turns frames. a (n, rows, cols), f32, or one frame (rows, cols) -> the same, or some rows
+** of it.
+*/
+#include "ops/geometry/op_rotate.h"
+#include "ops/op_args.h"
+
+#define PARAMS mb_rotate_params
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3, "frames (frame, row, column), or one (row, column)"),
+    MB_FLOAT_REQUIRED(angle, -7, 7, 0, "rad", "counterclockwise, with row 1 at the top"),
+    MB_VECTOR_OPTION(center, -1e9, 1e9, "px",
+                     "{row, column} that stays, from 0; default the middle of the frame"),
+    MB_WARP_ARGS,
+    MB_WARP_ROWS_ARG,
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "the same frames, or the rows of them"),
+    {.name = NULL}};
+
+static int64_t rows_axis(const mb_spec *arrays)
+{
+    return arrays[MB_ROTATE_A].shape.rank - 2;
+}
+
+static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
+{
+    const mb_rotate_params *p = params;
+    if (axis != rows_axis(arrays))
+        return rows;
+    const mb_warp_window w = mb_warp_window_of(&p->warp, &arrays[MB_ROTATE_A].shape);
+    const mb_warp_map map = mb_rotate_map(p, &arrays[MB_ROTATE_A].shape);
+    const mb_rows found = mb_warp_needs(&p->warp, &map, w.height, w.cols,
+                                        (mb_rows){w.from + rows.first, w.from + rows.end});
+    return (mb_rows){found.first - w.first, found.end - w.first};
+}
+
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
+{
+    if (axis != rows_axis(arrays))
+        return;
+    mb_warp_piece(&((mb_rotate_params *)params)->warp, &arrays[MB_ROTATE_A].shape, piece, room);
+    piece->skip = 0;
+}
+
+/* Columns are whole: those of one frame are its second axis. */
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    (void)params;
+    return cut->split->axis <= rows_axis(arrays);
+}
+
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = piece),
+                                    MB_SPLIT_AXIS(1, .needs = needs, .piece = piece, .adapt = adapt,
+                                                  .when = "there are three axes"),
+                                    MB_SPLIT_END};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 3, 37, 29}}, params = {angle = 0.05}}",
+    "{inputs = {{'f32', 2, 24, 41}}, params = {angle = -1.2, center = {3, 40}, mode = 'constant', "
+    "value = 0.25}}",
+    "{inputs = {{'f32', 30, 21}}, params = {angle = 0.3, mode = 'symmetric', rows = {5, 26}}}",
+    "{inputs = {{'f32', 2, 50, 28}}, params = {angle = 0.1, order = 3, mode = 'reflect'}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_rotate_params *p = params;
+    mb_spec result = arrays[MB_ROTATE_A];
+    const mb_shape *shape = &arrays[MB_ROTATE_A].shape;
+    if (p->center.count && p->center.count != 2)
+        return mb_fail(MB_STATUS_ARGUMENT, "center", "center has %lld numbers; give {row, column}",
+                       (long long)p->center.count);
+    MB_TRY(mb_warp_check(&p->warp, shape));
+    const mb_warp_map map = mb_rotate_map(p, shape);
+    MB_TRY(mb_warp_check_part(&p->warp, &map, shape));
+    result.shape.dims[shape->rank - 2] = mb_warp_window_of(&p->warp, shape).count;
+    arrays[MB_ROTATE_RESULT] = result;
+    return MB_STATUS_OK;
+}
+
+static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
+{
+    mb_warp_plan(&((const mb_rotate_params *)params)->warp, &arrays[MB_ROTATE_A], planner);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_rotate_params *p = call->params;
+    const mb_warp_map map = mb_rotate_map(p, &call->arrays[MB_ROTATE_A]->shape);
+    return mb_warp_run(call, &p->warp, &map, NULL, NULL);
+}
+
+const mb_op mb_op_rotate = {
+    .name = "rotate",
+    .summary = "Turns frames about a point.",
+    .doc =
+        "The content turns counterclockwise where row 1 is at the top, as in scipy.ndimage.rotate "
+        "and skimage.transform.rotate; the shape stays. Quarter turns of square frames about the "
+        "middle move pixels without a change.\n"
+        "Places are computed in double and rounded to 2^-24 px. Pixels that need a NaN become NaN. "
+        "order, mode and value are those of undistort.\n"
+        "With part and rows, a holds the rows of the frames that rows of the result need; "
+        "mb.op.piece tells which.",
+    .category = "geometry",
+    MB_OP_PARTS,
+    .plan = plan,
+    .strides = MB_STRIDES_ROWS,
+    .split = split,
+    .tolerance = 1e-5, /* places round to another side */
+};
