@@ -423,6 +423,7 @@ extern "C" mb_status mb_cuda_double_wedge(const mb_op_call *call)
     j.size = mb_double_wedge_size_of(&sino->shape);
     j.w.c = (const float2 *)call->slots[MB_DOUBLE_WEDGE_SPECTRUM];
     j.w.u = (const float2 *)call->slots[MB_DOUBLE_WEDGE_SUMS];
+    j.w.trials = (const int2 *)call->slots[MB_DOUBLE_WEDGE_TRIALS];
     j.w.parts = (float *)call->slots[MB_DOUBLE_WEDGE_PARTS];
     j.w.all_trials = j.p->centers.count;
     j.w.tiles = mb_double_wedge_tiles(&j.size);
