@@ -2658,6 +2658,50 @@ function mb.tomo.find_center_metric(sino, angles, options) end
 ---@return any # the 0-based column, the relative residual there (0: mirror images; about 1: nothing in common), and a table with more: uncertainty (px), verdict ("found", "ambiguous", "edge", "flat"), curve, match and common (see axis_register.lua).
 function mb.tomo.find_center_pair(first, opposite, options) end
 
+---@class moonbeam.options.tomo_find_center_phase_correlation
+---@field tolerance? number steps at which the axis is found
+
+---Rotation axis by phase correlation of two projections half a turn apart.
+---@param first moonbeam.array line integrals or transmissions (row, column)
+---@param opposite moonbeam.array the same half a turn on
+---@param options? moonbeam.options.tomo_find_center_phase_correlation
+---@return any # the 0-based column, and a table: verdict ("found"; "flat": the peak is no higher than chance; "ambiguous": `other` is nearly as high; "edge": at an end of the middle half), peak (standard deviations), columns and metric (minus the correlation), shift (rows between the two at the peak).
+function mb.tomo.find_center_phase_correlation(first, opposite, options) end
+
+---@class moonbeam.options.tomo_find_center_slices
+---@field metric? "sharpness"|"entropy" sharpness: the mean gradient, which streaks of a wrong axis enlarge; entropy: that of the histogram of the values, which a right axis concentrates
+---@field guess? number where the search begins, a 0-based column
+---@field range? number how far the coarse search goes to either side
+---@field coarse_step? number between trials of the coarse search
+---@field radius? number how far the fine search goes to either side of what the coarse one finds
+---@field step? number between trials of the fine search
+---@field sigma? number of a Gaussian along the columns of the sinogram, before
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+
+---Rotation axis by trial slices: the column whose slice has the least mean gradient or entropy.
+---@param sino moonbeam.array line integrals (angle, column)
+---@param angles number[]|moonbeam.array one per projection
+---@param options? moonbeam.options.tomo_find_center_slices
+---@return any # the 0-based column, and a table: verdict ("found"; "edge": the lowest value is at an end of the range; "flat": no value stands out; "ambiguous": `other` is nearly as good), columns and metric of the coarse search, fine_columns and fine_metric.
+function mb.tomo.find_center_slices(sino, angles, options) end
+
+---@class moonbeam.options.tomo_find_center_vo
+---@field guess? number where the search begins, a 0-based column
+---@field range? number how far the coarse search goes to either side
+---@field radius? number how far the fine search goes to either side of what the coarse one finds
+---@field step? number between trials of the fine search
+---@field coarse_step? number between trials of the coarse search
+---@field downsample? boolean search coarsely in a smaller sinogram: columns are averaged where there are more than 1000, in groups of a 640th of them, and so are more than 1000 angles, in groups of a 900th
+---@field ratio? number width of the object, a part of that of the sinogram
+---@field drop? integer rows of the spectrum on either side of frequency 0 that do not count; at most a tenth of the angles
+
+---Rotation axis by Vo's double wedge, from a sinogram over half a turn.
+---@param sino moonbeam.array line integrals or transmissions (angle, column) over half a turn
+---@param options? moonbeam.options.tomo_find_center_vo
+---@return any # the 0-based column, and a table: verdict ("found"; "edge": the lowest value is at an end of the range; "flat": no value stands out; "ambiguous": `other` is nearly as good), columns and metric of the coarse search, fine_columns and fine_metric, and trial, the best of these columns.
+function mb.tomo.find_center_vo(sino, options) end
+
 ---@class moonbeam.options.tomo_line_integrals
 ---@field darks? moonbeam.array raw frames without beam (frame, row, column)
 ---@field flats? moonbeam.array raw frames without sample (frame, row, column)

@@ -6,6 +6,9 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
+local axis_phase = require "moonbeam.tomo.axis_phase"
+local axis_slices = require "moonbeam.tomo.axis_slices"
+local axis_wedge = require "moonbeam.tomo.axis_wedge"
 local center = require "moonbeam.tomo.center"
 local declared = require "moonbeam.internal.declared"
 local fbp = require "moonbeam.tomo.fbp"
@@ -20,6 +23,9 @@ local tomo = {
     find_center = center.find_center,
     find_center_pair = center.find_center_pair,
     find_center_metric = center.find_center_metric,
+    find_center_slices = axis_slices.find,
+    find_center_vo = axis_wedge.find,
+    find_center_phase_correlation = axis_phase.find,
     opposite_pair = center.opposite_pair,
     metrics = center.metrics,
     MIN_OVERLAP = center.MIN_OVERLAP,

@@ -1,0 +1,91 @@
+--- A metric over trial columns of the axis, of which the lowest value is the best: where it is, and
+-- what the curve says about it.
+
+local axis_curve = {}
+
+-- Of the depth of the lowest valley: how much higher a second one is, at least.
+local AMBIGUOUS = 0.07
+-- Depth of a valley, as a part of the median: less is rounding.
+local LEAST_DEPTH = 1e-4
+-- Depth of a valley in steps of the curve's roughness, at least.
+local LEAST_STEPS = 6
+
+local function median(values)
+    local sorted = table.move(values, 1, #values, 1, {})
+    table.sort(sorted)
+    local middle = (#sorted + 1) // 2
+    return (sorted[middle] + sorted[#sorted - middle + 1]) / 2
+end
+
+local function lowest(values)
+    local best = 1
+    for i, value in ipairs(values) do
+        if value < values[best] then
+            best = i
+        end
+    end
+    return best
+end
+
+-- The lowest value outside the valley around `best`.
+local function second_of(values, best)
+    local left, right, other = best, best, nil
+    while left > 1 and values[left - 1] >= values[left] do
+        left = left - 1
+    end
+    while right < #values and values[right + 1] >= values[right] do
+        right = right + 1
+    end
+    for i, value in ipairs(values) do
+        if (i < left or i > right) and (not other or value < values[other]) then
+            other = i
+        end
+    end
+    return other
+end
+
+-- How far neighbors are from the line between theirs: the median, which a few kinks do not change.
+local function roughness_of(values)
+    local list = {}
+    for i = 2, #values - 1 do
+        list[#list + 1] = math.abs(values[i] - (values[i - 1] + values[i + 1]) / 2)
+    end
+    return #list > 0 and median(list) or 0
+end
+
+--- The vertex of the parabola through the lowest value and its neighbors, or that value's column
+-- where it has not two.
+function axis_curve.vertex(columns, values)
+    local i = lowest(values)
+    if i == 1 or i == #values then
+        return columns[i]
+    end
+    local left, right = columns[i] - columns[i - 1], columns[i + 1] - columns[i]
+    local curvature = values[i - 1] - 2 * values[i] + values[i + 1]
+    if curvature <= 0 or math.abs(left - right) > 1e-6 * left then
+        return columns[i]
+    end
+    return columns[i] + left * 0.5 * (values[i - 1] - values[i + 1]) / curvature
+end
+
+--- What a curve says: the place of its lowest value, and a verdict: "found", "edge" (it is at an
+-- end), "flat" (the valley is no deeper than the curve is rough), "ambiguous" (another valley is
+-- nearly as deep; its place is the third value). `least`: the depth of a valley that counts, as a
+-- part of the median.
+function axis_curve.judge(values, least)
+    local best, middle = lowest(values), median(values)
+    local depth = middle - values[best]
+    local other = second_of(values, best)
+    local ends = best == 1 or best == #values -- the rest of the valley is not seen
+    if not (depth > (not ends and least or LEAST_DEPTH) * math.abs(middle)
+        and depth > LEAST_STEPS * roughness_of(values)) then
+        return best, "flat"
+    elseif ends then
+        return best, "edge"
+    elseif other and values[other] < values[best] + AMBIGUOUS * depth then
+        return best, "ambiguous", other
+    end
+    return best, "found"
+end
+
+return axis_curve

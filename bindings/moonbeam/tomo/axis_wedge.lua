@@ -1,0 +1,183 @@
+--- The rotation axis by Vo's double wedge, from one sinogram over half a turn.
+
+local mb = require "moonbeam"
+local axis_curve = require "moonbeam.tomo.axis_curve"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local finite = require "moonbeam.internal.finite"
+
+local axis_wedge = {}
+
+-- Noise alone makes valleys of an eighth of the median, an object at least of a half.
+local LEAST_DEPTH = 0.2
+-- The metric in parts of the sinogram's norm: less is rounding.
+local ROUNDING = 1e-6
+
+-- The smoothing before a search: standard deviations along angles and columns.
+local COARSE_SIGMA, FINE_SIGMA = {3, 1}, {2, 2}
+
+axis_wedge.options = declared.options(
+    {"guess", "number", "where the search begins, a 0-based column", unit = "px",
+        usual = "the middle, rounded up"},
+    {"range", "number", "how far the coarse search goes to either side", unit = "px", min = 0,
+        usual = "a sixteenth of the width"},
+    {"radius", "number", "how far the fine search goes to either side of what the coarse one "
+        .. "finds", unit = "px", min = 0, default = 4},
+    {"step", "number", "between trials of the fine search", unit = "px", above = 0,
+        default = 0.25},
+    {"coarse_step", "number", "between trials of the coarse search", unit = "px", above = 0,
+        default = 1},
+    {"downsample", "boolean", "search coarsely in a smaller sinogram: columns are averaged where "
+        .. "there are more than 1000, in groups of a 640th of them, and so are more than 1000 "
+        .. "angles, in groups of a 900th"},
+    declared.from("double_wedge", "ratio", "drop"))
+
+local WEDGE = {"ratio", "drop"}
+
+local function wedge_of(options)
+    local list = {}
+    for _, name in ipairs(WEDGE) do
+        list[name] = options[name]
+    end
+    return list
+end
+
+-- Centers from `low` to `high`, brought to the columns of the sinogram. How many there are does not
+-- depend on where the detector ends.
+local function centers_of(low, step, count, width)
+    local list = {}
+    for i = 1, count do
+        list[i] = math.max(0, math.min(width - 1, low + (i - 1) * step))
+    end
+    return list
+end
+
+local function metric_of(sino, sigma, centers, options)
+    local smooth <close> = mb.gaussian_filter(sino, sigma, {mode = "symmetric"})
+    local metric <close> = mb.double_wedge(smooth, centers, wedge_of(options))
+    return mb.bound({}, metric.to_table, metric)
+end
+
+-- The sinogram smoothed, and the means of groups of its angles and columns.
+local function reduced(sino, down, across)
+    local smooth <close> = mb.gaussian_filter(sino, COARSE_SIGMA, {mode = "symmetric"})
+    local height, width = sino.shape[1] // down, sino.shape[2] // across
+    local part <close> = smooth:view({1, height * down}, {1, width * across})
+    local dense <close> = part:copy()
+    local groups <close> = dense:reshape(height, down, width, across)
+    local lines <close> = mb.reduce(groups, "mean", {axis = 4})
+    local means <close> = mb.reduce(lines, "mean", {axis = 2})
+    return means:cast("f32")
+end
+
+-- The coarse search: columns and their metric.
+local function coarse(sino, guess, range, options)
+    local height, width = sino.shape[1], sino.shape[2]
+    local across = options.downsample and width > 1000 and width // 640 or 1
+    local down = options.downsample and height > 1000 and height // 900 or 1
+    local step = options.coarse_step * across
+    local low, high = math.max(0, guess - range), math.min(width - 1, guess + range)
+    local count = math.floor((high - low) / step + 1e-9) + 1
+    if across == 1 and down == 1 then
+        local columns = centers_of(low, step, count, width)
+        return columns, metric_of(sino, COARSE_SIGMA, columns, options)
+    end
+    -- Centers of the reduced sinogram are whole columns of it.
+    local small <close> = reduced(sino, down, across)
+    local first = math.floor(low / across)
+    local trials = centers_of(first, 1, math.ceil(high / across) - first + 1, small.shape[2])
+    local metric <close> = mb.double_wedge(small, trials, wedge_of(options))
+    local columns = {}
+    for i, trial in ipairs(trials) do
+        columns[i] = trial * across + 0.5 * across
+    end
+    return columns, mb.bound({}, metric.to_table, metric)
+end
+
+-- Values of a dry run, which has none.
+local function without_values(columns)
+    local values = {}
+    for i = 1, #columns do
+        values[i] = math.abs(i - (#columns + 1) // 2)
+    end
+    return values
+end
+
+--- Both searches in a sinogram (angle, column): the column, and {verdict, columns, metric (of the
+-- coarse search), fine_columns, fine_metric, other (the second best column, if it is ambiguous)}.
+-- The number of trials does not depend on the data.
+function axis_wedge.search(sino, options, op)
+    local width = sino.shape[2]
+    local guess = options.guess or width // 2
+    local range = options.range or width // 16
+    if guess < 0 or guess > width - 1 then
+        fail("argument", op, "guess", "guess is %g; the sinogram has columns 0 to %d", guess,
+            width - 1)
+    end
+    local columns, metric = coarse(sino, guess, range, options)
+    metric = #metric > 0 and metric or without_values(columns)
+    for _, value in ipairs(metric) do
+        if value ~= value or value == math.huge then
+            finite.fail(sino, op, "the sinogram")
+        end
+    end
+    local best, verdict, other = axis_curve.judge(metric, LEAST_DEPTH)
+    local norm <close> = mb.reduce(sino, "norm")
+    local most = math.max(table.unpack(metric, 1, math.min(#metric, 200)))
+    if verdict ~= "flat" and most < ROUNDING * mb.bound(0, norm.item, norm) then
+        verdict = "flat"
+    end
+    local radius = options.downsample and math.max(options.radius, width > 1000 and width // 640
+        or 1) or options.radius
+    local count = 2 * math.floor(radius / options.step + 1e-9) + 1
+    local near = centers_of(columns[best] - (count - 1) // 2 * options.step, options.step, count,
+        width)
+    local fine = metric_of(sino, FINE_SIGMA, near, options)
+    fine = #fine > 0 and fine or without_values(near)
+    local lowest = 1
+    for i, value in ipairs(fine) do
+        lowest = value < fine[lowest] and i or lowest
+    end
+    return axis_curve.vertex(near, fine), {verdict = verdict, columns = columns, metric = metric,
+        fine_columns = near, fine_metric = fine, trial = near[lowest],
+        other = other and columns[other]}
+end
+
+--- Rotation axis by Vo's double wedge, from a sinogram over half a turn.
+--
+-- The coarse search tries columns at whole steps; the fine one tries the columns around the best,
+-- and a parabola through the best three gives the part of a step. The metric is that of
+-- `double_wedge`, of a sinogram smoothed by Gaussians: sigma 3 along angles and 1 along columns for
+-- the coarse search, 2 and 2 for the fine one. With downsample = true the search goes as that of
+-- algotom does with its defaults, and without it as with dsp = False.
+-- Angles must be equally spaced, in order, and cover half a turn.
+-- Returns the 0-based column, and a table: verdict ("found"; "edge": the lowest value is at an end
+-- of the range; "flat": no value stands out; "ambiguous": `other` is nearly as good), columns and
+-- metric of the coarse search, fine_columns and fine_metric, and trial, the best of these columns.
+-- Errors: shape, argument (values that are not finite), budget.
+-- Reference: N. T. Vo, M. Drakopoulos, R. C. Atwood, C. Reinhard, Opt. Express 22 (2014) 19078.
+axis_wedge.find = declared("tomo.find_center_vo", {
+    {"sino", "array", "line integrals or transmissions (angle, column) over half a turn",
+        rank = {2, 2}},
+    options = axis_wedge.options,
+}, function(sino, options)
+    return axis_wedge.search(sino, options, "tomo.find_center_vo")
+end)
+
+--- The frames {first, last} of a scan's angles that cover half a turn in equal steps; nil if there
+-- are none.
+function axis_wedge.half_turn(angles)
+    local step = #angles > 1 and (angles[#angles] - angles[1]) / (#angles - 1) or 0
+    for i = 2, #angles do
+        if math.abs(angles[i] - angles[1] - (i - 1) * step) > 0.2 * math.abs(step) then
+            return nil
+        end
+    end
+    local count = step ~= 0 and math.floor(math.pi / math.abs(step) + 1e-3) + 1 or 0
+    if count < 4 or #angles < count - 1 then
+        return nil
+    end
+    return {1, math.min(count, #angles)}
+end
+
+return axis_wedge
