@@ -63,6 +63,11 @@ end
 -- Why there is no GPU, or nil when there is one.
 helper.gpu_problem = mb.device.cuda_problem()
 
+-- Ends the test that runs, as skipped.
+function helper.skip(reason)
+    busted.pending(reason)
+end
+
 -- `it` for what needs a CUDA device: skipped, and shown as skipped, where there is none.
 function helper.gpu_it(name, f)
     local problem = helper.gpu_problem

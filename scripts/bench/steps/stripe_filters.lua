@@ -1,0 +1,15 @@
+--- Stripe removal by filters.
+
+local mb = require "moonbeam"
+
+return function(bench, report)
+    local options, device = bench.options, bench.device
+    local data <close> = mb.random({options.slices, options.angles, options.size}, {seed = 1,
+        low = 0.1, high = 1, device = device})
+    local function row(name, work)
+        report(name, "sinogram", options.slices, 2 * data.bytes, work)
+    end
+    row("stripes, Titarenko", function()
+        mb.stripes_titarenko(data, {beta = 0.022, out = data})
+    end)
+end
