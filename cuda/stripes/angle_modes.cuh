@@ -15,13 +15,12 @@
 #define MODES_RUN 32    /* angles whose sum is added to the sum of its part */
 #define MODES_AHEAD 8   /* angles loaded before the first is used */
 #define MODES_CHUNK 64  /* angles of a block that subtracts */
-#define MODES_FEW 8     /* more modes than this are for mode_products.cuh */
 
 /* A group of sinograms at work. */
 struct modes_group {
     mb_sinograms
         s; /* `from` and `to` are those of the first of the group; `count` is of the group */
-    int modes, pad, parts; /* pad: floats of a row of P */
+    int modes, pad, parts, segment; /* pad: floats of a row of P; segment: angles of a part */
     const float *p, *q;
     float *t, *filtered;
 };
@@ -32,7 +31,8 @@ static inline modes_group modes_group_of(const mb_op_call *call, int64_t modes)
     g.s = mb_sinograms_of(call->arrays[0], call->arrays[1]);
     g.modes = (int)modes;
     g.pad = (int)(mb_modes_up(modes, MB_MODES_PAD) * MB_MODES_PAD);
-    g.parts = (int)mb_modes_parts(call->device, g.s.angles);
+    g.segment = (int)mb_modes_segment(modes);
+    g.parts = (int)mb_modes_parts(call->device, g.s.angles, modes);
     g.p = (const float *)call->slots[MB_MODES_P];
     g.q = (const float *)call->slots[MB_MODES_Q];
     g.t = (float *)call->slots[MB_MODES_T];
@@ -169,14 +169,14 @@ static inline unsigned modes_column_blocks(const modes_group &g)
     return (unsigned)mb_modes_up(g.s.columns, MODES_THREADS * MODES_COLUMNS);
 }
 
-/* t = P x of a group, for at most MODES_FEW modes. */
+/* t = P x of a group, for at most MB_MODES_FEW modes. */
 static inline mb_status modes_run_project(const mb_op_call *call, const modes_group &g)
 {
     const dim3 blocks(modes_column_blocks(g), (unsigned)g.parts, (unsigned)g.s.count);
     if (g.modes == 1)
         modes_project<1><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g);
     else
-        modes_project<MODES_FEW><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g);
+        modes_project<MB_MODES_FEW><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g);
     MB_LAUNCHED("modes_project");
     return MB_STATUS_OK;
 }
@@ -206,7 +206,7 @@ static inline mb_status modes_run_subtract(const mb_op_call *call, const modes_g
     else if (g.modes == 1)
         modes_subtract<1, false><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g, s);
     else
-        modes_subtract<MODES_FEW, false><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g, s);
+        modes_subtract<MB_MODES_FEW, false><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g, s);
     MB_LAUNCHED("modes_subtract");
     return MB_STATUS_OK;
 }

@@ -3578,6 +3578,31 @@ function mb.phase_filter(image, fresnel, options) end
 ---@return moonbeam.array
 function mb.histogram(a, options) end
 
+---@class moonbeam.options.stripes_titarenko
+---@field beta? number regularization: smaller values remove wider stripes; 1 removes nothing
+---@field out? moonbeam.array the array for the result
+
+---Removes stripes from sinograms: the mean over the angles is regularized.
+---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column)
+---@param options? moonbeam.options.stripes_titarenko
+---@return moonbeam.array
+function mb.stripes_titarenko(sino, options) end
+
+---@class moonbeam.options.stripes_wavelet
+---@field wavelet? "db1"|"db2"|"db3"|"db4"|"db5"|"db6"|"db7"|"db8"|"db9"|"db10"|"db11"|"db12"|"db13"|"db14"|"db15"|"db16"|"db17"|"db18"|"db19"|"db20"|"sym2"|"sym3"|"sym4"|"sym5"|"sym6"|"sym7"|"sym8"|"sym9"|"sym10"|"sym11"|"sym12"|"sym13"|"sym14"|"sym15"|"sym16"|"sym17"|"sym18"|"sym19"|"sym20" Daubechies' wavelets db1 (Haar) to db20, and his least asymmetric ones
+---@field sigma? number width of the damping along the angles: greater values remove shorter stripes
+---@field level? integer levels of the transform: greater values remove wider stripes; 0: as many as the greater extent can be halved
+---@field boundary? "symmetric"|"periodic" how sinograms go on beyond their edges in the transform
+---@field padding? "none"|"angles"|"columns"|"both" angles: zeros, an eighth in all; columns: edge values, half the width on both sides; both: a tenth of the smaller extent, at most 150, with means and edge values
+---@field origin? number center of the damping in bands with an even number of rows; 0 removes constant stripes, other values leave a part
+---@field out? moonbeam.array the array for the result
+
+---Removes stripes from sinograms: vertical details of a wavelet transform are damped.
+---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column)
+---@param options? moonbeam.options.stripes_wavelet
+---@return moonbeam.array
+function mb.stripes_wavelet(sino, options) end
+
 ---@class moonbeam.options.backproject
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle

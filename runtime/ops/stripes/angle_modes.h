@@ -28,10 +28,11 @@ extern "C" {
 #define MB_MODES_BLOCK 6
 #define MB_MODES_PAD 8 /* CUDA: P is [angle][modes, up to a multiple of this]; Q is [mode][angle] */
 #define MB_MODES_HOST_GROUP 4 /* sinograms */
-/* CUDA: angles whose sum is a profile of its own until the profiles are filtered, and bytes of
-** profiles of a group. */
+/* CUDA: angles whose sum is a profile of its own until the profiles are filtered (for more than
+** MB_MODES_FEW modes, twice as many), and bytes of profiles of a group. */
+#define MB_MODES_FEW 8
 #define MB_MODES_SEGMENT 256
-#define MB_MODES_CUDA_BYTES (32u << 20)
+#define MB_MODES_CUDA_BYTES (48u << 20)
 #define MB_MODES_CUDA_GROUP 64 /* sinograms */
 
 /* The sinograms (row, angle, column) of a call, or one (angle, column). Strides are in elements; the
@@ -71,10 +72,15 @@ static inline bool mb_modes_on_cuda(const mb_device *device)
     return device->facts.compute_capability > 0;
 }
 
-/* Profiles that the angles of one sinogram give for a mode before they are added up. */
-static inline int64_t mb_modes_parts(const mb_device *device, int64_t angles)
+static inline int64_t mb_modes_segment(int64_t modes)
 {
-    return mb_modes_on_cuda(device) ? mb_modes_up(angles, MB_MODES_SEGMENT) : 1;
+    return modes > MB_MODES_FEW ? 2 * MB_MODES_SEGMENT : MB_MODES_SEGMENT;
+}
+
+/* Profiles that the angles of one sinogram give for a mode before they are added up. */
+static inline int64_t mb_modes_parts(const mb_device *device, int64_t angles, int64_t modes)
+{
+    return mb_modes_on_cuda(device) ? mb_modes_up(angles, mb_modes_segment(modes)) : 1;
 }
 
 /* Floats of a profile. */
@@ -90,7 +96,7 @@ static inline int64_t mb_modes_group(const mb_device *device, int64_t count, int
     int64_t most = MB_MODES_HOST_GROUP;
     if (mb_modes_on_cuda(device)) {
         const int64_t bytes =
-            4 * (mb_modes_parts(device, angles) + 1) * (modes > 0 ? modes : 1) * columns;
+            4 * (mb_modes_parts(device, angles, modes) + 1) * (modes > 0 ? modes : 1) * columns;
         most = (int64_t)MB_MODES_CUDA_BYTES / bytes;
         most = most < 1 ? 1 : most < MB_MODES_CUDA_GROUP ? most : MB_MODES_CUDA_GROUP;
     }

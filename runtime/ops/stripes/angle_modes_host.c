@@ -58,7 +58,7 @@ void mb_modes_plan(mb_planner *planner, int64_t count, int64_t angles, int64_t c
     mb_planner_slot(planner, "angle table", table, 0, 0);
     mb_planner_slot(planner, "mode table", table, 0, 0);
     mb_planner_slot(planner, "profiles",
-                    mb_bytes_mul(profiles, (uint64_t)mb_modes_parts(device, angles)), 0, 0);
+                    mb_bytes_mul(profiles, (uint64_t)mb_modes_parts(device, angles, modes)), 0, 0);
     mb_planner_slot(planner, "filtered profiles", profiles, 0, 0);
 }
 

@@ -12,4 +12,11 @@ return function(bench, report)
     row("stripes, Titarenko", function()
         mb.stripes_titarenko(data, {beta = 0.022, out = data})
     end)
+    -- As other packages have it.
+    for preset, own in pairs(require("moonbeam.steps.stripes.stripes_wavelet").presets) do
+        row("stripes, wavelet as " .. preset, function()
+            mb.stripes_wavelet(data, {wavelet = own.wavelet, sigma = own.sigma, level = own.level,
+                boundary = own.boundary, padding = own.padding, origin = own.origin, out = data})
+        end)
+    end
 end

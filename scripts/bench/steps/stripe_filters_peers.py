@@ -14,4 +14,36 @@ def host(size, angles, slices):
             v = v - v[0]
             sino += np.fft.irfft(np.fft.rfft(v) * np.fft.rfft(gamma)).astype(np.float32)
 
-    return {"stripes, Titarenko": ("NumPy", slices, titarenko)}
+    def munch(wavelet, sigma, level, mode, rows=0, columns=0):
+        import pywt
+
+        for i, sino in enumerate(data):
+            padded = np.pad(sino, ((rows, rows), (0, 0)))
+            padded = np.pad(padded, ((0, 0), (columns, columns)), mode="edge")
+            bands = pywt.wavedec2(padded, wavelet, level=level, mode=mode)
+            for k in range(1, level + 1):
+                h, v, d = bands[k]
+                f = np.fft.fftfreq(v.shape[0]) * v.shape[0]
+                damp = -np.expm1(-(f**2) / (2 * sigma**2)).astype(np.float32)
+                v = np.fft.ifft(np.fft.fft(v, axis=0) * damp[:, None], axis=0).real.astype(np.float32)
+                bands[k] = h, v, d
+            result = pywt.waverec2(bands, wavelet, mode=mode)
+            data[i] = result[rows : rows + angles, columns : columns + size]
+
+    def algotom():
+        from algotom.prep.removal import remove_stripe_based_wavelet_fft
+
+        for i, sino in enumerate(data):
+            data[i] = remove_stripe_based_wavelet_fft(sino)
+
+    auto = int(np.ceil(np.log2(max(size, angles))))
+    return {
+        "stripes, Titarenko": ("NumPy", slices, titarenko),
+        "stripes, wavelet as httomo": (
+            "PyWavelets", slices, lambda: munch("db5", 2, auto, "symmetric", angles // 16)),
+        "stripes, wavelet as tomocupy": (
+            "PyWavelets", slices, lambda: munch("sym16", 1, 7, "symmetric", angles // 16)),
+        "stripes, wavelet as nabu": (
+            "PyWavelets", slices, lambda: munch("db15", 1, 10, "periodization", 0, size // 2)),
+        "stripes, wavelet as algotom": ("algotom", slices, algotom),
+    }

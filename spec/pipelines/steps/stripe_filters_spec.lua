@@ -11,6 +11,11 @@ local ANGLES, ROWS, COLS <const> = 21, 7, 40
 local STEPS = {
     stripes_titarenko = {{}, {beta = 0.3}, presets = {httomo = {beta = 0.1},
         tomocupy = {beta = 0.022}}},
+    stripes_wavelet = {{level = 3}, {wavelet = "sym6", sigma = 1, level = 2, padding = "both"},
+        presets = {httomo = {wavelet = "db5", sigma = 2, level = 0, padding = "angles"},
+            tomocupy = {wavelet = "sym16", sigma = 1, level = 7, padding = "angles"},
+            nabu = {wavelet = "db15", sigma = 1, level = 10, padding = "columns"},
+            algotom = {wavelet = "db9", sigma = 1, level = 5, padding = "both"}}},
 }
 
 -- A scan of transmissions with stripes, to be closed.

@@ -1,0 +1,35 @@
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+
+return {
+    name = "stripes_wavelet",
+    summary = "Removes stripes by damping the vertical details of a wavelet transform.",
+    doc = "Works on the sinogram of each row of the detector. In each level of the transform, "
+        .. "details along the columns that are slow along the angles are damped. Removes wide "
+        .. "stripes too. A NaN spreads over its sinogram.",
+    reference = "B. Muench et al., Opt. Express 17 (2009) 8567",
+    options = declared.options(declared.from("stripes_wavelet")),
+    -- Other packages differ in the wavelet, the levels, the padding, and in the frequency that they
+    -- take for the lowest one.
+    presets = {
+        httomo = {wavelet = "db5", sigma = 2, level = 0, boundary = "symmetric",
+            padding = "angles", origin = 0.5},
+        tomocupy = {wavelet = "sym16", sigma = 1, level = 7, boundary = "symmetric",
+            padding = "angles", origin = 0.5},
+        nabu = {wavelet = "db15", sigma = 1, level = 10, boundary = "periodic",
+            padding = "columns", origin = 0},
+        algotom = {wavelet = "db9", sigma = 1, level = 5, boundary = "symmetric",
+            padding = "both", origin = 1},
+    },
+    takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
+    gives = {quantity = "same", layout = "same"},
+    cuts = {"rows"},
+    run = function(block, options)
+        local sinograms <close> = block.data:permute(2, 1, 3)
+        local own = {out = sinograms}
+        for name, value in pairs(options) do
+            own[name] = value
+        end
+        mb.stripes_wavelet(sinograms, own)
+    end,
+}

@@ -1,0 +1,210 @@
+/*
+** Modes of the angles on CUDA (angle_modes.cuh), for many modes: both passes over the sinograms are
+** products of matrices. A block of 256 threads makes a tile of M x 128 of the product, M = 16 TR, a
+** thread TR x 8 elements of it, from runs of 16 rows of both factors in shared memory; the next run
+** is loaded while one is used. Rows of the factors are what is summed over: angles of P and of a
+** sinogram, modes of Q and of the profiles.
+*/
+#ifndef MB_CUDA_MODE_PRODUCTS_CUH
+#define MB_CUDA_MODE_PRODUCTS_CUH
+
+#include "stripes/angle_modes.cuh"
+
+#define PRODUCT_THREADS 256
+#define PRODUCT_RUN 16
+#define PRODUCT_COLUMNS 128
+
+/* A factor: rows of `width` elements, `pitch` apart. */
+struct product_factor {
+    const float *data;
+    int64_t pitch, width;
+};
+
+/* Loads of a run of COLUMNS columns. A thread has one column, and every STEP-th row. */
+template <int COLUMNS>
+struct product_loads {
+    static constexpr int STEP = PRODUCT_THREADS / COLUMNS, EACH = PRODUCT_RUN / STEP;
+    float value[EACH];
+    const float *at;
+    int64_t pitch;
+    bool inside;
+
+    /* Begins with a row and a column. */
+    __device__ __forceinline__ void begin(const product_factor &f, int64_t row, int64_t column)
+    {
+        const int k = threadIdx.x / COLUMNS, m = threadIdx.x % COLUMNS;
+        at = f.data + (row + k) * f.pitch + column + m;
+        pitch = STEP * f.pitch;
+        inside = k < STEP && column + m < f.width;
+    }
+    /* Loads a run, of which `rows` exist. */
+    __device__ __forceinline__ void load(int64_t rows)
+    {
+        const int left = rows < PRODUCT_RUN ? (int)rows : PRODUCT_RUN;
+#pragma unroll
+        for (int i = 0; i < EACH; i++, at += pitch)
+            value[i] = inside && (int)(threadIdx.x / COLUMNS) + i * STEP < left ? *at : 0.0f;
+    }
+    __device__ __forceinline__ void store(float *to) const
+    {
+        if (threadIdx.x < STEP * COLUMNS)
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+                to[threadIdx.x + i * STEP * COLUMNS] = value[i];
+    }
+};
+
+template <int TR>
+struct product_tile {
+    static constexpr int M = 16 * TR;
+
+    float sum[TR][8];
+
+    /* sum = the product of rows first ... end - 1 of the factors, from columns m0 and c0 on. */
+    __device__ __forceinline__ void run(const product_factor &a, const product_factor &b,
+                                        int64_t first, int64_t end, int64_t m0, int64_t c0)
+    {
+        __shared__ __align__(16) float as[2][PRODUCT_RUN * M];
+        __shared__ __align__(16) float bs[2][PRODUCT_RUN * PRODUCT_COLUMNS];
+        const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+        product_loads<M> next_a;
+        product_loads<PRODUCT_COLUMNS> next_b;
+#pragma unroll
+        for (int r = 0; r < TR; r++)
+#pragma unroll
+            for (int c = 0; c < 8; c++)
+                sum[r][c] = 0.0f;
+        next_a.begin(a, first, m0);
+        next_b.begin(b, first, c0);
+        next_a.load(end - first);
+        next_b.load(end - first);
+        int side = 0;
+        for (int64_t k0 = first; k0 < end; k0 += PRODUCT_RUN, side ^= 1) {
+            next_a.store(as[side]);
+            next_b.store(bs[side]);
+            __syncthreads();
+            if (k0 + PRODUCT_RUN < end) {
+                next_a.load(end - k0 - PRODUCT_RUN);
+                next_b.load(end - k0 - PRODUCT_RUN);
+            }
+#pragma unroll
+            for (int k = 0; k < PRODUCT_RUN; k++) {
+                float u[TR];
+                const float *from = as[side] + k * M + ty * TR;
+#pragma unroll
+                for (int r = 0; r < TR; r += 2) {
+                    const float2 pair = *(const float2 *)(from + r);
+                    u[r] = pair.x;
+                    u[r + 1] = pair.y;
+                }
+                const float4 *row = (const float4 *)(bs[side] + k * PRODUCT_COLUMNS);
+                const float4 low = row[tx], high = row[16 + tx];
+                const float v[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+                for (int r = 0; r < TR; r++)
+#pragma unroll
+                    for (int c = 0; c < 8; c++)
+                        sum[r][c] = fmaf(u[r], v[c], sum[r][c]);
+            }
+        }
+    }
+    /* The row and the column of an element, in the tile. */
+    __device__ static __forceinline__ int row_of(int r)
+    {
+        return threadIdx.x / 16 * TR + r;
+    }
+    __device__ static __forceinline__ int column_of(int c)
+    {
+        return (c / 4 * 64) + threadIdx.x % 16 * 4 + c % 4;
+    }
+};
+
+/* t = P x: a block for some columns, some modes of one part, and a sinogram. */
+template <int TR>
+__global__ void __launch_bounds__(PRODUCT_THREADS, 2) modes_project_many(modes_group g, int tiles)
+{
+    product_tile<TR> tile;
+    const int64_t c0 = blockIdx.x * (int64_t)PRODUCT_COLUMNS;
+    const int part = blockIdx.y / tiles, m0 = blockIdx.y % tiles * product_tile<TR>::M;
+    const int64_t a0 = part * (int64_t)g.segment, end = a0 + g.segment;
+    const product_factor p = {g.p, g.pad, g.pad};
+    const product_factor x = {g.s.from + blockIdx.z * g.s.from_row, g.s.from_angle, g.s.columns};
+    tile.run(p, x, a0, end < g.s.angles ? end : g.s.angles, m0, c0);
+#pragma unroll
+    for (int r = 0; r < TR; r++) {
+        const int mode = m0 + tile.row_of(r);
+        if (mode >= g.modes)
+            continue;
+        float *t = g.t + ((blockIdx.z * (int64_t)g.modes + mode) * g.parts + part) * g.s.columns;
+#pragma unroll
+        for (int c = 0; c < 8; c++)
+            if (c0 + tile.column_of(c) < g.s.columns)
+                t[c0 + tile.column_of(c)] = tile.sum[r][c];
+    }
+}
+
+/* x - Q s: a block for some columns, some angles and a sinogram. */
+__global__ static void __launch_bounds__(PRODUCT_THREADS, 2)
+    modes_subtract_many(modes_group g, const float *profiles)
+{
+    product_tile<8> tile;
+    const int64_t c0 = blockIdx.x * (int64_t)PRODUCT_COLUMNS;
+    const int64_t a0 = blockIdx.y * (int64_t)product_tile<8>::M;
+    const product_factor q = {g.q, g.s.angles, g.s.angles};
+    const product_factor s = {profiles + blockIdx.z * (int64_t)g.modes * g.s.columns, g.s.columns,
+                              g.s.columns};
+    tile.run(q, s, 0, g.modes, a0, c0);
+    const float *from = g.s.from + blockIdx.z * g.s.from_row;
+    float *to = g.s.to + blockIdx.z * g.s.to_row;
+#pragma unroll
+    for (int r = 0; r < 8; r++) {
+        const int64_t a = a0 + tile.row_of(r);
+        if (a >= g.s.angles)
+            continue;
+#pragma unroll
+        for (int c = 0; c < 8; c++) {
+            const int64_t column = c0 + tile.column_of(c);
+            if (column < g.s.columns)
+                to[a * g.s.to_angle + column] = from[a * g.s.from_angle + column] - tile.sum[r][c];
+        }
+    }
+}
+
+/* The rows of threads that waste least: 16 of them have 4, 6 or 8 modes each. */
+static inline int product_rows(int modes)
+{
+    int best = 8;
+    for (int rows = 6; rows >= 4; rows -= 2) {
+        const int64_t own = mb_modes_up(modes, 16 * rows) * rows;
+        if (own < mb_modes_up(modes, 16 * best) * best)
+            best = rows;
+    }
+    return best;
+}
+
+static inline mb_status modes_run_project_many(const mb_op_call *call, const modes_group &g)
+{
+    const int rows = product_rows(g.modes), tiles = (int)mb_modes_up(g.modes, 16 * rows);
+    const dim3 blocks((unsigned)mb_modes_up(g.s.columns, PRODUCT_COLUMNS),
+                      (unsigned)(g.parts * tiles), (unsigned)g.s.count);
+    if (rows == 4)
+        modes_project_many<4><<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, tiles);
+    else if (rows == 6)
+        modes_project_many<6><<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, tiles);
+    else
+        modes_project_many<8><<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, tiles);
+    MB_LAUNCHED("modes_project_many");
+    return MB_STATUS_OK;
+}
+
+static inline mb_status modes_run_subtract_many(const mb_op_call *call, const modes_group &g,
+                                                const float *profiles)
+{
+    const dim3 blocks((unsigned)mb_modes_up(g.s.columns, PRODUCT_COLUMNS),
+                      (unsigned)mb_modes_up(g.s.angles, product_tile<8>::M), (unsigned)g.s.count);
+    modes_subtract_many<<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, profiles);
+    MB_LAUNCHED("modes_subtract_many");
+    return MB_STATUS_OK;
+}
+
+#endif
