@@ -1,0 +1,454 @@
+/*
+** Columns of sinograms on CUDA. A warp sorts a run of a column in registers; columns of more angles
+** are several runs, and a value finds its rank by searching the other runs. Medians: a thread has a
+** rank and slides along the columns with the sorted window in registers, or for windows that are
+** too large with the median and its place alone. Values go back to their angles in shared memory,
+** so that rows are read and written in whole sectors.
+*/
+#include "stripes/stripes_launch.h"
+#include "stripes/stripes_sort.cuh"
+
+typedef unsigned short mb_u16;
+
+mb_stripes_batch mb_stripes_batch_at(const mb_op_call *call, int64_t first)
+{
+    const mb_array *sino = call->arrays[MB_STRIPES_SINO], *out = call->arrays[MB_STRIPES_RESULT];
+    const int rank = sino->shape.rank;
+    mb_stripes_batch b;
+    b.sinos = mb_stripes_sinos_of(&sino->shape);
+    b.count = mb_stripes_group(&b.sinos, false);
+    if (b.count > b.sinos.rows - first)
+        b.count = b.sinos.rows - first;
+    b.from_row = rank == 3 ? sino->strides[0] : 0;
+    b.to_row = rank == 3 ? out->strides[0] : 0;
+    b.from_angle = sino->strides[rank - 2];
+    b.to_angle = out->strides[rank - 2];
+    b.from = (const float *)sino->data + first * b.from_row;
+    b.to = (float *)out->data + first * b.to_row;
+    return b;
+}
+
+static bool four_at_a_time(const void *data, int64_t row, int64_t angle, int64_t columns)
+{
+    return (uintptr_t)data % 16 == 0 && row % 4 == 0 && angle % 4 == 0 && columns % 4 == 0;
+}
+
+/* ---- sorting ---- */
+
+enum { SORT_COLUMNS = 8 }; /* of a block; a warp each */
+
+struct sort_job {
+    mb_stripes_sinos s;
+    const float *from;
+    int64_t row, angle; /* strides */
+    int64_t run;        /* values of a run */
+    int32_t *keys;
+    mb_u16 *order;
+};
+
+template <int E, bool FOUR>
+__global__ void __launch_bounds__(32 * SORT_COLUMNS, 2) stripes_sort_runs(sort_job job)
+{
+    constexpr int C = SORT_COLUMNS, PITCH = 32 * E + 4;
+    extern __shared__ float tile[]; /* [column][PITCH] */
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int64_t c0 = (int64_t)blockIdx.x * C, a0 = blockIdx.y * job.run;
+    const int64_t left_angles = job.s.angles - a0, left_columns = job.s.columns - c0;
+    const int n = (int)(left_angles < job.run ? left_angles : job.run);
+    const int columns = left_columns < C ? (int)left_columns : C;
+    const float *in = job.from + blockIdx.z * job.row + a0 * job.angle + c0;
+    if (FOUR) {
+        for (int i = threadIdx.x; i < n * (C / 4); i += 32 * C) {
+            const int r = i / (C / 4), q = i % (C / 4) * 4;
+            if (q < columns) {
+                const float4 x = __ldcs((const float4 *)(in + r * job.angle + q));
+                tile[q * PITCH + r] = x.x;
+                tile[(q + 1) * PITCH + r] = x.y;
+                tile[(q + 2) * PITCH + r] = x.z;
+                tile[(q + 3) * PITCH + r] = x.w;
+            }
+        }
+    } else {
+        for (int i = threadIdx.x; i < n * C; i += 32 * C) {
+            const int r = i / C, q = i % C;
+            if (q < columns)
+                tile[q * PITCH + r] = __ldcs(in + r * job.angle + q);
+        }
+    }
+    __syncthreads();
+    if (warp >= columns)
+        return;
+    int k[E];
+    unsigned v[E];
+#pragma unroll
+    for (int j = 0; j < E; j++) {
+        v[j] = 32 * j + lane;
+        k[j] = (int)v[j] < n ? mb_stripes_key(tile[warp * PITCH + 32 * j + lane]) : INT_MAX;
+    }
+    mb_warp_sort<E>(k, v, lane);
+    const int64_t at = (blockIdx.z * job.s.columns + c0 + warp) * job.s.pitch + a0 + E * lane;
+    const int64_t room = job.s.pitch - a0 < job.run ? job.s.pitch - a0 : job.run;
+    const int left = (int)room - E * lane; /* a multiple of 8 */
+#pragma unroll
+    for (int j = 0; j < E; j += 4)
+        if (j < left)
+            *(int4 *)(job.keys + at + j) = make_int4(k[j], k[j + 1], k[j + 2], k[j + 3]);
+#pragma unroll
+    for (int j = 0; j < E; j += 8)
+        if (j < left)
+            *(uint4 *)(job.order + at + j) =
+                make_uint4(v[j] | v[j + 1] << 16, v[j + 2] | v[j + 3] << 16,
+                           v[j + 4] | v[j + 5] << 16, v[j + 6] | v[j + 7] << 16);
+}
+
+template <int E>
+static mb_status sort_runs(const mb_op_call *call, const mb_stripes_batch *b, const sort_job &job)
+{
+    const int64_t runs = (job.s.angles + job.run - 1) / job.run;
+    const int bytes = SORT_COLUMNS * (32 * E + 4) * 4;
+    const dim3 grid((unsigned)((job.s.columns + SORT_COLUMNS - 1) / SORT_COLUMNS), (unsigned)runs,
+                    (unsigned)b->count);
+    auto kernel = four_at_a_time(job.from, job.row, job.angle, job.s.columns)
+                      ? stripes_sort_runs<E, true>
+                      : stripes_sort_runs<E, false>;
+    MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    kernel<<<grid, 32 * SORT_COLUMNS, bytes, mb_stream(call)>>>(job);
+    MB_LAUNCHED("stripes_sort_runs");
+    return MB_STATUS_OK;
+}
+
+/* How many of the n sorted keys come before `key`; with `equal`, those that are equal, too. */
+__device__ static __forceinline__ int64_t keys_before(const int32_t *keys, int64_t n, int32_t key,
+                                                      bool equal)
+{
+    int64_t low = 0;
+    while (n > 0) {
+        const int64_t half = n / 2;
+        const int32_t other = __ldg(keys + low + half);
+        if (other < key || (equal && other == key)) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
+/* A value of a run gets its rank in the column. A block has values of one column. */
+template <class T>
+__global__ void __launch_bounds__(MB_THREADS)
+    stripes_merge_runs(const int32_t *runs, const mb_u16 *run_order, mb_stripes_sinos s,
+                       int64_t run, int32_t *keys, T *order)
+{
+    const int64_t blocks = (s.angles + MB_THREADS - 1) / MB_THREADS;
+    const int64_t column = blockIdx.x / blocks;
+    const int64_t i = blockIdx.x % blocks * MB_THREADS + threadIdx.x;
+    if (i >= s.angles)
+        return;
+    const int32_t *own = runs + column * s.pitch;
+    const int64_t mine = i / run * run;
+    const int32_t key = own[i];
+    int64_t rank = i - mine;
+    for (int64_t a = 0; a < s.angles; a += run)
+        if (a != mine)
+            rank += keys_before(own + a, s.angles - a < run ? s.angles - a : run, key, a < mine);
+    keys[column * s.pitch + rank] = key;
+    order[column * s.pitch + rank] = (T)(mine + run_order[column * s.pitch + i]);
+}
+
+static mb_status merge_runs(const mb_op_call *call, const mb_stripes_batch *b, const sort_job &job)
+{
+    const mb_stripes_sinos &s = b->sinos;
+    const int64_t blocks = (s.angles + MB_THREADS - 1) / MB_THREADS * s.columns * b->count;
+    int32_t *keys = (int32_t *)call->slots[MB_STRIPES_VALUES];
+    void *order = call->slots[MB_STRIPES_ORDER];
+    if (mb_stripes_order_bytes(&s, false) == 2)
+        stripes_merge_runs<<<(unsigned)blocks, MB_THREADS, 0, mb_stream(call)>>>(
+            job.keys, job.order, s, job.run, keys, (mb_u16 *)order);
+    else
+        stripes_merge_runs<<<(unsigned)blocks, MB_THREADS, 0, mb_stream(call)>>>(
+            job.keys, job.order, s, job.run, keys, (uint32_t *)order);
+    MB_LAUNCHED("stripes_merge_runs");
+    return MB_STATUS_OK;
+}
+
+mb_status mb_stripes_launch_sort(const mb_op_call *call, const mb_stripes_batch *b)
+{
+    const int64_t run = mb_stripes_run(&b->sinos);
+    const bool merge = run < b->sinos.angles;
+    const int keys = merge ? MB_STRIPES_MEDIANS : MB_STRIPES_VALUES;
+    const int order = merge ? MB_STRIPES_RUN_ORDER : MB_STRIPES_ORDER;
+    const sort_job job = {b->sinos,
+                          b->from,
+                          b->from_row,
+                          b->from_angle,
+                          run,
+                          (int32_t *)call->slots[keys],
+                          (mb_u16 *)call->slots[order]};
+    if (run <= 32 * 8)
+        MB_TRY(sort_runs<8>(call, b, job));
+    else if (run <= 32 * 16)
+        MB_TRY(sort_runs<16>(call, b, job));
+    else if (run <= 32 * 24)
+        MB_TRY(sort_runs<24>(call, b, job));
+    else if (run <= 32 * 32)
+        MB_TRY(sort_runs<32>(call, b, job));
+    else
+        MB_TRY(sort_runs<MB_STRIPES_RUN / 32>(call, b, job));
+    return merge ? merge_runs(call, b, job) : MB_STATUS_OK;
+}
+
+/* ---- medians ---- */
+
+enum { MEDIAN_THREADS = 128, MEDIAN_COLUMNS = 128 }; /* ranks and columns of a block */
+
+struct median_job {
+    mb_stripes_sinos s;
+    const int32_t *keys;
+    int32_t *medians;
+    int size;
+};
+
+struct rank_row { /* a rank of all columns */
+    const int32_t *keys;
+    int64_t pitch, columns;
+    __device__ __forceinline__ int operator[](int64_t c) const
+    {
+        return keys[mb_stripes_reflect(c, columns) * pitch];
+    }
+};
+
+/* Windows of at most M columns, M odd: places that are left over hold the least and the largest
+** key, so that the median is in the middle. */
+template <int M>
+__global__ void __launch_bounds__(MEDIAN_THREADS) stripes_medians_of(median_job job)
+{
+    const int64_t rank = (int64_t)blockIdx.x * MEDIAN_THREADS + threadIdx.x;
+    const int64_t c0 = (int64_t)blockIdx.y * MEDIAN_COLUMNS;
+    const int64_t c1 = c0 + MEDIAN_COLUMNS < job.s.columns ? c0 + MEDIAN_COLUMNS : job.s.columns;
+    if (rank >= job.s.angles)
+        return;
+    const int64_t base = blockIdx.z * job.s.columns * job.s.pitch + rank;
+    const rank_row at = {job.keys + base, job.s.pitch, job.s.columns};
+    int32_t *out = job.medians + base;
+    const int before = job.size / 2, after = job.size - 1 - before;
+    int w[M];
+#pragma unroll
+    for (int i = 0; i < M; i++)
+        w[i] = i < M / 2 - before ? INT_MIN : INT_MAX;
+#pragma unroll 1
+    for (int64_t c = c0 - before; c < c0 + after; c++) {
+        const int x = at[c];
+        int low = INT_MIN;
+#pragma unroll
+        for (int i = 0; i < M; i++) {
+            const int d = w[i];
+            w[i] = max(low, min(d, x));
+            low = d;
+        }
+    }
+    int gone = INT_MAX, x = at[c0 + after];
+#pragma unroll 1
+    for (int64_t c = c0; c < c1; c++) {
+        const int next = at[c + 1 + after], leave = at[c - before]; /* before they are needed */
+        int low = INT_MIN;
+#pragma unroll
+        for (int i = 0; i < M; i++) {
+            const int d = i == M - 1 ? INT_MAX : w[i] < gone ? w[i] : w[i + 1];
+            w[i] = max(low, min(d, x));
+            low = d;
+        }
+        out[c * job.s.pitch] = w[M / 2];
+        gone = leave;
+        x = next;
+    }
+}
+
+/* The median of a window and how many values are smaller, and smaller or equal. */
+struct mb_place {
+    int value, below, upto;
+};
+
+/* The value with `middle` smaller ones, by its bits. */
+__device__ static mb_place first_place(const rank_row &at, int64_t c, int size, int middle)
+{
+    unsigned prefix = 0;
+    mb_place p = {0, 0, 0};
+    for (unsigned bit = 1u << 31; bit != 0; bit >>= 1) {
+        const unsigned trial = prefix | bit;
+        int n = 0;
+        for (int i = 0; i < size; i++)
+            n += ((unsigned)at[c + i] ^ 1u << 31) < trial;
+        if (n <= middle)
+            prefix = trial;
+    }
+    p.value = (int)(prefix ^ 1u << 31);
+    for (int i = 0; i < size; i++) {
+        p.below += at[c + i] < p.value;
+        p.upto += at[c + i] <= p.value;
+    }
+    return p;
+}
+
+/* Moves to the next smaller or the next larger value of the window. */
+__device__ static void next_place(const rank_row &at, int64_t c, int size, bool up, mb_place *p)
+{
+    int value = up ? INT_MAX : INT_MIN, count = 0;
+    for (int i = 0; i < size; i++) {
+        const int x = at[c + i];
+        if (up ? x > p->value : x < p->value) {
+            if (up ? x < value : x > value) {
+                value = x;
+                count = 0;
+            }
+            count += x == value;
+        }
+    }
+    p->value = value;
+    if (up) {
+        p->below = p->upto;
+        p->upto += count;
+    } else {
+        p->upto = p->below;
+        p->below -= count;
+    }
+}
+
+/* Windows of any size. */
+__global__ void __launch_bounds__(MEDIAN_THREADS) stripes_medians_large(median_job job)
+{
+    const int64_t rank = (int64_t)blockIdx.x * MEDIAN_THREADS + threadIdx.x;
+    const int64_t c0 = (int64_t)blockIdx.y * MEDIAN_COLUMNS;
+    const int64_t c1 = c0 + MEDIAN_COLUMNS < job.s.columns ? c0 + MEDIAN_COLUMNS : job.s.columns;
+    if (rank >= job.s.angles)
+        return;
+    const int64_t base = blockIdx.z * job.s.columns * job.s.pitch + rank;
+    const rank_row at = {job.keys + base, job.s.pitch, job.s.columns};
+    const int middle = job.size / 2;
+    mb_place p = first_place(at, c0 - middle, job.size, middle);
+    for (int64_t c = c0; c < c1; c++) {
+        if (c > c0) {
+            const int gone = at[c - 1 - middle], x = at[c - middle + job.size - 1];
+            p.below += (x < p.value) - (gone < p.value);
+            p.upto += (x <= p.value) - (gone <= p.value);
+        }
+        while (middle < p.below)
+            next_place(at, c - middle, job.size, false, &p);
+        while (middle >= p.upto)
+            next_place(at, c - middle, job.size, true, &p);
+        job.medians[base + c * job.s.pitch] = p.value;
+    }
+}
+
+mb_status mb_stripes_launch_medians(const mb_op_call *call, const mb_stripes_batch *b,
+                                    const int32_t *keys, int32_t *medians, int64_t size)
+{
+    static const struct {
+        int most;
+        void (*kernel)(median_job);
+    } ways[] = {
+        {5, stripes_medians_of<5>},   {11, stripes_medians_of<11>}, {21, stripes_medians_of<21>},
+        {31, stripes_medians_of<31>}, {41, stripes_medians_of<41>}, {51, stripes_medians_of<51>},
+        {61, stripes_medians_of<61>}, {81, stripes_medians_of<81>}, {101, stripes_medians_of<101>}};
+    const median_job job = {b->sinos, keys, medians, (int)size};
+    const dim3 grid((unsigned)((b->sinos.angles + MEDIAN_THREADS - 1) / MEDIAN_THREADS),
+                    (unsigned)((b->sinos.columns + MEDIAN_COLUMNS - 1) / MEDIAN_COLUMNS),
+                    (unsigned)b->count);
+    auto kernel = stripes_medians_large;
+    for (int i = (int)(sizeof ways / sizeof ways[0]) - 1; i >= 0; i--)
+        if (size <= ways[i].most)
+            kernel = ways[i].kernel;
+    kernel<<<grid, MEDIAN_THREADS, 0, mb_stream(call)>>>(job);
+    MB_LAUNCHED("stripes_medians");
+    return MB_STATUS_OK;
+}
+
+/* ---- putting back ---- */
+
+enum { BACK_THREADS = 512, BACK_SHARED = 113 << 10 }; /* bytes; two blocks a multiprocessor */
+
+struct back_job {
+    mb_stripes_sinos s;
+    const int32_t *keys;
+    const void *order;
+    float *to;
+    int64_t row, angle; /* strides */
+    int angles;         /* that are in shared memory at a time */
+};
+
+/* U columns of a sinogram. Where not all angles fit, columns are read several times. */
+template <class T, int U, bool FOUR>
+__global__ void __launch_bounds__(BACK_THREADS, 2) stripes_put_back(back_job job)
+{
+    extern __shared__ float tile[]; /* [angle][U + 1] */
+    const int64_t c0 = (int64_t)blockIdx.x * U;
+    const int columns = job.s.columns - c0 < U ? (int)(job.s.columns - c0) : U;
+    const int64_t base = (blockIdx.y * job.s.columns + c0) * job.s.pitch;
+    float *to = job.to + blockIdx.y * job.row + c0;
+    for (int64_t a0 = 0; a0 < job.s.angles; a0 += job.angles) {
+        const unsigned n =
+            job.s.angles - a0 < job.angles ? (unsigned)(job.s.angles - a0) : (unsigned)job.angles;
+        for (int c = 0; c < columns; c++) {
+            const int32_t *keys = job.keys + base + c * job.s.pitch;
+            const T *order = (const T *)job.order + base + c * job.s.pitch;
+            for (int64_t r = 2 * threadIdx.x; r < job.s.angles; r += 2 * BACK_THREADS) {
+                const int2 k = *(const int2 *)(keys + r);
+                const unsigned i = (unsigned)(order[r] - a0), j = (unsigned)(order[r + 1] - a0);
+                if (i < n)
+                    tile[i * (U + 1) + c] = mb_stripes_value(k.x);
+                if (r + 1 < job.s.angles && j < n)
+                    tile[j * (U + 1) + c] = mb_stripes_value(k.y);
+            }
+        }
+        __syncthreads();
+        if (FOUR) {
+            for (int i = threadIdx.x; i < (int)n * (U / 4); i += BACK_THREADS) {
+                const int a = i / (U / 4), q = i % (U / 4) * 4;
+                const float *t = tile + a * (U + 1) + q;
+                if (q < columns)
+                    __stcs((float4 *)(to + (a0 + a) * job.angle + q),
+                           make_float4(t[0], t[1], t[2], t[3]));
+            }
+        } else {
+            for (int i = threadIdx.x; i < (int)n * U; i += BACK_THREADS) {
+                const int a = i / U, q = i % U;
+                if (q < columns)
+                    __stcs(to + (a0 + a) * job.angle + q, tile[a * (U + 1) + q]);
+            }
+        }
+        __syncthreads();
+    }
+}
+
+template <class T, int U>
+static mb_status put_back(const mb_op_call *call, const mb_stripes_batch *b, back_job job,
+                          int64_t bytes)
+{
+    const int64_t most = bytes / (4 * (U + 1));
+    job.angles = (int)(job.s.angles < most ? job.s.angles : most);
+    const int shared = job.angles * (U + 1) * 4;
+    const dim3 grid((unsigned)((job.s.columns + U - 1) / U), (unsigned)b->count);
+    auto kernel = four_at_a_time(job.to, job.row, job.angle, job.s.columns)
+                      ? stripes_put_back<T, U, true>
+                      : stripes_put_back<T, U, false>;
+    MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    kernel<<<grid, BACK_THREADS, shared, mb_stream(call)>>>(job);
+    MB_LAUNCHED("stripes_put_back");
+    return MB_STATUS_OK;
+}
+
+mb_status mb_stripes_launch_put_back(const mb_op_call *call, const mb_stripes_batch *b,
+                                     const int32_t *keys)
+{
+    const uint64_t limit = call->device->facts.block_shared_bytes;
+    const int64_t own = limit ? (int64_t)limit : 48 << 10;
+    const int64_t bytes = own < BACK_SHARED ? own : BACK_SHARED;
+    const back_job job = {b->sinos,    keys, call->slots[MB_STRIPES_ORDER], b->to, b->to_row,
+                          b->to_angle, 0};
+    const bool whole = job.s.angles * 17 * 4 <= bytes;
+    if (mb_stripes_order_bytes(&job.s, false) == 4)
+        return put_back<uint32_t, 8>(call, b, job, bytes);
+    return whole ? put_back<mb_u16, 16>(call, b, job, bytes)
+                 : put_back<mb_u16, 8>(call, b, job, bytes);
+}

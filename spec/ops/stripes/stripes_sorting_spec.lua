@@ -1,0 +1,165 @@
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+local oracle = require "spec.support.oracle"
+
+local nan <const> = 0 / 0
+
+-- The column that stands for column c (1-based) of n.
+local function reflected(c, n)
+    while c < 1 or c > n do
+        c = c < 1 and 1 - c or 2 * n + 1 - c
+    end
+    return c
+end
+
+-- Whether value a, at angle i, comes before b at angle j.
+local function before(a, i, b, j)
+    if a ~= a or b ~= b then
+        return a == a or b ~= b and i < j
+    end
+    return a < b or a == b and i < j
+end
+
+-- One sinogram {{...}, ...}, by the definition.
+local function removed(sino, size)
+    local angles, columns = #sino, #sino[1]
+    local order, result = {}, {}
+    for c = 1, columns do
+        order[c] = {}
+        for a = 1, angles do
+            order[c][a] = a
+        end
+        table.sort(order[c], function(i, j)
+            return i ~= j and before(sino[i][c], i, sino[j][c], j)
+        end)
+    end
+    for a = 1, angles do
+        result[a] = {}
+    end
+    for c = 1, columns do
+        for rank = 1, angles do
+            local window = {}
+            for k = 0, size - 1 do
+                local near = reflected(c - size // 2 + k, columns)
+                window[k + 1] = sino[order[near][rank]][near]
+            end
+            table.sort(window, function(x, y)
+                return before(x, 0, y, 0) and not before(y, 0, x, 0)
+            end)
+            result[order[c][rank]][c] = window[size // 2 + 1]
+        end
+    end
+    return result
+end
+
+-- Values of few levels, so that many are equal; with NaN and infinities if `odd`.
+local function values(angles, columns, levels, odd)
+    local sino = {}
+    for a = 1, angles do
+        sino[a] = {}
+        for c = 1, columns do
+            sino[a][c] = math.random(-levels, levels) / 4
+            if odd and math.random(6) == 1 then
+                sino[a][c] = ({nan, -nan, 1 / 0, -1 / 0, -0.0})[math.random(5)]
+            end
+        end
+    end
+    return sino
+end
+
+local function same(x, y)
+    return x == y or x ~= x and y ~= y
+end
+
+local function compare(device, sino, size)
+    local a <close> = mb.array(sino, {device = device, dtype = "f32"})
+    local result <close> = mb.stripes_sorting(a, {size = size})
+    local got, expected = result:to_table(), removed(sino, size)
+    for i, row in ipairs(expected) do
+        for c, value in ipairs(row) do
+            assert(same(value, got[i][c]), ("%d x %d, size %d: %g instead of %g at %d, %d"):format(
+                #sino, #row, size, got[i][c], value, i, c))
+        end
+    end
+end
+
+-- A smooth object that turns, with noise.
+local function smooth(angles, columns, noise, device)
+    local a <close> = mb.random({angles, columns}, {seed = 3, low = -noise, high = noise})
+    local rows = a:to_table()
+    for i = 1, angles do
+        for c = 1, columns do
+            rows[i][c] = rows[i][c] + 2 + math.sin(c * 0.02) * math.cos(i * 0.03)
+        end
+    end
+    return mb.array(rows, {dtype = "f32", device = device})
+end
+
+describe("stripes_sorting", function()
+    helper.each_device(function(device, it)
+        it("is the definition, for any shape and window, on " .. device, function()
+            math.randomseed(11)
+            for _, case in ipairs {{1, 1, 1}, {1, 1, 7}, {1, 9, 3}, {2, 9, 3}, {7, 1, 5},
+                {13, 5, 4}, {13, 5, 2}, {17, 23, 11}, {30, 7, 40}, {40, 33, 21}, {9, 130, 31},
+                {33, 18, 111}, {16, 16, 1}} do
+                local angles, columns, size = table.unpack(case)
+                compare(device, values(angles, columns, 1000), size)
+                compare(device, values(angles, columns, 2), size)
+                compare(device, values(angles, columns, 20, true), size)
+            end
+        end)
+
+        it("sorts more angles than fit a run on " .. device, function()
+            math.randomseed(12)
+            for _, angles in ipairs {1535, 1536, 1537, 1600, 3073} do
+                compare(device, values(angles, 5, 1 << 20), 3)
+            end
+            compare(device, values(1700, 4, 9, true), 3)
+        end)
+
+        it("works on permuted projections, in place, on " .. device, function()
+            local frames <close> = mb.random({21, 3, 18}, {seed = 5, device = device})
+            local sinos <close> = frames:permute(2, 1, 3)
+            local dense <close> = sinos:copy()
+            local expected <close> = mb.stripes_sorting(dense, {size = 7})
+            mb.stripes_sorting(sinos, {size = 7, out = sinos})
+            helper.assert_close(expected, sinos, 0)
+        end)
+
+        it("keeps what has no stripes, and removes those there are, on " .. device, function()
+            local flat <close> = mb.full({20, 30}, 1.25, {device = device})
+            local same_flat <close> = mb.stripes_sorting(flat, {size = 5})
+            helper.assert_close(flat, same_flat, 0)
+            local clean <close> = smooth(180, 120, 0.005, device)
+            local kept <close> = mb.stripes_sorting(clean, {size = 9})
+            helper.assert_close(clean, kept, 0.02)
+            local rows = clean:to_table()
+            for _, row in ipairs(rows) do
+                row[40], row[41], row[90] = row[40] + 0.3, row[41] + 0.3, row[90] - 0.2
+            end
+            local striped <close> = mb.array(rows, {dtype = "f32", device = device})
+            local got <close> = mb.stripes_sorting(striped, {size = 9})
+            helper.assert_close(clean, got, 0.03)
+        end)
+    end)
+
+    it("is algotom's, where no values are equal", function()
+        oracle.needs "algotom"
+        for _, size in ipairs {6, 21} do
+            local sino <close> = smooth(181, 97, 0.3, "host")
+            local expected <close> = oracle.run("algotom", ([[
+import algotom.prep.removal as removal
+expected = removal.remove_stripe_based_sorting(sino, %d)
+]]):format(size), {sino = sino}, {"expected"})
+            local got <close> = mb.stripes_sorting(sino, {size = size})
+            helper.assert_close(expected, got, 0)
+        end
+    end)
+
+    it("refuses windows without columns", function()
+        local a <close> = mb.zeros {4, 4}
+        local text, err = helper.failure(mb.stripes_sorting, a, {size = 0})
+        assert.equal("size", err.arg)
+        assert.truthy(text:find("1", 1, true), text)
+    end)
+end)
