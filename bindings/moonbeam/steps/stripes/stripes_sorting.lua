@@ -1,31 +1,25 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 
--- Detectors of more columns get the wider window.
-local function size_of(options, columns)
-    return options.size ~= "auto" and options.size or columns > 2000 and 21 or 11
-end
-
 return {
     name = "stripes_sorting",
     summary = "Removes stripes of sinograms, rings of slices, by sorting: full, partial and small "
         .. "ones.",
     doc = "The values of each detector element are sorted, and those of equal rank are filtered "
-        .. "with a median across neighboring elements. Works on every row by itself; columns "
-        .. "beyond the border are reflected. NaN counts as larger than every number. Presets "
-        .. "give the window of the other packages.",
+        .. "with a median across neighboring elements. Every row of the detector is on its own; "
+        .. "columns beyond the border are reflected. NaN counts as larger than every number. "
+        .. "Presets give the window of other packages.",
     reference = "N. T. Vo et al., Optics Express 26, 28396 (2018), algorithm 3",
     options = declared.options(
-        {"size", "integer", "window of the median, wider than the stripes; auto: 11, or 21 for "
-            .. "more than 2000 columns", unit = "columns", min = 1, max = 1 << 20,
-            default = "auto"}),
-    presets = {httomo = {size = "auto"}, algotom = {size = 21}},
+        {"size", "int", "window of the median, wider than the stripes", unit = "columns", min = 1,
+            max = 1 << 20, usual = "11, or 21 if there are more than 2000 columns"}),
+    presets = {httomo = {}, algotom = {size = 21}},
     takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
     gives = {quantity = "same", layout = "same"},
     cuts = {"rows"},
     run = function(block, options)
+        local size = options.size or block.data.shape[3] > 2000 and 21 or 11
         local sinograms <close> = block.data:permute(2, 1, 3)
-        mb.stripes_sorting(sinograms, {size = size_of(options, block.data.shape[3]),
-            out = sinograms})
+        mb.stripes_sorting(sinograms, {size = size, out = sinograms})
     end,
 }
