@@ -175,7 +175,7 @@ static mb_status merge_runs(const mb_op_call *call, const mb_stripes_batch *b, c
 
 mb_status mb_stripes_launch_sort(const mb_op_call *call, const mb_stripes_batch *b)
 {
-    const int64_t run = mb_stripes_run(&b->sinos);
+    const int64_t run = mb_stripes_run_length(&b->sinos);
     const bool merge = run < b->sinos.angles;
     const int keys = merge ? MB_STRIPES_MEDIANS : MB_STRIPES_VALUES;
     const int order = merge ? MB_STRIPES_RUN_ORDER : MB_STRIPES_ORDER;

@@ -3578,6 +3578,55 @@ function mb.phase_filter(image, fresnel, options) end
 ---@return moonbeam.array
 function mb.histogram(a, options) end
 
+---@class moonbeam.options.stripes_all
+---@field large_size? integer window for dead columns and wide stripes
+---@field small_size? integer window for all other stripes
+---@field snr? number how far a stripe stands out of the noise; less finds more
+---@field drop_ratio? number part of a column's values that its mean leaves out, half of it at each end
+---@field normalize? boolean divide the columns that are no stripes by their factors, too
+---@field out? moonbeam.array the array for the result
+
+---Removes stripes of sinograms of all kinds: dead, wide and small ones.
+---@param sino moonbeam.array sinograms (row, angle, column), or one
+---@param options? moonbeam.options.stripes_all
+---@return moonbeam.array
+function mb.stripes_all(sino, options) end
+
+---@class moonbeam.options.stripes_dead
+---@field size? integer window of the median; wider than the stripes
+---@field snr? number how far a stripe stands out of the noise; less finds more
+---@field residual? boolean remove wide stripes afterwards, as stripes_large does
+---@field out? moonbeam.array the array for the result
+
+---Fills in columns of sinograms that do not respond, or that fluctuate.
+---@param sino moonbeam.array sinograms (row, angle, column), or one
+---@param options? moonbeam.options.stripes_dead
+---@return moonbeam.array
+function mb.stripes_dead(sino, options) end
+
+---@class moonbeam.options.stripes_large
+---@field size? integer window of the median; wider than the stripes
+---@field snr? number how far a stripe stands out of the noise; less finds more
+---@field drop_ratio? number part of a column's values that its mean leaves out, half of it at each end
+---@field normalize? boolean divide the columns that are no stripes by their factors, too
+---@field out? moonbeam.array the array for the result
+
+---Removes wide stripes of sinograms: finds them, and replaces them alone.
+---@param sino moonbeam.array sinograms (row, angle, column), or one
+---@param options? moonbeam.options.stripes_large
+---@return moonbeam.array
+function mb.stripes_large(sino, options) end
+
+---@class moonbeam.options.stripes_sorting
+---@field size? integer window of the median; wider than the stripes
+---@field out? moonbeam.array the array for the result
+
+---Removes stripes of sinograms by sorting: full, partial and small ones.
+---@param sino moonbeam.array sinograms (row, angle, column), or one
+---@param options? moonbeam.options.stripes_sorting
+---@return moonbeam.array
+function mb.stripes_sorting(sino, options) end
+
 ---@class moonbeam.options.stripes_titarenko
 ---@field beta? number regularization: smaller values remove wider stripes; 1 removes nothing
 ---@field out? moonbeam.array the array for the result

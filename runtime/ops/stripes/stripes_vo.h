@@ -20,7 +20,45 @@
 
 typedef struct mb_stripes_params {
     int64_t size; /* columns of the median window */
+    int64_t large_size, small_size;
+    double snr, drop_ratio;
+    bool normalize, residual;
 } mb_stripes_params;
+
+typedef enum mb_stripes_kind {
+    MB_STRIPES_BY_SORTING,
+    MB_STRIPES_BY_LARGE,
+    MB_STRIPES_BY_DEAD,
+    MB_STRIPES_BY_ALL
+} mb_stripes_kind;
+
+/* What an operator does, in this order. */
+typedef struct mb_stripes_job {
+    bool dead, large, sorting;
+    bool normalize; /* large: columns that are no stripes are divided by their factors */
+    int64_t large_size, small_size;
+    double snr, drop_ratio;
+} mb_stripes_job;
+
+static inline mb_stripes_job mb_stripes_job_of(mb_stripes_kind kind, const mb_stripes_params *p)
+{
+    mb_stripes_job job;
+    job.large_size = job.small_size = p->size;
+    job.snr = p->snr;
+    job.drop_ratio = p->drop_ratio;
+    job.normalize = p->normalize;
+    job.dead = kind == MB_STRIPES_BY_DEAD || kind == MB_STRIPES_BY_ALL;
+    job.large = kind == MB_STRIPES_BY_LARGE || kind == MB_STRIPES_BY_ALL;
+    job.sorting = kind == MB_STRIPES_BY_SORTING || kind == MB_STRIPES_BY_ALL;
+    if (kind == MB_STRIPES_BY_ALL) {
+        job.large_size = p->large_size;
+        job.small_size = p->small_size;
+    } else if (kind == MB_STRIPES_BY_DEAD && p->residual) { /* what is left beside them */
+        job.large = job.normalize = true;
+        job.drop_ratio = 0.1;
+    }
+    return job;
+}
 
 enum { MB_STRIPES_SINO, MB_STRIPES_RESULT };
 
@@ -30,6 +68,8 @@ enum {
     MB_STRIPES_ORDER,     /* angles of the sorted keys; mb_stripes_order_bytes each */
     MB_STRIPES_MEDIANS,   /* keys; CUDA: before that, sorted runs */
     MB_STRIPES_RUN_ORDER, /* CUDA, more than one run: 2 bytes each */
+    MB_STRIPES_COLUMNS,   /* the lists of stripes_detect.h, a word a column each */
+    MB_STRIPES_SUMS,      /* CUDA: double[sinogram][chunk of angles][column] */
     MB_STRIPES_WORK       /* host: mb_stripes_work_bytes a thread */
 };
 
@@ -65,10 +105,17 @@ static inline int64_t mb_stripes_group(const mb_stripes_sinos *s, bool host)
 }
 
 /* Values of a run that is sorted at once on CUDA: all, or about equal parts. */
-static inline int64_t mb_stripes_run(const mb_stripes_sinos *s)
+static inline int64_t mb_stripes_run_length(const mb_stripes_sinos *s)
 {
     int64_t runs = (s->angles + MB_STRIPES_RUN - 1) / MB_STRIPES_RUN;
     return runs < 2 ? s->pitch : ((s->angles + runs - 1) / runs + 15) / 16 * 16;
+}
+
+/* Pieces of the angles whose fluctuations are added at once. */
+#define MB_STRIPES_CHUNK 64
+static inline int64_t mb_stripes_chunks(const mb_stripes_sinos *s)
+{
+    return (s->angles + MB_STRIPES_CHUNK - 1) / MB_STRIPES_CHUNK;
 }
 
 static inline int64_t mb_stripes_order_bytes(const mb_stripes_sinos *s, bool host)

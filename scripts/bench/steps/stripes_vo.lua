@@ -13,4 +13,18 @@ return function(bench, report)
                 mb.stripes_sorting(data, {size = size, out = result})
             end)
     end
+    -- With a few stripes of each kind, so that there is something to find.
+    for _, column in ipairs {200, 201, 202, 203, 400} do
+        local view <close> = data:view(mb.all, mb.all, column % options.size + 1)
+        view:fill(1)
+    end
+    report("stripes_large", "sinogram", options.slices, 2 * data.bytes, function()
+        mb.stripes_large(data, {out = result})
+    end)
+    report("stripes_dead", "sinogram", options.slices, 2 * data.bytes, function()
+        mb.stripes_dead(data, {residual = false, out = result})
+    end)
+    report("stripes_all", "sinogram", options.slices, 2 * data.bytes, function()
+        mb.stripes_all(data, {large_size = 61, out = result})
+    end)
 end

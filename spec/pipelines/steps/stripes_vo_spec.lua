@@ -65,3 +65,53 @@ describe("the step stripes_sorting", function()
             "stripes_sorting"}, LINES)
     end)
 end)
+
+describe("the steps stripes_large, stripes_dead and stripes_all", function()
+    it("work on the sinogram of every row", function()
+        local data <close> = projections()
+        local scan = check.scan(data)
+        local large = {size = 9, snr = 2, drop_ratio = 0.2, normalize = false}
+        local dead = {size = 11, snr = 2.5, residual = false}
+        local all = {large_size = 9, small_size = 5, snr = 2, normalize = true}
+        for name, options in pairs {stripes_large = large, stripes_dead = dead,
+            stripes_all = all} do
+            local want <close> = by(mb[name], data, options)
+            local entry = {name}
+            for option, value in pairs(options) do
+                entry[option] = value
+            end
+            local _ <close> = check.gives(want, scan, {entry}, LINES)
+            assert.is_true(want:to_string() ~= data:to_string(), name)
+        end
+        local slices <close> = check.gives(nil, scan, {"stripes_all", {"fbp", center = 14.5}},
+            LINES)
+        assert.same({7, 30, 30}, slices.shape)
+    end)
+
+    it("have the numbers of other packages", function()
+        local data <close> = projections()
+        local scan = check.scan(data)
+        for preset, size in pairs {httomo = 61, tomocupy = 61, nabu = 51, algotom = 51} do
+            local want <close> = by(mb.stripes_all, data, {large_size = size, small_size = 21,
+                snr = 3, drop_ratio = 0.1, normalize = preset ~= "httomo"})
+            local _ <close> = check.gives(want, scan, {{"stripes_all", preset = preset}}, LINES)
+        end
+        for preset, size in pairs {httomo = 61, tomocupy = 61, algotom = 51} do
+            local want <close> = by(mb.stripes_large, data, {size = size,
+                normalize = preset ~= "httomo"})
+            local _ <close> = check.gives(want, scan, {{"stripes_large", preset = preset}}, LINES)
+        end
+        local want <close> = by(mb.stripes_dead, data, {})
+        local _ <close> = check.gives(want, scan, {{"stripes_dead", preset = "algotom"}}, LINES)
+    end)
+
+    it("refuse what makes no sense", function()
+        local data <close> = mb.random({5, 3, 8}, {seed = 1})
+        local scan = check.scan(data)
+        check.refused("drop_ratio is 0.9; it must be a number", scan, {{"stripes_large",
+            drop_ratio = 0.9}}, LINES)
+        check.refused("unknown option 'sm_size'", scan, {{"stripes_all", sm_size = 21}}, LINES)
+        check.refused("it takes frames, but the data are slices", scan, {{"fbp", center = 3.5},
+            "stripes_dead"}, LINES)
+    end)
+end)
