@@ -23,16 +23,54 @@ struct phase_column {
     float outside; /* the spectrum of a row of constant padding */
 };
 
-template <class C, int W>
-__device__ static __forceinline__ float2 phase_load(const phase_job &job, const phase_column &c,
-                                                    int y)
+template <int W>
+__device__ static __forceinline__ float2 phase_load(const phase_column &c, int row)
 {
-    const int row = y < job.rows ? y : __ldg(job.row_sources + y);
-    if (row < 0 || !c.real)
-        return make_float2(row < 0 ? c.outside : 0.0f, 0);
+    if (!c.real)
+        return make_float2(0, 0);
     const float2 a = c.plus[(row >> 1) * W], b = c.minus[(row >> 1) * W];
     return row & 1 ? make_float2(0.5f * (a.y + b.y), 0.5f * (b.x - a.x))
                    : make_float2(0.5f * (a.x + b.x), 0.5f * (a.y - b.y));
+}
+
+/* A column, padded. */
+template <class C, int W>
+__device__ static __forceinline__ void phase_fill(float2 (&v)[C::E], const phase_job &job,
+                                                  const phase_column &c, int t)
+{
+    if (job.edge) {
+        const float2 top = phase_load<W>(c, 0), bottom = phase_load<W>(c, job.rows - 1);
+#pragma unroll
+        for (int j = 0; j < C::E; j++) {
+            const int y = t + C::T * j;
+            v[j] = y < job.rows ? phase_load<W>(c, y) : y < job.row_half ? bottom : top;
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < C::E; j++) {
+            const int y = t + C::T * j;
+            const int row = y < job.rows ? y : __ldg(job.row_sources + y);
+            v[j] = row < 0 ? make_float2(c.outside, 0) : phase_load<W>(c, row);
+        }
+    }
+}
+
+/* Multiplies the spectrum of the column of frequency m. */
+template <class C, bool RATIONAL>
+__device__ static __forceinline__ void phase_multiply(float2 (&v)[C::E], const phase_job &job,
+                                                      int m, int t)
+{
+    const float one = 1.0f + job.column_table[m];
+#pragma unroll
+    for (int j = 0; j < C::E; j++) {
+        const int k = t + C::T * j, y = k <= C::N / 2 ? k : C::N - k;
+        const float factor = RATIONAL
+                                 ? __fdividef(job.response.scale, one + __ldg(job.row_table + y))
+                                 : mb_phase_response_at(&job.response, job.row_table, job.row_count,
+                                                        y, job.column_table, job.column_count, m);
+        v[j].x *= factor;
+        v[j].y *= factor;
+    }
 }
 
 /* Threads of an even row and of the next one, W lanes apart, exchange their values: the first
@@ -53,13 +91,13 @@ __device__ static __forceinline__ void phase_store(const phase_job &job, float2 
         minus[pair * W] = alone ? make_float2(w.x, -w.y) : make_float2(w.x + v.y, v.x - w.y);
 }
 
-template <int N>
+template <int N, bool RATIONAL>
 __global__ void __launch_bounds__(phase_columns<N>::threads)
     phase_columns_filter(const __grid_constant__ phase_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     typedef phase_cut<N> C;
-    constexpr int W = phase_columns<N>::W, GROUP = 8;
+    constexpr int W = phase_columns<N>::W;
     extern __shared__ float2 phase_memory[];
     const int lane = threadIdx.x % W, t = threadIdx.x / W, half = job.column_count - 1;
     float2 *shared = phase_memory + C::table;
@@ -77,25 +115,12 @@ __global__ void __launch_bounds__(phase_columns<N>::threads)
         const phase_column column = {highest ? minus : plus, self && !highest ? plus : minus, real,
                                      m == 0 ? job.constant * (float)(2 * half) : 0.0f};
         float2 v[C::E];
-#pragma unroll
-        for (int j = 0; j < C::E; j++)
-            v[j] = phase_load<C, W>(job, column, t + C::T * j);
+        phase_fill<C, W>(v, job, column, t);
 #pragma unroll 1
         for (int pass = 0; pass < 2; pass++) {
             mb_fft_run<C, false>(v, t, phase_memory, shared, W, lane);
-#pragma unroll
-            for (int g = 0; g < C::E; g += GROUP)
-                if (pass == 0) {
-#pragma unroll
-                    for (int j = g; j < g + GROUP; j++) {
-                        const int y = t + C::T * j;
-                        const float factor = mb_phase_response_at(
-                            &job.response, job.row_table, job.row_count, y <= N / 2 ? y : N - y,
-                            job.column_table, job.column_count, real ? m : 0);
-                        v[j].x *= factor;
-                        v[j].y *= factor;
-                    }
-                }
+            if (pass == 0)
+                phase_multiply<C, RATIONAL>(v, job, real ? m : 0, t);
 #pragma unroll
             for (int j = 0; j < C::E; j++)
                 v[j] = mb_fft_swap(v[j]);

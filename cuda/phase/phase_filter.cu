@@ -39,7 +39,10 @@ static mb_status rows(const phase_launch &l, bool back)
 template <int N>
 static mb_status columns(const phase_launch &l)
 {
-    return launch(l, phase_columns_filter<N>, phase_columns<N>::threads, mb_phase_column_shared(N),
+    const bool rational =
+        l.job.response.method == MB_PHASE_PAGANIN || l.job.response.method == MB_PHASE_GENERALIZED;
+    return launch(l, rational ? phase_columns_filter<N, true> : phase_columns_filter<N, false>,
+                  phase_columns<N>::threads, mb_phase_column_shared(N),
                   (int64_t)l.job.frames * (mb_phase_tiles(l.padded) + 1));
 }
 
@@ -97,8 +100,8 @@ __global__ static void __launch_bounds__(MB_THREADS)
 }
 
 __global__ static void __launch_bounds__(MB_THREADS)
-    phase_multiply(const __grid_constant__ phase_job job, float2 *spectrum, int64_t points,
-                   int height)
+    phase_multiply_grid(const __grid_constant__ phase_job job, float2 *spectrum, int64_t points,
+                        int height)
 {
     MB_GRID_LOOP(i, points)
     {
@@ -133,9 +136,9 @@ static mb_status run_library(const mb_op_call *call, const phase_launch &l, int6
             job, job.image + i * job.image_frame, grid, points, (int)l.padded[1], pitch);
         MB_LAUNCHED("phase_pad");
         MB_TRY(mb_cuda_transform(call, MB_PHASE_FILTER_FORWARD, grid, grid, MB_PHASE_FILTER_WORK));
-        phase_multiply<<<mb_blocks(call, half, MB_THREADS), MB_THREADS, 0, l.stream>>>(
+        phase_multiply_grid<<<mb_blocks(call, half, MB_THREADS), MB_THREADS, 0, l.stream>>>(
             job, (float2 *)grid, half, (int)l.padded[0]);
-        MB_LAUNCHED("phase_multiply");
+        MB_LAUNCHED("phase_multiply_grid");
         MB_TRY(
             mb_cuda_transform(call, MB_PHASE_FILTER_INVERSE, grid, grid, MB_PHASE_FILTER_WORK + 1));
         phase_crop<<<mb_blocks(call, kept, MB_THREADS), MB_THREADS, 0, l.stream>>>(
@@ -196,7 +199,11 @@ extern "C" mb_status mb_cuda_phase_filter(const mb_op_call *call)
     job.rows = (int)n[0];
     job.columns = (int)n[1];
     job.pairs = (int)((n[0] + 1) / 2);
-    job.tile = mb_phase_tile(l.padded[0]);
+    for (job.shift = 0; 1 << job.shift < mb_phase_tile(l.padded[0]);)
+        job.shift++;
+    job.row_half = (int)(l.padded[0] - (l.padded[0] - n[0]) / 2);
+    job.column_half = (int)(l.padded[1] - (l.padded[1] - n[1]) / 2);
+    job.edge = p->padding == MB_PHASE_PAD_EDGE;
     job.row_sources = (const int32_t *)call->slots[MB_PHASE_FILTER_SOURCES];
     job.column_sources = job.row_sources + l.padded[0];
     job.row_table = (const float *)call->slots[MB_PHASE_FILTER_ROW_TABLE];

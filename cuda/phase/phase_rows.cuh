@@ -29,7 +29,9 @@ struct phase_job {
     float2 *spectra;
     int64_t frame_points; /* of the spectra */
     int frames, rows, columns, pairs;
-    int tile; /* frequencies of a tile: mb_phase_tile */
+    int shift;                 /* a tile has 1 << shift frequencies: mb_phase_tile */
+    int row_half, column_half; /* where padding that belongs to the beginning starts */
+    bool edge;                 /* padding repeats the edges */
     const int32_t *row_sources, *column_sources;
     const float *row_table, *column_table;
     int row_count, column_count; /* entries of the tables */
@@ -50,8 +52,42 @@ template <int N>
 __device__ static __forceinline__ int64_t phase_place(const phase_job &job, int pair, int k)
 {
     const bool minus = k >= N / 2;
-    const int m = k < N / 2 ? k : k == N / 2 ? 0 : N - k, tile = m / job.tile;
-    return ((int64_t)(2 * tile + minus) * job.pairs + pair) * job.tile + (m - tile * job.tile);
+    const int m = k < N / 2 ? k : k == N / 2 ? 0 : N - k, tile = m >> job.shift;
+    return (((int64_t)(2 * tile + minus) * job.pairs + pair) << job.shift) +
+           (m - (tile << job.shift));
+}
+
+/* Two rows, padded. `one`, `two`: whether they exist. */
+template <class C>
+__device__ static __forceinline__ void phase_fill(float2 (&v)[C::E], const phase_job &job,
+                                                  const float *even, const float *odd, bool one,
+                                                  bool two, int t)
+{
+#pragma unroll
+    for (int j = 0; j < C::E; j++) {
+        const int x = t + C::T * j;
+        const int from = x < job.columns ? x : __ldg(job.column_sources + x);
+        v[j].x = !one ? 0.0f : from < 0 ? job.constant : even[from] - 1.0f;
+        v[j].y = !two ? 0.0f : from < 0 ? job.constant : odd[from] - 1.0f;
+    }
+}
+template <class C>
+__device__ static __forceinline__ void phase_fill_edge(float2 (&v)[C::E], const phase_job &job,
+                                                       const float *even, const float *odd,
+                                                       bool one, bool two, int t)
+{
+    const int last = job.columns - 1;
+    const float2 left = make_float2(one ? even[0] - 1.0f : 0.0f, two ? odd[0] - 1.0f : 0.0f);
+    const float2 right = make_float2(one ? even[last] - 1.0f : 0.0f, two ? odd[last] - 1.0f : 0.0f);
+#pragma unroll
+    for (int j = 0; j < C::E; j++) {
+        const int x = t + C::T * j;
+        v[j] = x < job.column_half ? right : left;
+        if (one && x <= last)
+            v[j].x = even[x] - 1.0f;
+        if (two && x <= last)
+            v[j].y = odd[x] - 1.0f;
+    }
 }
 
 /* The pairs of rows of this block: a tile of L of them at a time. */
@@ -74,13 +110,10 @@ __global__ void __launch_bounds__(phase_rows<N>::threads)
         const float *even = job.image + frame * job.image_frame + 2 * pair * job.image_row,
                     *odd = even + job.image_row;
         float2 v[C::E];
-#pragma unroll
-        for (int j = 0; j < C::E; j++) {
-            const int x = t + C::T * j;
-            const int from = x < job.columns ? x : __ldg(job.column_sources + x);
-            v[j].x = !one ? 0.0f : from < 0 ? job.constant : even[from] - 1.0f;
-            v[j].y = !two ? 0.0f : from < 0 ? job.constant : odd[from] - 1.0f;
-        }
+        if (job.edge)
+            phase_fill_edge<C>(v, job, even, odd, one, two, t);
+        else
+            phase_fill<C>(v, job, even, odd, one, two, t);
         mb_fft_run<C, R::WARP>(v, t, phase_memory, shared, 1, 0);
         float2 *to = job.spectra + frame * job.frame_points;
         if (one)
