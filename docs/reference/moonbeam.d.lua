@@ -3026,6 +3026,19 @@ function mb.double_wedge(sino, centers, options) end
 ---@return moonbeam.array
 function mb.circular_mask(a, options) end
 
+---@class moonbeam.options.dead_pixels
+---@field darks? moonbeam.array frames without beam (m, h, w); without them the dark is 0
+---@field rule? "dim"|"constant" dim: the mean of frames less that of darks is at most least; constant: all frames have the same value there, and there are two at least
+---@field least? number of the rule dim
+---@field out? moonbeam.array the array for the result
+
+---Finds the pixels of a detector that see no light, or whose value never changes.
+---@param frames moonbeam.array flat fields, or for the rule constant projections (n, h, w)
+---@param options? moonbeam.options.dead_pixels
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.dead_pixels(frames, options) end
+
 ---@class moonbeam.options.flat_field
 ---@field darks? moonbeam.array frames without beam (nd, h, w); without them the dark is 0
 ---@field flats? moonbeam.array frames without sample (nf, h, w); without them the denominator is 1
@@ -3443,6 +3456,21 @@ function mb.gaussian_filter(a, sigma, options) end
 ---@param options? moonbeam.options.median_filter
 ---@return moonbeam.array
 function mb.median_filter(a, size, options) end
+
+---@class moonbeam.options.mend
+---@field mask? moonbeam.array pixels to replace in each image: not 0 where (row, column) is bad
+---@field method? "median"|"mean" median or mean of the valid neighbors; the median of an even number is the mean of the middle two
+---@field reach? integer how far valid neighbors may be along rows and columns
+---@field nonfinite? boolean replace NaN and infinities, too
+---@field counted? number|number[] {first, last} of each axis: where replaced values are counted; default everywhere, for pieces of an array their own part
+---@field out? moonbeam.array the array for the result
+
+---Replaces values that are not finite, and the pixels of a mask, by their neighbors.
+---@param a moonbeam.array image or stack of images
+---@param options? moonbeam.options.mend
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.mend(a, options) end
 
 ---@class moonbeam.options.summed_area
 ---@field scale? number factor of every sum, such as 1 / the sum of all elements
