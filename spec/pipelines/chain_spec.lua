@@ -13,7 +13,7 @@ local recipe = require "moonbeam.pipeline.recipe"
 local function nothing() end
 
 local OWN = {
-    {name = "paganin", summary = "Phase retrieval.", options = declared.options(
+    {name = "retrieve", summary = "Phase retrieval.", options = declared.options(
         {"energy", "number", "of the X-rays", unit = "eV", min = 1e3, max = 1e6, required = true},
         {"distance", "number", "from sample to detector", unit = "m", above = 0, max = 20,
             required = true},
@@ -25,7 +25,7 @@ local OWN = {
         {"size", "count", "width of the median", unit = "px", min = 1, max = 1001, default = 21}),
         presets = {httomo = {method = "vo", size = 61}, tomopy = {method = "fw"}},
         takes = {quantity = "line integrals", layout = "frames"}, cuts = {"rows"}, run = nothing},
-    {name = "dezinger", summary = "Takes outliers out.", options = declared.options(
+    {name = "despeckle", summary = "Takes outliers out.", options = declared.options(
         {"size", "count", "odd", min = 3, max = 31, default = 3}),
         takes = {quantity = {"counts", "transmission"}, layout = "frames", dtypes = "any"},
         gives = {dtype = "same"}, run = nothing},
@@ -95,12 +95,12 @@ local REFUSED = {
         "put \"flat_field\" and \"minus_log\" before it"},
     {"'flat_field', {'fbp', center = 40}", "step fbp: it takes line integrals or phase, but the "
         .. "data are transmission since step flat_field; put \"minus_log\" before it"},
-    {HEAD .. "{'paganin', energy = 25e3, distance = 0.05}", "step paganin: it takes transmission, "
+    {HEAD .. "{'retrieve', energy = 25e3, distance = 0.05}", "step retrieve: it takes transmission, "
         .. "but the data are line integrals since step minus_log; move it before step minus_log"},
-    {"'flat_field', {'paganin', energy = 25e3, distance = 0.05}, 'minus_log'", "step minus_log: it "
-        .. "takes transmission, but the data are line integrals since step paganin; move it before "
-        .. "step paganin"},
-    {"{'paganin', energy = 25e3, distance = 0.05}", "step paganin: it takes transmission, but the "
+    {"'flat_field', {'retrieve', energy = 25e3, distance = 0.05}, 'minus_log'", "step minus_log: it "
+        .. "takes transmission, but the data are line integrals since step retrieve; move it before "
+        .. "step retrieve"},
+    {"{'retrieve', energy = 25e3, distance = 0.05}", "step retrieve: it takes transmission, but the "
         .. "data are counts", "put \"flat_field\" before it"},
     {"'flat_field', 'stripes'", "step stripes: it takes line integrals, but the data are "
         .. "transmission since step flat_field; put \"minus_log\" before it"},
@@ -121,7 +121,7 @@ local REFUSED = {
     {SLICES .. ", {'rescale', dtype = 'uint8', range = {0, 1}}, "
         .. "{'rescale', dtype = 'uint8', range = {0, 1}}",
         "step rescale#2: step rescale already finds the range; remove one of the two"},
-    {HEAD .. "'dezinger'", "step dezinger: it takes counts or transmission", "move it before step "
+    {HEAD .. "'despeckle'", "step despeckle: it takes counts or transmission", "move it before step "
         .. "minus_log"},
     {"'flat_field', {'vertical_shift', shifts = {1}}", "step vertical_shift: it takes line "
         .. "integrals or phase", "put \"minus_log\" before it"},
@@ -147,11 +147,11 @@ local REFUSED = {
         .. "be a number from -12.5664 to 12.5664 (rad); is it in degrees? 90 degrees are 1.5708"},
     {"{'select', angles = {4, 10}}", "step select: no projections remain: the angles of the scan "
         .. "are 0 to 3.12414 rad; is it in degrees? {4, 10} degrees are {0.0698132, 0.174533} rad"},
-    {"'flat_field', {'paganin', energy = 25, distance = 0.05}", "step paganin: energy is 25; it "
+    {"'flat_field', {'retrieve', energy = 25, distance = 0.05}", "step retrieve: energy is 25; it "
         .. "must be a number from 1000 to 1e+06 (eV); is it in keV? 25 keV are 25000 eV"},
-    {"'flat_field', {'paganin', energy = 25e3, distance = 50}", "step paganin: distance is 50; it "
+    {"'flat_field', {'retrieve', energy = 25e3, distance = 50}", "step retrieve: distance is 50; it "
         .. "must be a number", "is it in mm? 50 mm are 0.05 m"},
-    {"'flat_field', {'paganin', distance = 0.05}", "step paganin: energy is missing; give energy = "
+    {"'flat_field', {'retrieve', distance = 0.05}", "step retrieve: energy is missing; give energy = "
         .. "..., of the X-rays (eV)"},
     -- options
     {SLICES:gsub("'fbp'", "{'fbp', filtr = 'hann'}"), "step fbp: unknown option 'filtr'; did you "
@@ -257,17 +257,17 @@ local GOOD = { -- recipe, quantity, layout, shape, dtype; `scan`
     {"{'select', frames = {-10, -1}}", "counts", "frames", {10, 64, 96}, "u16"},
     {"{'select', frames = {1, 90}, every = 2, bad = {3}}, {'select', frames = {1, 10}}", "counts",
         "frames", {4, 64, 96}, "u16"},
-    {"'dezinger'", "counts", "frames", {180, 64, 96}, "u16"},
-    {"'dezinger', 'dezinger', 'flat_field'", "transmission", "frames", {180, 64, 96}, "f32"},
+    {"'despeckle'", "counts", "frames", {180, 64, 96}, "u16"},
+    {"'despeckle', 'despeckle', 'flat_field'", "transmission", "frames", {180, 64, 96}, "f32"},
     {"'flat_field', {'gaussian', sigma = 1.5}", "transmission", "frames", {180, 64, 96}, "f32"},
     {"'flat_field', {'gaussian', sigma = {0, 2}}, 'minus_log'", "line integrals", "frames",
         {180, 64, 96}, "f32"},
     {HEAD .. "'stripes'", "line integrals", "frames", {180, 64, 96}, "f32"},
     {HEAD .. "{'stripes', preset = 'httomo', method = 'fw'}", "line integrals", "frames",
         {180, 64, 96}, "f32"},
-    {"'flat_field', {'paganin', energy = 25e3, distance = 0.05}", "line integrals", "frames",
+    {"'flat_field', {'retrieve', energy = 25e3, distance = 0.05}", "line integrals", "frames",
         {180, 64, 96}, "f32"},
-    {"'flat_field', {'paganin', energy = 25e3, distance = 0.05}, 'stripes', 'center', 'fbp'",
+    {"'flat_field', {'retrieve', energy = 25e3, distance = 0.05}, 'stripes', 'center', 'fbp'",
         "attenuation", "slices", {64, 96, 96}, "f32"},
     {"'flat_field', {'center', column = 40.5}, 'minus_log', 'fbp'", "attenuation", "slices",
         {64, 96, 96}, "f32"},
@@ -345,10 +345,10 @@ describe("chain.bind", function()
     end)
 
     it("numbers the steps of one name, and says what comes to each and what leaves it", function()
-        local bound = bind("'dezinger', {'dezinger', size = 5}, " .. SLICES)
+        local bound = bind("'despeckle', {'despeckle', size = 5}, " .. SLICES)
         local first, second, flat, log, center, fbp = table.unpack(bound.steps)
-        assert.equal("dezinger", first.label)
-        assert.equal("dezinger#2", second.label)
+        assert.equal("despeckle", first.label)
+        assert.equal("despeckle#2", second.label)
         assert.equal(5, second.options.size)
         assert.equal("u16", flat.dtype_before)
         assert.equal("f32", flat.dtype)
@@ -393,9 +393,9 @@ describe("chain.bind", function()
 
     it("lists the sources of steps that are not the library's", function()
         local own = catalog.new(nil, OWN)
-        local bound = bind("'dezinger'", nil, {catalog = own})
+        local bound = bind("'despeckle'", nil, {catalog = own})
         assert.equal(1, #bound.recorded)
-        assert.is_truthy(table.concat(bound.recorded[1].names, " "):find("dezinger", 1, true))
+        assert.is_truthy(table.concat(bound.recorded[1].names, " "):find("despeckle", 1, true))
         assert.same({}, bind("'flat_field'", nil, {catalog = own}).recorded)
     end)
 end)
