@@ -9,29 +9,29 @@ typedef unsigned long long tally;
 
 #define VALUES 8
 
-__device__ static inline void store(uint8_t *to, float v, double low, double high, double scale,
-                                    double steps, unsigned *outside)
+__device__ static inline void store(uint8_t *to, float v, const mb_quantize_scale *s,
+                                    unsigned *outside)
 {
-    *to = (uint8_t)mb_quantize_step(v, low, high, scale, steps, outside);
+    *to = (uint8_t)mb_quantize_step(v, s, outside);
 }
 
-__device__ static inline void store(uint16_t *to, float v, double low, double high, double scale,
-                                    double steps, unsigned *outside)
+__device__ static inline void store(uint16_t *to, float v, const mb_quantize_scale *s,
+                                    unsigned *outside)
 {
-    *to = (uint16_t)mb_quantize_step(v, low, high, scale, steps, outside);
+    *to = (uint16_t)mb_quantize_step(v, s, outside);
 }
 
-__device__ static inline void store(__half *to, float v, double low, double high, double scale,
-                                    double steps, unsigned *outside)
+__device__ static inline void store(__half *to, float v, const mb_quantize_scale *s,
+                                    unsigned *outside)
 {
-    *to = __float2half_rn(mb_quantize_half(v, low, scale, outside));
+    *to = __float2half_rn(mb_quantize_half(v, s, outside));
 }
 
 /* walk: result, a. */
 template <class T>
 __global__ void __launch_bounds__(MB_THREADS)
-    quantize_kernel(T *to, const float *from, mb_grid_walk walk, bool dense, double low,
-                    double high, double scale, double steps, tally *counts)
+    quantize_kernel(T *to, const float *from, mb_grid_walk walk, bool dense,
+                    mb_quantize_scale scale, tally *counts)
 {
     unsigned outside[MB_QUANTIZE_COUNTERS] = {0, 0, 0};
     for (int64_t first = blockIdx.x * (int64_t)(MB_THREADS * VALUES) + threadIdx.x;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(MB_THREADS)
 #pragma unroll
         for (int k = 0; k < VALUES; k++)
             if (first + k * MB_THREADS < walk.count)
-                store(to + at[k][0], v[k], low, high, scale, steps, outside);
+                store(to + at[k][0], v[k], &scale, outside);
     }
     for (int c = 0; c < MB_QUANTIZE_COUNTERS; c++) {
         unsigned sum = outside[c];
@@ -69,12 +69,11 @@ template <class T>
 static mb_status run(const mb_op_call *call, const mb_grid_walk &walk, tally *counts)
 {
     const mb_quantize_params *p = (const mb_quantize_params *)call->params;
-    const double steps = mb_quantize_steps(p->dtype);
     quantize_kernel<<<mb_blocks(call, walk.count, MB_THREADS * VALUES), MB_THREADS, 0,
                       mb_stream(call)>>>((T *)call->arrays[MB_QUANTIZE_RESULT]->data,
                                          (const float *)call->arrays[MB_QUANTIZE_A]->data, walk,
-                                         mb_grid_walk_dense(&walk, 2), p->low, p->high,
-                                         steps / (p->high - p->low), steps, counts);
+                                         mb_grid_walk_dense(&walk, 2), mb_quantize_scale_of(p),
+                                         counts);
     MB_LAUNCHED("quantize_kernel");
     return MB_STATUS_OK;
 }

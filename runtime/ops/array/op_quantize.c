@@ -5,10 +5,12 @@
 #include "ops/array/op_quantize.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
+#include <float.h>
 
 #define PARAMS mb_quantize_params
 
 static const char *const dtypes[] = {"u8", "u16", "f16", NULL};
+static const char *const roundings[] = {"nearest", "down", NULL};
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 0, MB_MAX_RANK, "values"),
@@ -16,6 +18,10 @@ static const mb_op_arg args[] = {
     MB_FLOAT(low, MB_ANY, 0, NULL, "the value that is stored as 0"),
     MB_FLOAT(high, MB_ANY, 1, NULL,
              "the value that is stored as the largest integer, or as 1 in f16; above low"),
+    MB_ENUM(rounding, roundings, MB_QUANTIZE_NEAREST,
+            "of integers: to the nearest, ties to even, or down"),
+    MB_FLOAT(nonfinite, -FLT_MAX, FLT_MAX, NAN, NULL,
+             "what NaN and infinities count as; default: NaN becomes 0, infinities the ends"),
     MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F16), 0, MB_MAX_RANK,
                  "same shape as a"),
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values below the range, values above it, NaN}"),
@@ -26,7 +32,9 @@ static const mb_op_split split[] = MB_SPLIT_AXES(.combine = MB_COMBINE_SUM);
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {dtype = 'u16', low = 0.1, high = 0.8}}",
     "{inputs = {{'f32', 101}}, params = {dtype = 'f16', low = 0.25, high = 4}}",
-    "{inputs = {{'f32', 7, 1, 3}}, params = {dtype = 'u8', low = -1, high = 2}}", NULL};
+    "{inputs = {{'f32', 7, 1, 3}}, params = {dtype = 'u8', low = -1, high = 2}}",
+    "{inputs = {{'f32', 5, 40}}, params = {dtype = 'u8', rounding = 'down', nonfinite = 0.5}}",
+    NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -54,18 +62,11 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 static void store_piece(const mb_quantize_params *p, const mb_walk_piece *piece, void *to,
                         const float *from, unsigned *outside)
 {
-    const double low = p->low, high = p->high, steps = mb_quantize_steps(p->dtype);
-    const double scale = steps / (high - low);
+    const mb_quantize_scale s = mb_quantize_scale_of(p);
     switch (mb_quantize_dtype(p->dtype)) {
-    case MB_U8:
-        STORE(uint8_t, (uint8_t)mb_quantize_step(FROM, low, high, scale, steps, outside));
-        break;
-    case MB_U16:
-        STORE(uint16_t, (uint16_t)mb_quantize_step(FROM, low, high, scale, steps, outside));
-        break;
-    default:
-        STORE(uint16_t, mb_half_from_float(mb_quantize_half(FROM, low, scale, outside)));
-        break;
+    case MB_U8: STORE(uint8_t, (uint8_t)mb_quantize_step(FROM, &s, outside)); break;
+    case MB_U16: STORE(uint16_t, (uint16_t)mb_quantize_step(FROM, &s, outside)); break;
+    default: STORE(uint16_t, mb_half_from_float(mb_quantize_half(FROM, &s, outside))); break;
     }
 }
 
@@ -104,11 +105,13 @@ const mb_op mb_op_quantize = {
     .summary = "Stores f32 values in fewer bits and counts those that do not fit.",
     .doc =
         "u8, u16: low is stored as 0, high as the largest integer, and values between as the "
-        "nearest integer; stored * (high - low) / largest + low is the value. Values below low and "
+        "nearest integer, or rounded down; stored * (high - low) / largest + low is the value. "
+        "Values below low and "
         "above high are clamped. NaN becomes 0.\n"
         "f16: low is stored as 0 and high as 1; the defaults store values unchanged. Values beyond "
         "+-65504 are clamped. NaN stays NaN. Values below 6e-5 lose accuracy.\n"
-        "counts is the number of values below, above, and NaN.",
+        "With nonfinite, NaN and infinities count as that value, in all types.\n"
+        "counts is the number of values below, above, and NaN or replaced.",
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,

@@ -80,4 +80,25 @@ describe("quantize", function()
         assert.equal("high", err.arg)
         assert.matches("u16", (helper.failure(mb.quantize, a, "u32")))
     end)
+
+    it("rounds down where it is told to", function()
+        local a <close> = mb.array {-1, 0, 0.999, 1, 1.999, 254.999, 255, 300}
+        local result, counts = mb.quantize(a, "u8", {high = 255, rounding = "down"})
+        assert.same({0, 0, 0, 1, 1, 254, 255, 255}, result:to_table())
+        assert.same({1, 1, 0}, counts:to_table())
+        result:release()
+        counts:release()
+    end)
+
+    it("takes what is not finite as a value", function()
+        local a <close> = mb.array {0 / 0, math.huge, -math.huge, 1, -5}
+        for dtype, want in pairs {u8 = {128, 128, 128, 255, 0}, u16 = {32768, 32768, 32768, 65535,
+            0}, f16 = {0.5, 0.5, 0.5, 1, -5}} do
+            local result, counts = mb.quantize(a, dtype, {nonfinite = 0.5})
+            assert.same(want, result:to_table())
+            assert.same({dtype == "f16" and 0 or 1, 0, 3}, counts:to_table())
+            result:release()
+            counts:release()
+        end
+    end)
 end)

@@ -31,6 +31,11 @@ local function total_of(list)
     return total
 end
 
+-- The percentiles that give the range: those asked for, or least and largest value.
+local function percents_of(options)
+    return options.percentiles or {0, 100}
+end
+
 -- Percentiles of all values, by two passes of the operator histogram (see statistics.lua).
 local percentiles = {passes = 2}
 
@@ -51,13 +56,18 @@ function percentiles.finish(list, options, pass, found)
     if not counts then
         return pass == 1 and {prefixes = {0, 0, 0, 0}} or {0, 1}
     elseif pass == 1 then
-        return {high = counts, prefixes = mb.statistics.prefixes(counts, options.percentiles)}
+        return {high = counts, prefixes = mb.statistics.prefixes(counts, percents_of(options))}
     end
-    local range = mb.statistics.from_counts(found.high, counts, options.percentiles)
+    local percents, part = percents_of(options), options.percent_of_range
+    local range = mb.statistics.from_counts(found.high, counts, percents)
     if not (range[1] > -math.huge and range[2] < math.huge) then
-        fail("argument", "step rescale", "percentiles",
+        fail("argument", "step rescale", part and "percent_of_range" or "percentiles",
             "the values at {%g, %g} percent are %g and %g; give range = {low, high}",
-            options.percentiles[1], options.percentiles[2], range[1], range[2])
+            percents[1], percents[2], range[1], range[2])
+    end
+    if part then
+        local span = range[2] - range[1]
+        range = {range[1] + part[1] / 100 * span, range[1] + part[2] / 100 * span}
     end
     return range[1] < range[2] and range or {range[1] - 1, range[2] + 1}
 end
@@ -68,7 +78,12 @@ return {
     doc = "The lower end of the range becomes 0. The upper end becomes the largest code of uint8 "
         .. "and uint16, and 1 in float16 and float32. The result says how values are scaled. "
         .. "Percentiles are those of all values and need a second pass; sample takes the range "
-        .. "from a few rows instead. float16 and float32 without a range are not scaled.",
+        .. "from a few rows instead. float16 and float32 without a range are not scaled.\n"
+        .. "percent_of_range is no percentile: {5, 95} leaves 5 % of the way from the least to the "
+        .. "largest value out at both ends. Values below the range become its lower end, values "
+        .. "above it its upper end. NaN becomes 0 in integers and stays in float16 and float32; "
+        .. "percentiles leave it out. With nonfinite, NaN and infinities count as that value. An "
+        .. "infinity as least or largest value of a percent_of_range is an error.",
     options = declared.options(
         {"dtype", "choice", "type of the stored values",
             choices = {"uint8", "uint16", "float16", "float32"}, required = true,
@@ -76,8 +91,17 @@ return {
         {"range", "pair", "{low, high}: the values that become 0 and the largest code"},
         {"percentiles", "pair", "{low, high}: the range as percentiles of all values, such as "
             .. "{0.1, 99.9}", min = 0, max = 100, unit = "%"},
+        {"percent_of_range", "pair", "{low, high}: the range as parts of the way from the least to "
+            .. "the largest of all values, such as {0, 100}", min = 0, max = 100, unit = "%"},
         {"sample", "count", "take the range from this many rows, plus a quarter on both sides",
-            min = 1, max = 1000}),
+            min = 1, max = 1000},
+        {"rounding", "choice", "of uint8 and uint16: to the nearest code, or down",
+            choices = {"nearest", "down"}, default = "nearest"},
+        {"nonfinite", "number", "what NaN and infinities count as, not in float32",
+            usual = "NaN is stored as 0, infinities as the ends"}),
+    -- Other packages differ in the range, rounding, and what NaN becomes.
+    presets = {httomo = {dtype = "uint8", percent_of_range = {0, 100}, rounding = "down",
+        nonfinite = 0}, nabu = {dtype = "uint16", percentiles = {0.1, 99.9}}},
     takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
         "weights"}, layout = "any"},
     gives = function(options)
@@ -85,7 +109,7 @@ return {
     end,
     check = function(options)
         local ways = {}
-        for _, name in ipairs {"range", "percentiles", "sample"} do
+        for _, name in ipairs {"range", "percentiles", "percent_of_range", "sample"} do
             ways[#ways + 1] = options[name] and name or nil
         end
         if #ways > 1 then
@@ -94,12 +118,16 @@ return {
         elseif #ways == 0 and WHOLE[DTYPES[options.dtype]] then
             fail("argument", nil, "range", "%s needs a range: give range = {low, high}, "
                 .. "percentiles = {0.1, 99.9} or sample = 3", options.dtype)
+        elseif options.nonfinite and options.dtype == "float32" then
+            fail("argument", nil, "nonfinite", "float32 keeps NaN and infinities; leave nonfinite "
+                .. "out, or give another dtype")
         end
     end,
     -- The range {low, high}, if the options give it.
     known = function(options)
         return options.dtype ~= "uint16" and options.range
-            or not (options.range or options.percentiles or options.sample) and {0, 1} or nil
+            or not (options.range or options.percentiles or options.percent_of_range
+                or options.sample) and {0, 1} or nil
     end,
     gives_value = "range",
     bounds = function()
@@ -117,7 +145,7 @@ return {
     end,
     reduce = percentiles,
     reducing = function(options)
-        return options.percentiles
+        return options.percentiles or options.percent_of_range
     end,
     -- The value of one stored step, and the value that is stored as 0.
     scaling = function(options, values)
@@ -135,7 +163,7 @@ return {
             return
         end
         local stored, counts = mb.quantize(block.data, DTYPES[options.dtype], {low = range[1],
-            high = range[2]})
+            high = range[2], rounding = options.rounding, nonfinite = options.nonfinite})
         block.clipped = counts
         block:replace(stored)
     end,
