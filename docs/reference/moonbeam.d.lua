@@ -2967,6 +2967,8 @@ function mb.pad(a, options) end
 ---@class moonbeam.options.quantize
 ---@field low? number the value that is stored as 0
 ---@field high? number the value that is stored as the largest integer, or as 1 in f16; above low
+---@field rounding? "nearest"|"down" of integers: to the nearest, ties to even, or down
+---@field nonfinite? number what NaN and infinities count as; default: NaN becomes 0, infinities the ends
 ---@field out? moonbeam.array the array for the result
 
 ---Stores f32 values in fewer bits and counts those that do not fit.

@@ -52,11 +52,22 @@ local function gives_text(def)
         layout = layout ~= "same" and layout or nil}
 end
 
+-- A value of an option as it is written in a recipe.
+local function value_text(value)
+    if type(value) ~= "table" then
+        return type(value) == "string" and '"' .. value .. '"' or tostring(value)
+    end
+    local parts = {}
+    for i, member in ipairs(value) do
+        parts[i] = value_text(member)
+    end
+    return "{" .. table.concat(parts, ", ") .. "}"
+end
+
 local function preset_text(name, values)
     local parts = {}
     for option, value in pairs(values) do
-        parts[#parts + 1] = ("%s = %s"):format(option, type(value) == "string"
-            and '"' .. value .. '"' or tostring(value))
+        parts[#parts + 1] = ("%s = %s"):format(option, value_text(value))
     end
     table.sort(parts)
     return ("Preset \"%s\": %s."):format(name, table.concat(parts, ", "))
