@@ -1,0 +1,100 @@
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+
+-- The parameters of the operator.
+local function parameters(options)
+    return {iterations = options.iterations, dimensions = options.dimensions,
+        method = options.method, tau = options.tau, sigma = options.sigma, step = options.step,
+        epsilon = options.epsilon, nonnegative = options.nonnegative,
+        precision = options.precision}
+end
+
+-- Slabs, each by itself with the slices beside it. A slab whose neighbors are not in the block is
+-- not needed: the engine asks for those of the slabs that it wants.
+local function run_slabs(block, options)
+    local low, high = block.rows[1], block.rows[2]
+    local count, slab <const> = block.step.shape_before[1], options.slab
+    local result = block.data:copy()
+    for first = (low - 1) // slab * slab + 1, high, slab do
+        local last = math.min(first + slab - 1, count)
+        local from, to = math.max(first - options.overlap, 1), math.min(last + options.overlap,
+            count)
+        if from >= low and to <= high then
+            local near <close> = block.data:view({from - low + 1, to - low + 1})
+            local smooth <close> = mb.total_variation(near, options.lambda, parameters(options))
+            local made <close> = smooth:view({first - from + 1, last - from + 1})
+            local place <close> = result:view({first - low + 1, last - low + 1})
+            mb.convert(made, "f32", {out = place})
+        end
+    end
+    block:replace(result)
+end
+
+local function slabs(options)
+    return options.dimensions == 3 and options.slab
+end
+
+return {
+    name = "total_variation",
+    summary = "Removes noise from frames or slices and keeps their edges.",
+    doc = "Total-variation denoising, of each frame or slice by itself or of the slices as a "
+        .. "volume: see mb.total_variation. lambda is in units of the data. In three dimensions a "
+        .. "slice depends on as many slices on both sides as there are iterations, and a block "
+        .. "takes them. Where these are too many, slab = 64 makes the result from slabs of 64 "
+        .. "slices with overlap slices beside them: less memory, and a result that differs a "
+        .. "little near the borders of slabs; it is the same for blocks of any size. Values that "
+        .. "are not finite spread by one element an iteration.",
+    reference = "mb.total_variation",
+    -- ToMoBAR's steps are in units of lambda, with 8 for the norm in any number of dimensions. The
+    -- weight of scikit-image is lambda: its iterations are others, their limit is the same.
+    presets = {
+        httomo = {lambda = 1e-5, iterations = 1000, method = "primal_dual", tau = 0.1,
+            sigma = 1.25},
+        httomo_rof = {lambda = 1e-5, iterations = 3000, method = "rof", step = 1e-3,
+            epsilon = 1e-8},
+        ["scikit-image"] = {lambda = 0.1, iterations = 200, method = "primal_dual"},
+    },
+    options = declared.options(
+        {"lambda", "number", "weight of the total variation, in units of the data; 0 changes "
+            .. "nothing", min = 0, max = 1e30, required = true},
+        declared.from("total_variation"),
+        {"slab", "count", "3 dimensions: slices that are made together; default all, exact",
+            min = 1, max = 1000000},
+        {"overlap", "count", "slices on both sides of a slab that it takes into account",
+            min = 0, max = 1000000, default = 16}),
+    takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
+        "weights"}, layout = {"frames", "slices"}},
+    gives = {quantity = "same", layout = "same"},
+    cuts = function(_, step)
+        return {step.kind_before.layout == "frames" and "frames" or "rows"}
+    end,
+    check = function(options, _, _, kind)
+        if options.dimensions == 3 and kind.layout == "frames" then
+            fail("argument", nil, "dimensions", "dimensions is 3, but frames are no volume; give "
+                .. "dimensions = 2, or put the step behind the one that makes slices")
+        elseif options.slab and options.dimensions ~= 3 then
+            fail("argument", nil, "slab", "slab is for dimensions = 3; slices by themselves need "
+                .. "no others: remove it")
+        end
+    end,
+    packet = function(options)
+        return slabs(options) or 1
+    end,
+    needs = function(options, first, last)
+        if slabs(options) then
+            return first - options.overlap, last + options.overlap
+        end
+        local reach = options.dimensions == 3 and options.iterations or 0
+        return first - reach, last + reach
+    end,
+    run = function(block, options)
+        if slabs(options) then
+            run_slabs(block, options)
+        else
+            local own = parameters(options)
+            own.out = block.data
+            mb.total_variation(block.data, options.lambda, own)
+        end
+    end,
+}
