@@ -1,0 +1,132 @@
+/*
+** bilateral_filter on CUDA: a block has a tile of 32 columns and 16 rows, two rows a thread. It
+** loads the tile with its neighbors from one plane after the other; of a slice there is one plane.
+*/
+#include "ops/denoising/op_bilateral_filter.h"
+#include "shared/cuda_launch.cuh"
+
+#define COLUMNS 32
+#define ROWS 16
+#define PATCH 2 /* rows of a thread, one beside the other */
+#define LINE (COLUMNS + 2 * MB_BILATERAL_MOST)
+
+typedef struct bilateral_job {
+    const float *a;
+    float *result;
+    int64_t plane, row, to_plane, to_row;
+    int planes, rows, columns, radius, deep; /* deep: neighbors along planes */
+    int mode;
+    bool apart;                     /* slices: each plane by itself */
+    float outside, value, distance; /* distance: exponent of 2 of distance 1 */
+} bilateral_job;
+
+__device__ static __forceinline__ float bilateral_power(float y)
+{
+    float made;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(y));
+    return made;
+}
+
+/* The tile with its neighbors, of one plane. Beyond the array values are those of the mode. */
+__device__ static void bilateral_load(float *tile, const bilateral_job &job, int64_t z, int x0,
+                                      int y0, int width, int height)
+{
+    const int64_t plane = job.apart ? z : mb_pad_source(job.mode, z, job.planes);
+    for (int i = threadIdx.x; i < width * height; i += COLUMNS * ROWS / PATCH) {
+        const int64_t y = mb_pad_source(job.mode, y0 + i / width, job.rows);
+        const int64_t x = mb_pad_source(job.mode, x0 + i % width, job.columns);
+        tile[i / width * LINE + i % width] =
+            plane < 0 || y < 0 || x < 0 ? job.outside : job.a[plane * job.plane + y * job.row + x];
+    }
+}
+
+__global__ void __launch_bounds__(COLUMNS *ROWS / PATCH) bilateral(bilateral_job job, int first)
+{
+    extern __shared__ float tile[];
+    const int r = job.radius, width = COLUMNS + 2 * r, height = ROWS + 2 * r;
+    const int tx = threadIdx.x % COLUMNS, ty = threadIdx.x / COLUMNS * PATCH;
+    const int x0 = blockIdx.x * COLUMNS, y0 = blockIdx.y * ROWS, z = blockIdx.z + first;
+    float *const far = tile + height * LINE; /* exponents of distances 0 ... r */
+    float c[PATCH], sum[PATCH], weights[PATCH];
+    for (int i = threadIdx.x; i <= r; i += COLUMNS * ROWS / PATCH)
+        far[i] = job.distance * (float)(i * i);
+#pragma unroll
+    for (int i = 0; i < PATCH; i++) {
+        const int x = min(x0 + tx, job.columns - 1), y = min(y0 + ty + i, job.rows - 1);
+        c[i] = job.a[z * job.plane + y * job.row + x];
+        sum[i] = weights[i] = 0;
+    }
+    for (int dz = -job.deep; dz <= job.deep; dz++) {
+        __syncthreads();
+        bilateral_load(tile, job, (int64_t)z + dz, x0 - r, y0 - r, width, height);
+        __syncthreads();
+        for (int j = 0; j < 2 * r + PATCH; j++) {
+            float own[PATCH], count[PATCH];
+#pragma unroll
+            for (int i = 0; i < PATCH; i++)
+                own[i] = count[i] = 0;
+            for (int dx = 0; dx <= 2 * r; dx++) {
+                const float v = tile[(ty + j) * LINE + tx + dx], s = far[abs(dx - r)];
+#pragma unroll
+                for (int i = 0; i < PATCH; i++) {
+                    const float d = v - c[i], y = fmaf(d * d, job.value, s);
+                    if (y > MB_BILATERAL_LEAST) { /* false for NaN */
+                        const float w = bilateral_power(y);
+                        own[i] = fmaf(w, d, own[i]);
+                        count[i] += w;
+                    }
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < PATCH; i++)
+                if (j >= i && j - i <= 2 * r) {
+                    const float w = bilateral_power(far[abs(j - i - r)]) *
+                                    bilateral_power(job.distance * (float)(dz * dz));
+                    sum[i] = fmaf(w, own[i], sum[i]);
+                    weights[i] = fmaf(w, count[i], weights[i]);
+                }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < PATCH; i++)
+        if (x0 + tx < job.columns && y0 + ty + i < job.rows)
+            job.result[z * job.to_plane + (y0 + ty + i) * job.to_row + x0 + tx] =
+                weights[i] > 0 ? c[i] + sum[i] / weights[i] : c[i];
+}
+
+extern "C" mb_status mb_cuda_bilateral_filter(const mb_op_call *call)
+{
+    const mb_bilateral_filter_params *p = (const mb_bilateral_filter_params *)call->params;
+    const mb_array *a = call->arrays[MB_BILATERAL_FILTER_A];
+    const mb_array *result = call->arrays[MB_BILATERAL_FILTER_RESULT];
+    const mb_bilateral_extents n = mb_bilateral_extents_of(p, &a->shape);
+    const int rank = a->shape.rank;
+    bilateral_job job = {};
+    job.a = (const float *)a->data;
+    job.result = (float *)result->data;
+    job.plane = rank == 3 ? a->strides[0] : 0;
+    job.to_plane = rank == 3 ? result->strides[0] : 0;
+    job.row = a->strides[rank - 2];
+    job.to_row = result->strides[rank - 2];
+    job.apart = p->dimensions == 2;
+    job.planes = (int)(n.slices * n.planes);
+    job.rows = (int)n.rows;
+    job.columns = (int)n.columns;
+    job.radius = (int)mb_bilateral_radius(p);
+    job.deep = job.apart ? 0 : job.radius;
+    job.mode = p->mode;
+    job.outside = (float)p->value;
+    job.value = mb_bilateral_value(p);
+    job.distance = (float)mb_bilateral_distance(p, 1);
+    if (n.slices * n.planes * n.rows * n.columns == 0)
+        return MB_STATUS_OK;
+    const int bytes =
+        ((ROWS + 2 * job.radius) * LINE + job.radius + 1) * (int)sizeof(float); /* at most 43 KiB */
+    for (int z = 0; z < job.planes; z += 65535) {
+        const dim3 blocks((job.columns + COLUMNS - 1) / COLUMNS, (job.rows + ROWS - 1) / ROWS,
+                          job.planes - z < 65535 ? job.planes - z : 65535);
+        bilateral<<<blocks, COLUMNS * ROWS / PATCH, bytes, mb_stream(call)>>>(job, z);
+        MB_LAUNCHED("bilateral");
+    }
+    return MB_STATUS_OK;
+}
