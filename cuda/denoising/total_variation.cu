@@ -7,34 +7,6 @@
 */
 #include "denoising/total_variation.cuh"
 
-/* ---- copies ---- */
-
-__global__ void tv_copy(float *to, int64_t to_plane, int64_t to_row, const float *from,
-                        int64_t from_plane, int64_t from_row, int rows, int columns, float least)
-{
-    const int x = blockIdx.x * blockDim.x + threadIdx.x;
-    for (int y = blockIdx.y; y < rows && x < columns; y += gridDim.y) {
-        const float v = from[blockIdx.z * from_plane + y * from_row + x];
-        to[blockIdx.z * to_plane + y * to_row + x] = v < least ? least : v;
-    }
-}
-
-/* Planes of rows; 65535 planes a launch. */
-mb_status tv_copy_planes(const mb_op_call *call, float *to, const int64_t to_step[2],
-                         const float *from, const int64_t from_step[2], int64_t planes,
-                         const tv_job *job)
-{
-    for (int64_t z = 0; z < planes; z += 65535) {
-        const unsigned many = (unsigned)(planes - z < 65535 ? planes - z : 65535);
-        const dim3 blocks((job->columns + 255) / 256, job->rows < 4096 ? job->rows : 4096, many);
-        tv_copy<<<blocks, 256, 0, mb_stream(call)>>>(
-            to + z * to_step[0], to_step[0], to_step[1], from + z * from_step[0], from_step[0],
-            from_step[1], job->rows, job->columns, job->least);
-        MB_LAUNCHED("tv_copy");
-    }
-    return MB_STATUS_OK;
-}
-
 /* ---- slices ---- */
 
 #define TILE MB_TV_FLAT_TILE

@@ -3313,6 +3313,40 @@ function mb.rl_update(estimate, correction, options) end
 ---@return moonbeam.array
 function mb.wiener_filter(a, otf, options) end
 
+---@class moonbeam.options.bilateral_filter
+---@field sigma_spatial? number standard deviation of the weight of distances
+---@field radius? integer neighbors on each side along an axis; 0: 3 sigma_spatial, rounded up, at least 2
+---@field dimensions? integer 2: each slice by itself; 3: the volume as a whole
+---@field mode? "constant"|"edge"|"reflect"|"symmetric"|"wrap" values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, reflect mirror, and edge nearest)
+---@field value? number constant of mode constant
+---@field out? moonbeam.array the array for the result
+
+---Smooths with weights for distance and for difference of values: edges stay.
+---@param a moonbeam.array image, stack of slices or volume (z, y, x)
+---@param sigma_value number standard deviation of the weight of values, in units of the data
+---@param options? moonbeam.options.bilateral_filter
+---@return moonbeam.array
+function mb.bilateral_filter(a, sigma_value, options) end
+
+---@class moonbeam.options.total_variation
+---@field iterations? integer number of iterations
+---@field dimensions? integer 2: each slice by itself; 3: the volume as a whole
+---@field method? "primal_dual"|"rof" primal_dual converges to the minimum; rof takes explicit steps in time toward it
+---@field tau? number primal_dual: step of the image; default 1 / (4 dimensions sigma)
+---@field sigma? number primal_dual: step of the dual field; default 1 / (4 dimensions tau), or 1 / sqrt(4 dimensions) for both
+---@field step? number rof: step in time
+---@field epsilon? number rof: added to the square of the gradient
+---@field nonnegative? boolean no result is below 0
+---@field precision? "single"|"half" primal_dual in 3 dimensions on CUDA: half keeps the dual field in 16 bits between passes, in less memory; elsewhere no different
+---@field out? moonbeam.array the array for the result
+
+---Removes noise and keeps edges: total-variation denoising.
+---@param a moonbeam.array image, stack of slices or volume (z, y, x)
+---@param lambda number weight of the total variation, in units of the data; 0 changes nothing
+---@param options? moonbeam.options.total_variation
+---@return moonbeam.array
+function mb.total_variation(a, lambda, options) end
+
 ---@class moonbeam.options.apply_otf
 ---@field n? integer samples per row; 0: the last extent less 2, which is even
 ---@field conj? boolean multiply by the conjugate of otf: the adjoint

@@ -52,6 +52,11 @@ static mb_status infer(const void *params, mb_spec *arrays)
         return mb_fail(MB_STATUS_SHAPE, "dimensions",
                        "dimensions is 3, but the array has 2 axes; give dimensions = 2 or a volume "
                        "(z, y, x)");
+    if (shape->dims[shape->rank - 1] > 0 &&
+        shape->dims[shape->rank - 2] > INT32_MAX / shape->dims[shape->rank - 1])
+        return mb_fail(
+            MB_STATUS_SHAPE, "a",
+            "a slice has more than 2147483647 elements; cut it into pieces of fewer rows");
     arrays[MB_TOTAL_VARIATION_RESULT] = arrays[MB_TOTAL_VARIATION_A];
     return MB_STATUS_OK;
 }
@@ -83,9 +88,10 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     const mb_device_facts *facts = &planner->device->facts;
     const mb_tv_extents n = mb_tv_extents_of(p, &arrays[MB_TOTAL_VARIATION_A].shape);
     const mb_tv_cuda c = mb_tv_cuda_of(p, &n, facts);
-    const uint64_t bytes = facts->compute_capability
-                               ? mb_bytes_mul(c.plane_bytes, (uint64_t)c.slots)
-                               : mb_tv_host_bytes(&n, facts->threads);
+    const uint64_t bytes =
+        facts->compute_capability
+            ? mb_bytes_mul(mb_bytes_mul((uint64_t)c.slot, c.element_bytes), (uint64_t)c.slots)
+            : mb_tv_host_bytes(&n, facts->threads);
     mb_planner_slot(planner, "state", p->lambda > 0 ? bytes : 0, 0, 0);
 }
 

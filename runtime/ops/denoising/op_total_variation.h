@@ -85,19 +85,19 @@ static inline mb_tv_rates mb_tv_rates_of(const mb_total_variation_params *p)
 
 #define MB_TV_FLAT_TILE 64  /* rows and columns of a slice's tile */
 #define MB_TV_FLAT_LEVELS 8 /* steps a pass, at most */
-#define MB_TV_SIDE 4        /* columns beside a tile of a volume: loads of four floats */
+#define MB_TV_COLUMNS 64    /* of a volume's tile */
+#define MB_TV_LEVELS 3      /* steps a pass; the last ones one by one */
 
-/* How the state lies. 2-D: two sets for `group` slices. 3-D: one set of arrays with `shift` more
+/* How the state lies. 2-D: two sets for `group` slices. 3-D: one set of elements with `shift` more
 ** planes than the volume: a pass reads plane z from slot z or z + shift and writes it to the other
 ** one, so many planes a launch that nothing is overwritten that is still read. */
 typedef struct mb_tv_cuda {
-    int64_t pitch, slot;  /* floats of a row, of a plane */
-    int64_t group;        /* 2-D: slices at a time */
-    int64_t launch, zc;   /* 3-D: planes a launch, and a block */
-    int64_t shift, slots; /* planes of an array */
-    int levels;           /* steps a pass */
-    int large;            /* 3-D: tiles of 64 x 32, else 32 x 32 */
-    uint64_t plane_bytes; /* of all arrays */
+    int64_t pitch, slot;    /* elements of a row, of a plane */
+    int64_t group;          /* 2-D: slices at a time */
+    int64_t launch, zc;     /* 3-D: planes a launch, and a block */
+    int64_t shift, slots;   /* planes */
+    int levels, height;     /* steps a pass; 3-D: rows of a tile */
+    uint64_t element_bytes; /* of the state */
 } mb_tv_cuda;
 
 static inline int64_t mb_tv_ratio_up(int64_t a, int64_t b)
@@ -109,10 +109,10 @@ static inline void mb_tv_cuda_volume(mb_tv_cuda *c, const mb_total_variation_par
                                      const mb_tv_extents *n, const mb_device_facts *facts)
 {
     const uint64_t shared = facts->block_shared_bytes >> 10;
-    c->large = shared >= 160;
-    c->levels = shared >= 160 ? 3 : shared >= 96 ? 2 : 1;
-    const int64_t across = (c->large ? 64 : 32) - 2 * MB_TV_SIDE, down = 32 - 2 * c->levels;
-    const int64_t tiles = mb_tv_ratio_up(n->columns, across) * mb_tv_ratio_up(n->rows, down);
+    c->height = shared >= 160 ? 32 : shared >= 96 ? 16 : 8;
+    c->levels = shared >= 96 ? MB_TV_LEVELS : 1;
+    const int64_t tiles = mb_tv_ratio_up(n->columns, MB_TV_COLUMNS - 2 * c->levels) *
+                          mb_tv_ratio_up(n->rows, c->height - 2 * c->levels);
     int64_t chunks = mb_tv_ratio_up(8 * (int64_t)facts->threads, tiles);
     c->zc = mb_tv_ratio_up(n->planes, 8 * chunks);
     c->zc = c->zc < 32 ? 32 : c->zc;
@@ -131,11 +131,11 @@ static inline mb_tv_cuda mb_tv_cuda_of(const mb_total_variation_params *p, const
 {
     mb_tv_cuda c = {0};
     const bool rof = p->method == MB_TV_ROF, half = p->precision == MB_TV_HALF;
-    c.pitch = (n->columns + 3) / 4 * 4;
+    c.pitch = n->columns;
     c.slot = c.pitch * n->rows;
     if (p->dimensions == 3) {
         mb_tv_cuda_volume(&c, p, n, facts);
-        c.plane_bytes = (uint64_t)c.slot * (rof ? 4 : half ? 10 : 16);
+        c.element_bytes = rof ? 4 : half ? 12 : 16;
     } else {
         const int64_t across = MB_TV_FLAT_TILE - 2 * MB_TV_FLAT_LEVELS;
         const int64_t tiles = mb_tv_ratio_up(n->columns, across) * mb_tv_ratio_up(n->rows, across);
@@ -144,7 +144,7 @@ static inline mb_tv_cuda mb_tv_cuda_of(const mb_total_variation_params *p, const
         c.group = c.group < n->images ? c.group : n->images;
         c.shift = c.group;
         c.slots = 2 * c.group;
-        c.plane_bytes = (uint64_t)c.slot * (rof ? 4 : 12);
+        c.element_bytes = rof ? 4 : 12;
     }
     return c;
 }
