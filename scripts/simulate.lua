@@ -35,6 +35,8 @@ local options = cli.parse(arg, {
     cli.option(projector.center, {default = false}),
     {"axis-tilt", value = "DEG", type = cli.between(-45, 45), default = 0,
         doc = "lean of the axis: further right in lower rows where positive; rows stay level"},
+    {"tilt", value = "DEG", type = cli.between(-45, 45), default = 0,
+        doc = "turns the detector: as axis-tilt, but the rows of the object lean, too"},
     {"photons", value = "N", type = cli.bounded {min = 0, max = detectors.MOST_PHOTONS},
         default = 20000,
         doc = "counts of the open beam, which fit in 16 bits; 0: no noise, exact counts"},
@@ -117,7 +119,8 @@ for i, angle in ipairs(angles) do
     angles[i] = turns and math.rad(degrees[i]) % (2 * math.pi) or angle
 end
 local sample = samples.new {ellipsoids = ellipsoids, angles = angles, rows = rows, cols = cols,
-    center = center, lean = math.tan(math.rad(options.axis_tilt)), pixel_size = pixel,
+    center = center, tilt = math.rad(options.tilt),
+    lean = math.tan(math.rad(options.axis_tilt)), pixel_size = pixel,
     vertical_shifts = shifts_of(options.vertical_shifts, 0.4),
     horizontal_shifts = shifts_of(options.horizontal_shifts, 1.7), device = device,
     phase = options.phase and {energy = options.energy, distance = options.distance,
@@ -166,7 +169,8 @@ file:write("/simulation/phantom", "3-D Shepp-Logan, higher contrast")
 file:write("/simulation/ellipsoids", mb.array(ellipsoids, {dtype = "f64"}), {attributes = {
     columns = "density per px, half axes a b c, center x y z, phi", units = "px, rad"}})
 file:write("/simulation/center", center, {attributes = {units = "px"}})
-file:write("/simulation/axis_tilt", options.axis_tilt, {attributes = {units = "deg"}})
+file:write("/simulation/axis_tilt", options.axis_tilt + options.tilt,
+    {attributes = {units = "deg"}})
 for _, name in ipairs {"vertical_shifts", "horizontal_shifts"} do
     if sample[name] then
         file:write("/simulation/" .. name, mb.array(sample[name], {dtype = "f64"}),
@@ -195,7 +199,8 @@ local function also(condition, format, ...)
 end
 cli.print(("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column "
     .. "%g%s%s%s%s%s"):format(options.out, count, rows, cols, span, options.flats, options.darks,
-    center, also(options.axis_tilt ~= 0, "leaning %g degrees", options.axis_tilt),
+    center, also(options.axis_tilt + options.tilt ~= 0, "leaning %g degrees",
+        options.axis_tilt + options.tilt),
     also(options.stripes > 0, "%d stripes", options.stripes),
     also(options.zingers > 0, "zingers in %g of the elements", options.zingers),
     also(sample.vertical_shifts or sample.horizontal_shifts, "a drifting stage"),

@@ -139,6 +139,29 @@ describe("simulate.lua", function()
         assert.is_true(least < -1 and most > 1 and most <= 1.5)
     end)
 
+    it("turns the detector: rotate undoes it", function()
+        local path = simulate("tilt.h5", "--tilt 6 --rows 24")
+        local function transmission(name)
+            local counts <close> = frames(name)
+            local flats <close> = frames(name, "/exchange/data_white")
+            local flat <close> = flats:view({1, 1})
+            local above <close> = flat - 100
+            local own <close> = counts - 100
+            return own / above
+        end
+        local plain <close> = transmission((simulate("upright.h5", "--rows 24")))
+        local turned <close> = transmission(path)
+        local back <close> = mb.rotate(turned, -math.rad(6), {center = {11.5, 23.5}})
+        local function distance(a)
+            local d <close> = a - plain
+            local inner <close> = d:view(mb.all, {5, 20}, {5, 44})
+            return inner:norm()
+        end
+        assert.is_true(distance(back) < 0.5 * distance(turned), distance(back) / distance(turned))
+        local file <close> = mb.h5.open(path)
+        assert.equal(6, file:value "/simulation/axis_tilt")
+    end)
+
     it("propagates by transport of intensity", function()
         local path = simulate("phase.h5", "--phase 20")
         local flats <close> = frames(path, "/exchange/data_white")

@@ -14,9 +14,10 @@ local function wavelength(energy)
     return PLANCK_TIMES_LIGHT / energy
 end
 
---- A sample. Fields: ellipsoids, angles, rows, cols, center, lean (columns per row),
--- vertical_shifts and horizontal_shifts (px, one per projection, or nil), phase ({energy, distance,
--- delta_beta} in eV and m, or nil), pixel_size (m), device.
+--- A sample. Fields: ellipsoids, angles, rows, cols, center, lean (columns per row), tilt (rad, of
+-- all that is seen, about the middle of the axis), vertical_shifts and horizontal_shifts (px, one
+-- per projection, or nil), phase ({energy, distance, delta_beta} in eV and m, or nil), pixel_size
+-- (m), device.
 function sample.new(fields)
     local self = setmetatable(fields, methods)
     self.heights = mb.phantom.heights(self.rows)
@@ -97,6 +98,11 @@ function methods:transmission(first, last)
     mb.unary(values, "exp", {out = values})
     if self.strength then
         propagate(values, self.strength)
+    end
+    if self.tilt ~= 0 then
+        local turned = mb.rotate(values, self.tilt, {center = {(self.rows - 1) / 2, self.center}})
+        values:release()
+        values = turned
     end
     return values
 end
