@@ -2648,6 +2648,19 @@ function mb.tomo.find_center(projections, angles, options) end
 ---@return any # the 0-based column, and {edge = whether it is at the end of the range}.
 function mb.tomo.find_center_metric(sino, angles, options) end
 
+---@class moonbeam.options.tomo_find_center_overlap
+---@field window? integer columns that are compared: as wide as the overlap, at most
+---@field side? "auto"|"left"|"right" the side of the first image that the second one overlaps; auto: the one with the sharper valley
+---@field denoise? boolean smooth both by a Gaussian of 2 pixels before
+---@field normalize? boolean scale rows to equal mean magnitudes
+---@field blend? boolean compare both with their blend, too
+
+---Rotation axis near an edge of the detector, from a sinogram over a whole turn.
+---@param sino moonbeam.array line integrals or transmissions (angle, column) over a whole turn
+---@param options? moonbeam.options.tomo_find_center_overlap
+---@return any # the 0-based column, and a table: verdict (as in `tomo.find_overlap`), overlap (columns), side ("left" or "right"), position, columns and metric.
+function mb.tomo.find_center_overlap(sino, options) end
+
 ---@class moonbeam.options.tomo_find_center_pair
 ---@field min_overlap? number the least part of the width that both projections of a pair must see
 
@@ -2701,6 +2714,20 @@ function mb.tomo.find_center_slices(sino, angles, options) end
 ---@param options? moonbeam.options.tomo_find_center_vo
 ---@return any # the 0-based column, and a table: verdict ("found"; "edge": the lowest value is at an end of the range; "flat": no value stands out; "ambiguous": `other` is nearly as good), columns and metric of the coarse search, fine_columns and fine_metric, and trial, the best of these columns.
 function mb.tomo.find_center_vo(sino, options) end
+
+---@class moonbeam.options.tomo_find_overlap
+---@field window? integer columns that are compared: as wide as the overlap, at most
+---@field side? "auto"|"left"|"right" the side of the first image that the second one overlaps; auto: the one with the sharper valley
+---@field denoise? boolean smooth both by a Gaussian of 2 pixels before
+---@field normalize? boolean scale rows to equal mean magnitudes
+---@field blend? boolean compare both with their blend, too
+
+---By how many columns two images overlap, and on which side of the first.
+---@param first moonbeam.array image or sinogram
+---@param second moonbeam.array image or sinogram of as many rows
+---@param options? moonbeam.options.tomo_find_overlap
+---@return any # the overlap in columns, the side ("left" or "right"), and a table: position (of the middle of the window in the first image), verdict ("found"; "flat": the images have little in common; "edge": at an end of the search; "ambiguous": another place is nearly as good), metric (of windows from each column on), curvature.
+function mb.tomo.find_overlap(first, second, options) end
 
 ---@class moonbeam.options.tomo_line_integrals
 ---@field darks? moonbeam.array raw frames without beam (frame, row, column)
@@ -3014,6 +3041,21 @@ function mb.unary(a, fn) end
 ---@param options? moonbeam.options.double_wedge
 ---@return moonbeam.array
 function mb.double_wedge(sino, centers, options) end
+
+---@class moonbeam.options.overlap_metric
+---@field window? integer columns that are compared
+---@field side? "left"|"right" the side of the first image on which the second one meets it
+---@field mirror? boolean take the second image mirrored, its last column first
+---@field normalize? boolean scale each row of the first image's window to the mean magnitude of the second one's
+---@field blend? boolean compare both with their blend, too
+---@field out? moonbeam.array the array for the result
+
+---How well the end of an image matches each window of another one.
+---@param first moonbeam.array image or sinogram
+---@param second moonbeam.array image or sinogram of as many rows
+---@param options? moonbeam.options.overlap_metric
+---@return moonbeam.array
+function mb.overlap_metric(first, second, options) end
 
 ---@class moonbeam.options.circular_mask
 ---@field radius? number radius of the circle as a fraction of half the smaller side

@@ -6,6 +6,7 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
+local axis_overlap = require "moonbeam.tomo.axis_overlap"
 local axis_phase = require "moonbeam.tomo.axis_phase"
 local axis_slices = require "moonbeam.tomo.axis_slices"
 local axis_wedge = require "moonbeam.tomo.axis_wedge"
@@ -25,6 +26,8 @@ local tomo = {
     find_center_metric = center.find_center_metric,
     find_center_slices = axis_slices.find,
     find_center_vo = axis_wedge.find,
+    find_center_overlap = axis_overlap.find,
+    find_overlap = axis_overlap.find_overlap,
     find_center_phase_correlation = axis_phase.find,
     opposite_pair = center.opposite_pair,
     metrics = center.metrics,
