@@ -2729,6 +2729,23 @@ function mb.tomo.find_center_vo(sino, options) end
 ---@return any # the overlap in columns, the side ("left" or "right"), and a table: position (of the middle of the window in the first image), verdict ("found"; "flat": the images have little in common; "edge": at an end of the search; "ambiguous": another place is nearly as good), metric (of windows from each column on), curvature.
 function mb.tomo.find_overlap(first, second, options) end
 
+---@class moonbeam.options.tomo_fista
+---@field iterations? integer steps of the gradient
+---@field lambda? number weight of the total variation of a slice; 0: none
+---@field tv_iterations? integer iterations of the denoising in each step
+---@field nonnegative? boolean no value below 0
+---@field size? integer pixels of a side of the slice
+---@field circle? number radius of the circular mask; 0: no mask
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+
+---Slices that minimize |A x - b|^2 / 2 + lambda TV(x), A being `project` and b the sinograms, by FISTA from zero.
+---@param sinograms moonbeam.array line integrals (row, angle, column)
+---@param angles number[] one per angle
+---@param options? moonbeam.options.tomo_fista
+---@return any # the slices (row, y, x).
+function mb.tomo.fista(sinograms, angles, options) end
+
 ---@class moonbeam.options.tomo_line_integrals
 ---@field darks? moonbeam.array raw frames without beam (frame, row, column)
 ---@field flats? moonbeam.array raw frames without sample (frame, row, column)

@@ -13,12 +13,14 @@ local axis_wedge = require "moonbeam.tomo.axis_wedge"
 local center = require "moonbeam.tomo.center"
 local declared = require "moonbeam.internal.declared"
 local fbp = require "moonbeam.tomo.fbp"
+local fista = require "moonbeam.tomo.fista"
 local methods = require "moonbeam.tomo.method"
 local on_error = require "moonbeam.internal.on_error"
 local whole_call = require "moonbeam.internal.whole"
 
 local tomo = {
     fbp = fbp.reconstruct,
+    fista = fista.reconstruct,
     reconstruct = methods.reconstruct,
     choose_method = methods.choose,
     find_center = center.find_center,
