@@ -13,45 +13,93 @@
 template <int N>
 struct phase_columns {
     typedef phase_cut<N> cut;
-    static constexpr int T = cut::T, most = 512 / T, W = most < 16 ? most : 16, threads = T * W;
+    static constexpr int T = cut::T, most = 512 / T, W = most < 8 ? most : 8, threads = T * W;
 };
 
 /* A column of a tile: its frequencies m and -m of pair 0; others follow W apart. */
 struct phase_column {
-    const float2 *plus, *minus;
+    float2 *plus, *minus;
     bool real;     /* the column exists */
+    bool self;     /* it is its own mirror: minus is not read or stored */
     float outside; /* the spectrum of a row of constant padding */
 };
 
-template <int W>
-__device__ static __forceinline__ float2 phase_load(const phase_column &c, int row)
+__device__ static __forceinline__ float2 phase_first(float2 a, float2 b)
 {
-    if (!c.real)
-        return make_float2(0, 0);
-    const float2 a = c.plus[(row >> 1) * W], b = c.minus[(row >> 1) * W];
-    return row & 1 ? make_float2(0.5f * (a.y + b.y), 0.5f * (b.x - a.x))
-                   : make_float2(0.5f * (a.x + b.x), 0.5f * (a.y - b.y));
+    return make_float2(0.5f * (a.x + b.x), 0.5f * (a.y - b.y));
+}
+__device__ static __forceinline__ float2 phase_second(float2 a, float2 b)
+{
+    return make_float2(0.5f * (a.y + b.y), 0.5f * (b.x - a.x));
 }
 
-/* A column, padded. */
-template <class C, int W>
+/* The spectrum of a row at this column. */
+template <int W>
+__device__ static __forceinline__ float2 phase_of_row(const phase_job &job, const phase_column &c,
+                                                      int row)
+{
+    const int pair = row < job.apart ? row : row - job.apart;
+    if (!c.real)
+        return make_float2(0, 0);
+    const float2 a = c.plus[pair * W], b = c.self ? a : c.minus[pair * W];
+    return row < job.apart ? phase_first(a, b) : phase_second(a, b);
+}
+
+/* What padding holds at y >= rows. */
+template <int W>
+__device__ static __forceinline__ float2 phase_outside(const phase_job &job, const phase_column &c,
+                                                       float2 top, float2 bottom, int y)
+{
+    if (job.edge)
+        return y < job.row_half ? bottom : top;
+    const int row = __ldg(job.row_sources + y);
+    return row < 0 ? make_float2(c.outside, 0) : phase_of_row<W>(job, c, row);
+}
+
+/* A column, padded. Rows J * T apart are pairs. */
+template <class C, int J, int W>
 __device__ static __forceinline__ void phase_fill(float2 (&v)[C::E], const phase_job &job,
                                                   const phase_column &c, int t)
 {
-    if (job.edge) {
-        const float2 top = phase_load<W>(c, 0), bottom = phase_load<W>(c, job.rows - 1);
+    const float2 top = phase_of_row<W>(job, c, 0), bottom = phase_of_row<W>(job, c, job.rows - 1);
+    const float2 *plus = c.plus + t * W, *minus = c.self ? plus : c.minus + t * W;
 #pragma unroll
-        for (int j = 0; j < C::E; j++) {
-            const int y = t + C::T * j;
-            v[j] = y < job.rows ? phase_load<W>(c, y) : y < job.row_half ? bottom : top;
+    for (int j = 0; j < J; j++) {
+        const int y = t + C::T * j;
+        float2 a = make_float2(0, 0), b = a;
+        if (c.real && y < job.pairs) {
+            a = plus[C::T * W * j];
+            b = minus[C::T * W * j];
         }
-    } else {
+        v[j] = a;
+        v[j + J] = b;
+    }
 #pragma unroll
-        for (int j = 0; j < C::E; j++) {
-            const int y = t + C::T * j;
-            const int row = y < job.rows ? y : __ldg(job.row_sources + y);
-            v[j] = row < 0 ? make_float2(c.outside, 0) : phase_load<W>(c, row);
-        }
+    for (int j = 0; j < J; j++) {
+        const int y = t + C::T * j, z = y + C::T * J;
+        const float2 a = v[j], b = v[j + J];
+        v[j] = y < job.rows ? phase_first(a, b) : phase_outside<W>(job, c, top, bottom, y);
+        v[j + J] = z < job.rows ? phase_second(a, b) : phase_outside<W>(job, c, top, bottom, z);
+    }
+#pragma unroll
+    for (int j = 2 * J; j < C::E; j++)
+        v[j] = phase_outside<W>(job, c, top, bottom, t + C::T * j);
+}
+
+template <class C, int J, int W>
+__device__ static __forceinline__ void phase_store(const float2 (&v)[C::E], const phase_job &job,
+                                                   const phase_column &c, int t)
+{
+    float2 *plus = c.plus + t * W, *minus = c.minus + t * W;
+#pragma unroll
+    for (int j = 0; j < J; j++) {
+        const int y = t + C::T * j;
+        const float2 a = v[j], b = y + C::T * J < job.rows ? v[j + J] : make_float2(0, 0);
+        if (!c.real || y >= job.pairs)
+            continue;
+        plus[C::T * W * j] = make_float2(a.x - b.y, a.y + b.x); /* a + i b */
+        if (!c.self)                                            /* conj a + i conj b */
+            minus[C::T * W * j] = make_float2(a.x + b.y, b.x - a.y);
     }
 }
 
@@ -63,7 +111,7 @@ __device__ static __forceinline__ void phase_multiply(float2 (&v)[C::E], const p
     const float one = 1.0f + job.column_table[m];
 #pragma unroll
     for (int j = 0; j < C::E; j++) {
-        const int k = t + C::T * j, y = k <= C::N / 2 ? k : C::N - k;
+        const int k = t + C::T * j, y = j < C::E / 2 ? k : C::N - k;
         const float factor = RATIONAL
                                  ? __fdividef(job.response.scale, one + __ldg(job.row_table + y))
                                  : mb_phase_response_at(&job.response, job.row_table, job.row_count,
@@ -73,25 +121,17 @@ __device__ static __forceinline__ void phase_multiply(float2 (&v)[C::E], const p
     }
 }
 
-/* Threads of an even row and of the next one, W lanes apart, exchange their values: the first
-** stores Z(m), the other one Z(-m). */
-template <class C, int W>
-__device__ static __forceinline__ void phase_store(const phase_job &job, float2 *plus,
-                                                   float2 *minus, bool real, int y, float2 v)
+/* Brings the next tile to the second-level cache. */
+__device__ static __forceinline__ void phase_prefetch(const float2 *from, int points)
 {
-    const float2 w =
-        make_float2(__shfl_xor_sync(0xffffffffu, v.x, W), __shfl_xor_sync(0xffffffffu, v.y, W));
-    const int pair = y >> 1;
-    const bool odd = y & 1, alone = 2 * pair + 1 >= job.rows;
-    if (!real || pair >= job.pairs)
-        return;
-    if (!odd && plus) /* v + i w */
-        plus[pair * W] = alone ? v : make_float2(v.x - w.y, v.y + w.x);
-    if (odd && minus) /* conj w + i conj v */
-        minus[pair * W] = alone ? make_float2(w.x, -w.y) : make_float2(w.x + v.y, v.x - w.y);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from),
+                     "r"(points * (int)sizeof(float2)));
+#endif
 }
 
-template <int N, bool RATIONAL>
+template <int N, int J, bool RATIONAL>
 __global__ void __launch_bounds__(phase_columns<N>::threads)
     phase_columns_filter(const __grid_constant__ phase_job job)
 {
@@ -102,35 +142,35 @@ __global__ void __launch_bounds__(phase_columns<N>::threads)
     const int lane = threadIdx.x % W, t = threadIdx.x / W, half = job.column_count - 1;
     float2 *shared = phase_memory + C::table;
     const int tiles = (half + W - 1) / W + 1; /* and that of the highest frequency */
-    mb_fft_fill_table<C>(phase_memory);
+    phase_copy_table<C>(phase_memory, job.column_twiddles);
     __syncthreads();
     for (int item = blockIdx.x; item < job.frames * tiles; item += gridDim.x) {
-        const int frame = item / tiles, tile = item - frame * tiles;
+        const int frame = item / tiles, tile = item - frame * tiles, points = 2 * job.pairs * W;
+        const int next = item + gridDim.x, next_frame = next / tiles;
+        if (next < job.frames * tiles && next - next_frame * tiles < tiles - 1)
+            phase_prefetch(job.spectra + next_frame * job.frame_points +
+                               (int64_t)(next - next_frame * tiles) * points,
+                           points);
         const bool highest = tile == tiles - 1;
         const int m = highest ? half : tile * W + lane;
         float2 *plus = job.spectra + frame * job.frame_points +
-                       (highest ? 0 : (int64_t)2 * tile * job.pairs * W) + lane,
-               *minus = plus + (int64_t)job.pairs * W;
-        const bool self = m == 0 || highest, real = highest ? lane == 0 : m < half;
-        const phase_column column = {highest ? minus : plus, self && !highest ? plus : minus, real,
+                       (highest ? 0 : (int64_t)tile * points) + lane,
+               *minus = plus + job.pairs * W;
+        const phase_column column = {highest ? minus : plus, minus, highest ? lane == 0 : m < half,
+                                     m == 0 || highest,
                                      m == 0 ? job.constant * (float)(2 * half) : 0.0f};
         float2 v[C::E];
-        phase_fill<C, W>(v, job, column, t);
+        phase_fill<C, J, W>(v, job, column, t);
 #pragma unroll 1
         for (int pass = 0; pass < 2; pass++) {
             mb_fft_run<C, false>(v, t, phase_memory, shared, W, lane);
             if (pass == 0)
-                phase_multiply<C, RATIONAL>(v, job, real ? m : 0, t);
+                phase_multiply<C, RATIONAL>(v, job, column.real ? m : 0, t);
 #pragma unroll
             for (int j = 0; j < C::E; j++)
                 v[j] = mb_fft_swap(v[j]);
         }
-        /* Of a column that is its own mirror only one half is stored. */
-        float2 *const to_plus = highest ? minus : plus, *const to_minus = self ? NULL : minus;
-#pragma unroll
-        for (int j = 0; j < C::E; j++)
-            if (C::T * j < job.rows + 1)
-                phase_store<C, W>(job, to_plus, to_minus, real, t + C::T * j, v[j]);
+        phase_store<C, J, W>(v, job, column, t);
     }
 #endif
 }

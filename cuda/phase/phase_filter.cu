@@ -1,6 +1,6 @@
 /*
 ** phase_filter on CUDA. Fused: three launches for a few frames, rows, columns with the response, and
-** rows back. Other extents go through the FFT library, frame by frame: pad, transform, response,
+** rows back, after two that make the tables of the transforms. Other extents go through the FFT library, frame by frame: pad, transform, response,
 ** transform back, crop.
 */
 #include "phase/phase_columns.cuh"
@@ -36,14 +36,45 @@ static mb_status rows(const phase_launch &l, bool back)
                   mb_phase_row_shared(N), items);
 }
 
-template <int N>
-static mb_status columns(const phase_launch &l)
+template <int N, int J>
+static mb_status columns_apart(const phase_launch &l)
 {
     const bool rational =
         l.job.response.method == MB_PHASE_PAGANIN || l.job.response.method == MB_PHASE_GENERALIZED;
-    return launch(l, rational ? phase_columns_filter<N, true> : phase_columns_filter<N, false>,
+    return launch(l,
+                  rational ? phase_columns_filter<N, J, true> : phase_columns_filter<N, J, false>,
                   phase_columns<N>::threads, mb_phase_column_shared(N),
                   (int64_t)l.job.frames * (mb_phase_tiles(l.padded) + 1));
+}
+
+template <int N>
+static mb_status columns(const phase_launch &l)
+{
+    constexpr int E = phase_cut<N>::E;
+    switch (mb_phase_apart_eighths(l.job.rows, N)) {
+    case 2: return columns_apart<N, E / 4>(l);
+    case 3: return columns_apart<N, E * 3 / 8>(l);
+    default: return columns_apart<N, E / 2>(l);
+    }
+}
+
+template <int N>
+static mb_status twiddles(const phase_launch &l, const float2 *table)
+{
+    phase_twiddles<N><<<(phase_cut<N>::table + 127) / 128, 128, 0, l.stream>>>((float2 *)table);
+    MB_LAUNCHED("phase_twiddles");
+    return MB_STATUS_OK;
+}
+
+static mb_status twiddles_of(const phase_launch &l, int64_t n, const float2 *table)
+{
+    switch (n) {
+#define CASE(N)                                                                                    \
+    case N: return twiddles<N>(l, table);
+        PHASE_EXTENTS(CASE)
+#undef CASE
+    }
+    return MB_STATUS_OK;
 }
 
 static mb_status rows_of(const phase_launch &l, bool back)
@@ -73,6 +104,8 @@ static mb_status run_fused(phase_launch *l, int64_t frames)
     phase_job *job = &l->job;
     const phase_job all = *job;
     const int64_t batch = mb_phase_batch(frames, job->rows, l->padded);
+    MB_TRY(twiddles_of(*l, l->padded[1], job->row_twiddles));
+    MB_TRY(twiddles_of(*l, l->padded[0], job->column_twiddles));
     for (int64_t first = 0; first < frames; first += batch) {
         job->image = all.image + first * all.image_frame;
         job->result = all.result + first * all.result_frame;
@@ -198,7 +231,10 @@ extern "C" mb_status mb_cuda_phase_filter(const mb_op_call *call)
     job.frames = 1;
     job.rows = (int)n[0];
     job.columns = (int)n[1];
-    job.pairs = (int)((n[0] + 1) / 2);
+    job.pairs = (int)mb_phase_pairs(n[0], l.padded[0]);
+    job.apart = (int)mb_phase_apart(n[0], l.padded[0]);
+    job.row_twiddles = (const float2 *)call->slots[MB_PHASE_FILTER_TWIDDLES];
+    job.column_twiddles = job.row_twiddles + mb_phase_table(l.padded[1]);
     for (job.shift = 0; 1 << job.shift < mb_phase_tile(l.padded[0]);)
         job.shift++;
     job.row_half = (int)(l.padded[0] - (l.padded[0] - n[0]) / 2);

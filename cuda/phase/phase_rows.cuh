@@ -1,5 +1,5 @@
 /*
-** phase_filter on CUDA: the transforms along rows. Rows 2 i and 2 i + 1 of a frame are the real and
+** phase_filter on CUDA: the transforms along rows. Rows y and y + apart of a frame are the real and
 ** the imaginary part of one complex row, which is padded in registers. The spectra are kept in tiles
 ** (op_phase_filter.h); nothing is taken apart here, because the columns' kernel has both halves of a
 ** spectrum at hand.
@@ -28,15 +28,16 @@ struct phase_job {
     int64_t image_frame, image_row, result_frame, result_row; /* strides */
     float2 *spectra;
     int64_t frame_points; /* of the spectra */
-    int frames, rows, columns, pairs;
+    int frames, rows, columns, pairs, apart;
     int shift;                 /* a tile has 1 << shift frequencies: mb_phase_tile */
     int row_half, column_half; /* where padding that belongs to the beginning starts */
     bool edge;                 /* padding repeats the edges */
     const int32_t *row_sources, *column_sources;
     const float *row_table, *column_table;
     int row_count, column_count; /* entries of the tables */
-    float constant;              /* of padding, less 1 */
-    float min;                   /* before the logarithm; 0: none is taken */
+    const float2 *row_twiddles, *column_twiddles;
+    float constant; /* of padding, less 1 */
+    float min;      /* before the logarithm; 0: none is taken */
     mb_phase_response response;
 };
 
@@ -47,15 +48,50 @@ struct phase_rows {
     static constexpr bool WARP = T <= 32 && 32 % T == 0;
 };
 
-/* Where frequency k of a pair's spectrum is. */
+/* Makes the table of a factorization. */
 template <int N>
-__device__ static __forceinline__ int64_t phase_place(const phase_job &job, int pair, int k)
+__global__ void phase_twiddles(float2 *table)
 {
-    const bool minus = k >= N / 2;
-    const int m = k < N / 2 ? k : k == N / 2 ? 0 : N - k, tile = m >> job.shift;
-    return (((int64_t)(2 * tile + minus) * job.pairs + pair) << job.shift) +
-           (m - (tile << job.shift));
+    typedef phase_cut<N> C;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < C::table; i += gridDim.x * blockDim.x) {
+        const int k = i - C::second, inner = C::R1 * C::R2;
+        table[i] = i < C::second ? mb_fft_root(i / C::R1 * (i % C::R1), inner)
+                                 : mb_fft_root(k / inner * (k % inner), C::N);
+    }
 }
+
+/* Copies it to shared memory. All threads of the block must call it; the caller synchronizes. */
+template <class C>
+__device__ static __forceinline__ void phase_copy_table(float2 *to, const float2 *from)
+{
+    for (int i = threadIdx.x; i < C::table / 2; i += blockDim.x)
+        ((float4 *)to)[i] = __ldg((const float4 *)from + i);
+}
+
+/* A walk over the frequencies t + T j of a pair's spectrum. Tiles divide T, so each half of the
+** spectrum is a sequence of equal steps; only the highest frequency is elsewhere. */
+template <class C>
+struct phase_walk {
+    int64_t plus, minus, highest, step;
+    int t;
+
+    __device__ __forceinline__ phase_walk(const phase_job &job, int pair, int t_) : t(t_)
+    {
+        const int width = 1 << job.shift, back = -t & (width - 1);
+        const int64_t tile = (int64_t)2 * job.pairs << job.shift;
+        step = (C::T >> job.shift) * tile;
+        plus = (t >> job.shift) * tile + ((int64_t)pair << job.shift) + (t & (width - 1));
+        highest = ((int64_t)(job.pairs + pair) << job.shift);
+        /* m = N - t - T j */
+        minus = ((C::N - t) >> job.shift) * tile + highest + back;
+    }
+    __device__ __forceinline__ int64_t operator()(int j) const
+    {
+        return j < C::E / 2              ? plus + j * step
+               : j == C::E / 2 && t == 0 ? highest
+                                         : minus - j * step;
+    }
+};
 
 /* Two rows, padded. `one`, `two`: whether they exist. */
 template <class C>
@@ -90,7 +126,7 @@ __device__ static __forceinline__ void phase_fill_edge(float2 (&v)[C::E], const 
     }
 }
 
-/* The pairs of rows of this block: a tile of L of them at a time. */
+/* The pairs of rows of this block: L of them at a time. */
 template <int N>
 __global__ void __launch_bounds__(phase_rows<N>::threads)
     phase_rows_forth(const __grid_constant__ phase_job job)
@@ -102,13 +138,13 @@ __global__ void __launch_bounds__(phase_rows<N>::threads)
     const int t = threadIdx.x % C::T, h = threadIdx.x / C::T;
     float2 *shared = phase_memory + C::table + h * C::room;
     const int groups = (job.pairs + R::L - 1) / R::L;
-    mb_fft_fill_table<C>(phase_memory);
+    phase_copy_table<C>(phase_memory, job.row_twiddles);
     __syncthreads();
     for (int item = blockIdx.x; item < job.frames * groups; item += gridDim.x) {
         const int frame = item / groups, pair = (item - frame * groups) * R::L + h;
-        const bool one = pair < job.pairs, two = 2 * pair + 1 < job.rows;
-        const float *even = job.image + frame * job.image_frame + 2 * pair * job.image_row,
-                    *odd = even + job.image_row;
+        const bool one = pair < job.pairs, two = pair + job.apart < job.rows;
+        const float *even = job.image + frame * job.image_frame + pair * job.image_row,
+                    *odd = even + job.apart * job.image_row;
         float2 v[C::E];
         if (job.edge)
             phase_fill_edge<C>(v, job, even, odd, one, two, t);
@@ -116,10 +152,11 @@ __global__ void __launch_bounds__(phase_rows<N>::threads)
             phase_fill<C>(v, job, even, odd, one, two, t);
         mb_fft_run<C, R::WARP>(v, t, phase_memory, shared, 1, 0);
         float2 *to = job.spectra + frame * job.frame_points;
+        const phase_walk<C> at(job, pair, t);
         if (one)
 #pragma unroll
             for (int j = 0; j < C::E; j++)
-                to[phase_place<N>(job, pair, t + C::T * j)] = v[j];
+                to[at(j)] = v[j];
     }
 #endif
 }
@@ -144,19 +181,19 @@ __global__ void __launch_bounds__(phase_rows<N>::threads)
     const int t = threadIdx.x % C::T, h = threadIdx.x / C::T;
     float2 *shared = phase_memory + C::table + h * C::room;
     const int groups = (job.pairs + R::L - 1) / R::L;
-    mb_fft_fill_table<C>(phase_memory);
+    phase_copy_table<C>(phase_memory, job.row_twiddles);
     __syncthreads();
     for (int item = blockIdx.x; item < job.frames * groups; item += gridDim.x) {
         const int frame = item / groups, pair = (item - frame * groups) * R::L + h;
-        const bool one = pair < job.pairs, two = 2 * pair + 1 < job.rows;
+        const bool one = pair < job.pairs, two = pair + job.apart < job.rows;
         const float2 *from = job.spectra + frame * job.frame_points;
-        float *even = job.result + frame * job.result_frame + 2 * pair * job.result_row,
-              *odd = even + job.result_row;
+        float *even = job.result + frame * job.result_frame + pair * job.result_row,
+              *odd = even + job.apart * job.result_row;
+        const phase_walk<C> at(job, pair, t);
         float2 v[C::E];
 #pragma unroll
         for (int j = 0; j < C::E; j++)
-            v[j] = one ? mb_fft_swap(from[phase_place<N>(job, pair, t + C::T * j)])
-                       : make_float2(0, 0);
+            v[j] = one ? mb_fft_swap(__ldg(from + at(j))) : make_float2(0, 0);
         mb_fft_run<C, R::WARP>(v, t, phase_memory, shared, 1, 0);
 #pragma unroll
         for (int j = 0; j < C::E; j++) {

@@ -137,6 +137,7 @@ static void plan_host(mb_planner *planner, const int64_t n[2], const int64_t pad
                     mb_bytes_mul(4 * (uint64_t)mb_phase_host_line(padded),
                                  (uint64_t)planner->device->facts.threads),
                     0, 0);
+    mb_planner_slot(planner, "twiddles", 0, 0, 0);
     for (int i = 0; i < 4; i++) {
         static const mb_fft_kind kinds[] = {MB_FFT_R2C, MB_FFT_C2R, MB_FFT_C2C_FORWARD,
                                             MB_FFT_C2C_INVERSE};
@@ -159,6 +160,9 @@ static void plan_cuda(mb_planner *planner, int64_t frames, const int64_t n[2],
     mb_planner_slot(planner, "spectrum", mb_bytes_mul(8, (uint64_t)points), 0, 0);
     mb_planner_slot(planner, "response", 0, 0, 0);
     mb_planner_slot(planner, "lines", 0, 0, 0);
+    mb_planner_slot(
+        planner, "twiddles",
+        fused ? 8 * (uint64_t)(mb_phase_table(padded[0]) + mb_phase_table(padded[1])) : 0, 0, 0);
     for (int i = 0; i < 2 && !fused; i++) {
         mb_fft_desc desc = mb_fft_describe(i ? MB_FFT_C2R : MB_FFT_R2C, 2, padded, 1, true);
         mb_planner_fft(planner, &desc, "work", 0, 0, &work);

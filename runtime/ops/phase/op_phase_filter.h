@@ -60,6 +60,7 @@ enum {
     MB_PHASE_FILTER_SPECTRUM,     /* rows of spectra; CUDA, not fused: a padded frame */
     MB_PHASE_FILTER_RESPONSE,     /* host: float[p[1] / 2 + 1][p[0] / 2 + 1], with the scale */
     MB_PHASE_FILTER_LINES,        /* host: a line or a few columns of each thread */
+    MB_PHASE_FILTER_TWIDDLES,     /* CUDA, fused: the tables of the transforms, rows' first */
     MB_PHASE_FILTER_WORK          /* and more: work areas of the FFTs */
 };
 
@@ -204,12 +205,28 @@ MB_BOTH static inline float mb_phase_response_at(const mb_phase_response *r, con
 
 /* ---- CUDA: the fused transforms ---- */
 
-/* Spectra of pairs of rows, as one complex row each: tiles of W frequencies, a tile is [2][pairs][W]
-** complex numbers: frequencies m, then -m, where -0 stands for the highest. */
+/* Rows y and y + mb_phase_apart are a pair, which is transformed as one complex row. Apart by a
+** multiple of what a thread of the columns' kernel steps by, so that both rows are in one thread. */
+static inline int mb_phase_apart_eighths(int64_t rows, int64_t padded)
+{
+    return 2 * rows <= padded ? 2 : 4 * rows <= 3 * padded ? 3 : 4;
+}
+static inline int64_t mb_phase_apart(int64_t rows, int64_t padded)
+{
+    return padded / 8 * mb_phase_apart_eighths(rows, padded);
+}
+static inline int64_t mb_phase_pairs(int64_t rows, int64_t padded)
+{
+    const int64_t apart = mb_phase_apart(rows, padded);
+    return rows < apart ? rows : apart;
+}
+
+/* Spectra of pairs of rows: tiles of W frequencies, a tile is [2][pairs][W] complex numbers:
+** frequencies m, then -m, where -0 stands for the highest. */
 static inline int mb_phase_tile(int64_t rows) /* W, for a padded height */
 {
     const int64_t width = 512 * mb_fused_fft_per_thread(rows) / rows;
-    return (int)(width < 16 ? width : 16);
+    return (int)(width < 8 ? width : 8);
 }
 static inline int64_t mb_phase_tiles(const int64_t padded[2])
 {
@@ -218,7 +235,7 @@ static inline int64_t mb_phase_tiles(const int64_t padded[2])
 }
 static inline int64_t mb_phase_frame_points(int64_t rows, const int64_t padded[2])
 {
-    return 2 * mb_phase_tiles(padded) * mb_phase_tile(padded[0]) * ((rows + 1) / 2);
+    return 2 * mb_phase_tiles(padded) * mb_phase_tile(padded[0]) * mb_phase_pairs(rows, padded[0]);
 }
 
 /* Complex numbers of the table of a transform of n points, and of the room of one exchange. */
