@@ -3100,6 +3100,29 @@ function mb.circular_mask(a, options) end
 ---@return moonbeam.array
 function mb.dead_pixels(frames, options) end
 
+---@class moonbeam.options.eigen_flat_field
+---@field dark? moonbeam.array mean frame without beam (h, w); default 0
+---@field width? integer columns of each strip, at most half of a frame
+---@field floor? number samples of the strips with data - dark below it are left out of the fit
+---@field nonfinite? number replaces results that are NaN or infinite
+---@field out? moonbeam.array the array for the result
+
+---Raw frames to transmission, by a flat that is fitted to each frame.
+---@param data moonbeam.array raw frames (n, h, w): projection, row, column
+---@param mean moonbeam.array mean of -ln(flat - dark) over flats (h, w)
+---@param basis moonbeam.array what -ln of a flat consists of beside the mean (m, h, w), at most 24 images
+---@param inverse number|number[] inverse (m, m) of the inner products of the basis over both strips, row after row
+---@param options? moonbeam.options.eigen_flat_field
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.eigen_flat_field(data, mean, basis, inverse, options) end
+
+---Weighted sums of frames, then a constant and two gradients.
+---@param a moonbeam.array frames (n, row, column); rows anywhere
+---@param weights number|number[] factors of the n frames for each component, one component after the other
+---@return moonbeam.array
+function mb.eigen_flats(a, weights) end
+
 ---@class moonbeam.options.flat_field
 ---@field darks? moonbeam.array frames without beam (nd, h, w); without them the dark is 0
 ---@field flats? moonbeam.array frames without sample (nf, h, w); without them the denominator is 1
@@ -3684,6 +3707,11 @@ function mb.poisson(mean, options) end
 ---@param options? moonbeam.options.phase_filter
 ---@return moonbeam.array
 function mb.phase_filter(image, fresnel, options) end
+
+---Inner products of all pairs of frames.
+---@param a moonbeam.array frames (n, row, column), at most 512; rows anywhere
+---@return moonbeam.array
+function mb.gram_matrix(a) end
 
 ---@class moonbeam.options.histogram
 ---@field bits? "value"|"high"|"low" what the bins are of: values, or the high or the low half of their 32 ordered bits

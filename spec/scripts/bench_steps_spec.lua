@@ -19,6 +19,8 @@ describe("bench.lua steps", function()
             "CTF, a frame",
             "double_wedge, a trial",
             "flat_field, a sinogram",
+            "eigen_flat_field of 8 images, a frame",
+            "gram_matrix, a frame",
             "normalize_background, a sinogram",
             "mean_projection of transmissions, a sinogram",
             "flat_field between two groups with currents, a sinogram",

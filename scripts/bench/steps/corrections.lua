@@ -40,4 +40,22 @@ return function(bench, report)
     report("circular_mask", "slice", options.slices, slices.bytes * (1 - math.pi / 4), function()
         mb.circular_mask(slices, {out = slices})
     end)
+    -- a beam of 5 components, fitted on strips of an eighth each
+    local frame = {options.slices, options.size, options.size}
+    local stack <close> = mb.random(frame, {seed = 5, low = 100, high = 60000, dtype = "u16",
+        device = device})
+    local result <close> = mb.empty(frame, {device = device})
+    local mean <close> = mb.full({options.size, options.size}, -10, {device = device})
+    local basis <close> = mb.random({8, options.size, options.size}, {seed = 6, device = device})
+    local inverse, fit = {}, {width = options.size // 8, out = result}
+    for i = 1, 64 do
+        inverse[i] = (i - 1) % 9 == 0 and 1e-6 or 0
+    end
+    report("eigen_flat_field of 8 images", "frame", options.slices, stack.bytes + result.bytes,
+        function()
+            select(2, mb.eigen_flat_field(stack, mean, basis, inverse, fit)):release()
+        end)
+    report("gram_matrix", "frame", 8, basis.bytes, function()
+        mb.gram_matrix(basis):release()
+    end)
 end

@@ -25,6 +25,24 @@ def host(size, angles, slices):
         x = ((np.arange(size) - 4.5) / (size - 10)).astype(np.float32)
         return data / (left[:, :, None] + (right - left)[:, :, None] * x)
 
+    frames = rng.integers(100, 60000, (slices, size, size)).astype(np.uint16)
+    basis = rng.uniform(0, 1, (8, size, size)).astype(np.float32)
+    strips = np.zeros((size, size), bool)
+    strips[:, : size // 8] = strips[:, -(size // 8) :] = True
+    matrix = np.stack([image[strips] for image in basis], axis=1)
+
+    def eigen():
+        result = np.empty(frames.shape, np.float32)
+        for i, frame in enumerate(frames):
+            rest = np.float32(10) - np.log(frame.astype(np.float32))
+            fitted = np.linalg.lstsq(matrix, rest[strips], rcond=None)[0]
+            result[i] = np.exp(np.einsum("kyx,k->yx", basis, fitted) - rest)
+        return result
+
+    def gram():
+        flat = basis.reshape(8, -1).astype(float)
+        return flat @ flat.T
+
     def mask():
         y, x = np.ogrid[:size, :size]
         middle = (size - 1) / 2
@@ -41,5 +59,7 @@ def host(size, angles, slices):
         ),
         "normalize_background": ("NumPy", slices, background),
         "mean_projection of transmissions": ("NumPy", slices, lambda: np.exp(-data).mean(0)),
+        "eigen_flat_field of 8 images": ("nabu's way", slices, eigen),
+        "gram_matrix": ("NumPy", 8, gram),
         "circular_mask": ("NumPy", slices, mask),
     }
