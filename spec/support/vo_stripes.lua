@@ -195,6 +195,23 @@ function vo.all(sino, large_size, small_size, snr, drop_ratio, normalize)
     return vo.sorting((vo.large(filled, large_size, snr, drop_ratio, normalize)), small_size)
 end
 
+-- Python that makes algotom sort equal values in the order of their angles, as it does not by itself.
+vo.STABLE = [[
+import algotom.prep.removal as removal
+import algotom.util.utility as util
+
+def forward(mat, axis=0):
+    order = np.argsort(mat, axis=0, kind="stable")
+    return np.take_along_axis(mat, order, 0), order
+
+def backward(mat, order, axis=0):
+    result = np.empty_like(mat)
+    np.put_along_axis(result, order, mat, 0)
+    return result
+
+util.sort_forward, util.sort_backward = forward, backward
+]]
+
 -- ---- sinograms ----
 
 -- A smooth object that turns, with noise of this width. `slope` is how much it changes from column
@@ -225,6 +242,16 @@ function vo.dead_column(sino, column, value, noise)
     for _, row in ipairs(sino) do
         row[column] = value + (noise or 0) * (2 * math.random() - 1)
     end
+end
+
+-- Values in steps of 1/64, so that many are equal.
+function vo.steps(sino)
+    for _, row in ipairs(sino) do
+        for c, value in ipairs(row) do
+            row[c] = math.floor(value * 64) / 64
+        end
+    end
+    return sino
 end
 
 -- The largest difference of a column, or of all.

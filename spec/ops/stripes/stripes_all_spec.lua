@@ -84,8 +84,7 @@ describe("stripes_all", function()
         oracle.needs "algotom"
         math.randomseed(45)
         local sino <close> = mb.array(striped(181, 97, 0.05), {dtype = "f32"})
-        local expected <close> = oracle.run("algotom", [[
-import algotom.prep.removal as removal
+        local expected <close> = oracle.run("algotom", vo.STABLE .. [[
 expected = removal.remove_all_stripe(sino, 3.0, 51, 21)
 ]], {sino = sino}, {"expected"})
         local got <close> = mb.stripes_all(sino)

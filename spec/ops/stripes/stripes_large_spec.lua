@@ -87,12 +87,11 @@ describe("stripes_large", function()
     it("is algotom's", function()
         oracle.needs "algotom"
         math.randomseed(24)
-        local list = vo.object(181, 97, 0.05)
+        local list = vo.steps(vo.object(181, 97, 0.05))
         vo.stripe(list, 30, 7, 0.4)
         vo.stripe(list, 60, 3, -0.3)
         local sino <close> = mb.array(list, {dtype = "f32"})
-        local expected, plain = oracle.run("algotom", [[
-import algotom.prep.removal as removal
+        local expected, plain = oracle.run("algotom", vo.STABLE .. [[
 expected = removal.remove_large_stripe(sino, 2.0, 31)
 plain = removal.remove_large_stripe(sino, 3.0, 30, drop_ratio=0.3, norm=False)
 ]], {sino = sino}, {"expected", "plain"})
