@@ -3600,6 +3600,37 @@ function mb.mend(a, options) end
 ---@return moonbeam.array
 function mb.summed_area(a, options) end
 
+---@class moonbeam.options.bin
+---@field rest? "drop"|"keep" what becomes of the elements at the end of an axis that do not fill a bin: they are left out, or are a smaller bin
+---@field out? moonbeam.array the array for the result
+
+---Means of blocks of elements.
+---@param a moonbeam.array frames (frame, row, column), one frame, or a line
+---@param sizes number|number[] elements that become one: a whole number for each axis
+---@param options? moonbeam.options.bin
+---@return moonbeam.array
+function mb.bin(a, sizes, options) end
+
+---Joins the images of two cameras that lie side by side in each frame.
+---@param a moonbeam.array frames (frame, row, column), or one (row, column)
+---@param seam integer columns of the image on the left
+---@param overlap integer columns that both images show: the last of the left, the first of the right
+---@return moonbeam.array
+function mb.blend_seam(a, seam, overlap) end
+
+---@class moonbeam.options.horizontal_shift
+---@field indices? number|number[] for a subset of projections: 1-based index of the shift of each projection
+---@field mode? "constant"|"edge" columns beyond the edges: value, or the edge
+---@field value? number constant of mode constant
+---@field out? moonbeam.array the array for the result
+
+---Moves each projection horizontally by its own fractional number of columns.
+---@param a moonbeam.array projections (angle, row, column), or one (row, column)
+---@param shifts number|number[] one per projection; a positive shift moves the content to lower column numbers
+---@param options? moonbeam.options.horizontal_shift
+---@return moonbeam.array
+function mb.horizontal_shift(a, shifts, options) end
+
 ---@class moonbeam.options.remap
 ---@field order? integer 1: linear interpolation; 3: cubic splines
 ---@field mode? "constant"|"edge"|"reflect"|"symmetric" values beyond the edges, as in pad
@@ -3614,6 +3645,19 @@ function mb.summed_area(a, options) end
 ---@param options? moonbeam.options.remap
 ---@return moonbeam.array
 function mb.remap(a, rows, columns, options) end
+
+---@class moonbeam.options.resample
+---@field method? "box"|"linear" box: means over the area of a new pixel; linear: the value at its middle
+---@field part? number|number[] where a is a part of frames: {row of the frame, from 1, that is its first, rows of the frame}
+---@field rows? number|number[] {first, last}: rows of the result to make, from 1; default all
+---@field out? moonbeam.array the array for the result
+
+---Frames with another number of rows and columns.
+---@param a moonbeam.array frames (frame, row, column), or one (row, column)
+---@param size number|number[] {rows, columns} of the result
+---@param options? moonbeam.options.resample
+---@return moonbeam.array
+function mb.resample(a, size, options) end
 
 ---@class moonbeam.options.rotate
 ---@field center? number|number[] {row, column} that stays, from 0; default the middle of the frame
@@ -3630,6 +3674,21 @@ function mb.remap(a, rows, columns, options) end
 ---@param options? moonbeam.options.rotate
 ---@return moonbeam.array
 function mb.rotate(a, angle, options) end
+
+---@class moonbeam.options.stitch_turn
+---@field half? integer how many frames are half a turn; 0: half of all, rounded down
+---@field gap? "linear"|"edge" what fills columns that none sees: a line from edge to edge, or the edge on the left
+---@field before? integer columns added on the left, which repeat the edge
+---@field after? integer columns added on the right, which repeat the edge
+---@field out? moonbeam.array the array for the result
+
+---Joins the frames of a whole turn into frames of half a turn and up to twice the width.
+---@param a moonbeam.array frames over a whole turn (angle, row, column)
+---@param overlap number columns that both halves see; negative: columns between them that none sees
+---@param side "left"|"right" of the detector where the axis is
+---@param options? moonbeam.options.stitch_turn
+---@return moonbeam.array
+function mb.stitch_turn(a, overlap, side, options) end
 
 ---@class moonbeam.options.undistort
 ---@field scale? number|number[] {row, column}: size of a pixel of a, where the factors are of other pixels; default 1

@@ -31,6 +31,10 @@ describe("bench.lua steps", function()
             "undistort, a frame",
             "undistort splines, a frame",
             "rotate, a frame",
+            "resample linear, a frame",
+            "horizontal_shift, a frame",
+            "bin by two, a frame",
+            "stitch_turn, a frame",
         } do
             assert.is_truthy(output:find("| " .. row, 1, true), output)
         end

@@ -18,4 +18,26 @@ return function(bench, report)
     report("rotate", "frame", count, bytes, function()
         mb.rotate(frames, 0.01, {out = result})
     end)
+    report("resample linear", "frame", count, bytes, function()
+        mb.resample(frames, {n, n}, {method = "linear", out = result})
+    end)
+    local shifts = {}
+    for i = 1, count do
+        shifts[i] = 5 * math.sin(i)
+    end
+    report("horizontal_shift", "frame", count, bytes, function()
+        mb.horizontal_shift(frames, shifts, {mode = "edge", out = result})
+    end)
+    local small <close> = mb.empty({count, n // 2, n // 2}, {device = device})
+    report("bin by two", "frame", count, frames.bytes + small.bytes, function()
+        mb.bin(frames, {1, 2, 2}, {out = small})
+    end)
+    if count < 2 then
+        return
+    end
+    local overlap = n // 8 // 2 * 2
+    local wide <close> = mb.empty({count // 2, n, 2 * n - overlap}, {device = device})
+    report("stitch_turn", "frame", count // 2, frames.bytes + wide.bytes, function()
+        mb.stitch_turn(frames, overlap, "right", {out = wide})
+    end)
 end

@@ -3,7 +3,8 @@
 
 def host(size, angles, slices):
     import numpy as np
-    from scipy.ndimage import map_coordinates, rotate
+    from scipy.ndimage import map_coordinates, rotate, shift, zoom
+    from algotom.prep.conversion import stitch_image
     from algotom.prep.correction import unwarp_projection
 
     frame = np.random.default_rng(1).uniform(0, 1, (size, size)).astype(np.float32)
@@ -15,4 +16,10 @@ def host(size, angles, slices):
         "undistort splines": ("SciPy", 1, lambda: map_coordinates(frame, [y, x], order=3)),
         "rotate": ("SciPy", 1, lambda: rotate(frame, 0.57, reshape=False, order=1,
                                               mode="nearest")),
+        "resample linear": ("SciPy", 1, lambda: zoom(frame, 1.0, order=1, grid_mode=True,
+                                                     mode="nearest")),
+        "horizontal_shift": ("SciPy", 1, lambda: shift(frame, (0, 2.3), order=1, mode="nearest")),
+        "bin by two": ("NumPy", 1, lambda: frame.reshape(size // 2, 2, size // 2, 2).mean((1, 3))),
+        "stitch_turn": ("algotom", 1, lambda: stitch_image(frame, np.fliplr(frame),
+                                                           size // 8 // 2 * 2, 1, norm=False)),
     }

@@ -1,0 +1,127 @@
+/*
+** horizontal_shift: moves every frame of a stack of projections along its columns, each by its own,
+** fractional amount. a (n, rows, cols), f32, or one frame (rows, cols). In place without scratch: see
+** op_horizontal_shift.h.
+*/
+#include "ops/geometry/op_horizontal_shift.h"
+#include "ops/op_args.h"
+#include "ops/array/strided.h"
+
+#define PARAMS mb_horizontal_shift_params
+
+static const char *const modes[] = {"constant", "edge", NULL};
+
+static const mb_op_arg args[] = {
+    MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3,
+                "projections (angle, row, column), or one (row, column)"),
+    MB_VECTOR_ARG("shifts", true, list.shifts, -1e12, 1e12, "px",
+                  "one per projection; a positive shift moves the content to lower column numbers"),
+    MB_VECTOR_ARG("indices", false, list.indices, 1, 1e12, NULL,
+                  "for a subset of projections: 1-based index of the shift of each projection"),
+    MB_ENUM(mode, modes, MB_HORIZONTAL_CONSTANT, "columns beyond the edges: value, or the edge"),
+    MB_FLOAT(value, MB_ANY, 0, NULL, "constant of mode constant"),
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
+    {.name = NULL}};
+
+/* Frames have their numbers with them. */
+static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
+{
+    mb_vertical_shift_params *p = &((mb_horizontal_shift_params *)params)->list;
+    mb_vector *own = p->indices.count ? &p->indices : &p->shifts;
+    (void)room;
+    if (axis == arrays[MB_HORIZONTAL_SHIFT_A].shape.rank - 3)
+        *own = mb_vector_part(own, piece->input);
+}
+
+/* Columns are whole: those of one frame are its second axis. */
+static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    (void)params;
+    return cut->split->axis <= arrays[MB_HORIZONTAL_SHIFT_A].shape.rank - 2;
+}
+
+static const mb_op_split split[] = {
+    MB_SPLIT_AXIS(0, .piece = piece),
+    MB_SPLIT_AXIS(1, .adapt = adapt, .when = "there are three axes"), MB_SPLIT_END};
+
+static const char *const samples[] = {
+    "{inputs = {{'f32', 5, 13, 11}}, params = {shifts = {0.3, 1.3, -2.7, 0, 12.5}}}",
+    "{inputs = {{'f32', 2, 7, 1500}}, params = {shifts = {9, -0.25, 3, -601.75}, indices = {4, 2}, "
+    "mode = 'edge'}}",
+    "{inputs = {{'f32', 9, 300}}, params = {shifts = {-3.5}, value = 0.5}}", NULL};
+
+static mb_status infer(const void *params, mb_spec *arrays)
+{
+    const mb_vertical_shift_params *p = &((const mb_horizontal_shift_params *)params)->list;
+    const mb_shape *shape = &arrays[MB_HORIZONTAL_SHIFT_A].shape;
+    const int64_t frames = shape->rank == 3 ? shape->dims[0] : 1;
+    if (p->indices.count == 0 && p->shifts.count != frames)
+        return mb_fail(MB_STATUS_ARGUMENT, "shifts",
+                       "%lld shifts were given for %lld projections; give one each, or indices",
+                       (long long)p->shifts.count, (long long)frames);
+    if (p->indices.count != 0 && p->indices.count != frames)
+        return mb_fail(MB_STATUS_ARGUMENT, "indices",
+                       "%lld indices were given for %lld projections; give one each",
+                       (long long)p->indices.count, (long long)frames);
+    MB_TRY(mb_check_whole("indices", &p->indices));
+    for (int64_t j = 0; j < p->indices.count; j++)
+        if (p->indices.values[j] > (double)p->shifts.count)
+            return mb_fail(MB_STATUS_ARGUMENT, "indices",
+                           "element %lld of indices is %g; there are %lld shifts", (long long)j + 1,
+                           p->indices.values[j], (long long)p->shifts.count);
+    arrays[MB_HORIZONTAL_SHIFT_RESULT] = arrays[MB_HORIZONTAL_SHIFT_A];
+    return MB_STATUS_OK;
+}
+
+static void shift_row(const mb_horizontal_shift_params *p, const mb_vertical_shift_frame *f,
+                      const float *from, float *to, int64_t cols)
+{
+    const bool edge = p->mode == MB_HORIZONTAL_EDGE;
+    const float value = (float)p->value;
+    if (f->whole >= 0)
+        for (int64_t x = 0; x < cols; x++)
+            to[x] = mb_horizontal_at(from, cols, x, f->whole, f->far, edge, value);
+    else
+        for (int64_t x = cols - 1; x >= 0; x--)
+            to[x] = mb_horizontal_at(from, cols, x, f->whole, f->far, edge, value);
+}
+
+static mb_status run_host(const mb_op_call *call)
+{
+    const mb_horizontal_shift_params *p = call->params;
+    const mb_array *a = call->arrays[MB_HORIZONTAL_SHIFT_A];
+    mb_array *result = call->arrays[MB_HORIZONTAL_SHIFT_RESULT];
+    const int rank = a->shape.rank;
+    const int64_t frames = rank == 3 ? a->shape.dims[0] : 1, rows = a->shape.dims[rank - 2],
+                  cols = a->shape.dims[rank - 1];
+    const int64_t from_frame = rank == 3 ? a->strides[0] : 0,
+                  to_frame = rank == 3 ? result->strides[0] : 0;
+    const int threads = frames * rows * cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < frames * rows; i++) {
+        const int64_t j = i / rows, y = i % rows;
+        const mb_vertical_shift_frame f = mb_vertical_shift_at(&p->list, j, cols);
+        if (!mb_cancelled())
+            shift_row(p, &f, (const float *)a->data + j * from_frame + y * a->strides[rank - 2],
+                      (float *)result->data + j * to_frame + y * result->strides[rank - 2], cols);
+    }
+    return MB_STATUS_OK;
+}
+
+const mb_op mb_op_horizontal_shift = {
+    .name = "horizontal_shift",
+    .summary = "Moves each projection horizontally by its own fractional number of columns.",
+    .doc =
+        "With s0 = floor(shift) and f = shift - s0: result[x] = (1 - f) a[x + s0] + f a[x + s0 + "
+        "1]. Columns outside are value, or the column at the edge. A positive shift moves the "
+        "content to lower column numbers. A NaN spreads to the columns that it is mixed into.\n"
+        "indices selects the shifts of a subset of the projections: projection j takes "
+        "shifts[indices[j]]. out = a works in place, without scratch.",
+    .reference = "linear interpolation",
+    .category = "geometry",
+    MB_OP_PARTS,
+    .strides = MB_STRIDES_ROWS,
+    .alias = 1u << MB_HORIZONTAL_SHIFT_A,
+    .split = split,
+    .tolerance = 1e-6, /* fused or separate multiplication and addition */
+};
