@@ -178,6 +178,17 @@ struct frames_out {
     int64_t stride_f, stride_y, stride_x;
 };
 
+template <class T>
+__device__ static inline float as_float(T v)
+{
+    return (float)v;
+}
+template <>
+__device__ inline float as_float<__half>(__half v)
+{
+    return __half2float(v);
+}
+
 /* One divisor for all frames. */
 struct one_divisor {
     float bottom;
@@ -204,7 +215,9 @@ struct listed_divisor {
     }
     __device__ float operator()(float difference, int64_t frame)
     {
-        const mb_flat_field_frame f = list[frame];
+        const int4 stored = __ldg((const int4 *)(list + frame)); /* no store can change it */
+        const mb_flat_field_frame f = {stored.x, stored.y, __int_as_float(stored.z),
+                                       __int_as_float(stored.w)};
         if (denominator && (f.group != group || f.next != next)) {
             low = denominator[f.group * pixels];
             high = denominator[f.next * pixels];
@@ -234,18 +247,22 @@ __global__ void __launch_bounds__(MB_THREADS)
 #pragma unroll
             for (int k = 0; k < BATCH; k++) {
                 int64_t frame = f + k * (int64_t)gridDim.y;
-                v[k] = frame < data.frames ? (float)mb_load_as(in[frame * data.stride_f]) : 1.0f;
+                v[k] = frame < data.frames ? as_float(in[frame * data.stride_f]) : 1.0f;
             }
 #pragma unroll
             for (int k = 0; k < BATCH; k++) {
                 int64_t frame = f + k * (int64_t)gridDim.y;
-                if (frame >= data.frames)
-                    break;
-                float value = divided(v[k] - base, frame);
-                bool finite = fabsf(value) <= 3.402823466e38f;
-                replaced += !finite;
-                not_positive += finite && value <= 0;
-                out[frame * to.stride_f] = finite ? value : replacement;
+                if (frame < data.frames)
+                    v[k] = divided(v[k] - base, frame);
+            }
+#pragma unroll
+            for (int k = 0; k < BATCH; k++) {
+                int64_t frame = f + k * (int64_t)gridDim.y;
+                bool finite = fabsf(v[k]) <= 3.402823466e38f, there = frame < data.frames;
+                replaced += there && !finite;
+                not_positive += there && finite && v[k] <= 0;
+                if (there)
+                    out[frame * to.stride_f] = finite ? v[k] : replacement;
             }
         }
     }
@@ -290,7 +307,7 @@ struct job {
     tally *counts;
 };
 
-#define LISTED 256 /* entries of an upload */
+#define LISTED 2048 /* entries of an upload */
 
 static mb_status upload_lists(const job &j)
 {

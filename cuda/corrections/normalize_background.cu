@@ -1,9 +1,11 @@
 /*
-** normalize_background on CUDA: a block of threads for each row. Its sums are folded in a fixed
-** order, in double precision; the row is read a second time out of the cache.
+** normalize_background on CUDA: a warp for each row. Its sums are folded in a fixed order, in double
+** precision; the parabola's pass reads the row a second time out of the cache.
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/corrections/op_normalize_background.h"
+
+#define AHEAD 8 /* columns that a lane has in flight */
 
 struct background_rows {
     const float *from;
@@ -15,52 +17,71 @@ struct background_rows {
     float floor_value;
 };
 
-/* The sums of a row, in thread 0: of both edges, or those of the parabola. */
-__device__ static void sum_row(const background_rows &s, const mb_background_basis &b,
-                               const float *row, double *sums)
+__device__ static inline double warp_sum(double v)
 {
-    sums[0] = sums[1] = sums[2] = 0;
-    if (s.chebyshev)
-        for (int64_t x = threadIdx.x; x < s.columns; x += MB_THREADS) {
-            const double v = (double)row[x], u = mb_background_u(&b, x);
-            sums[0] += v;
-            sums[1] += u * v;
-            sums[2] += (3 * u * u - b.mean) * v;
-        }
-    else
-        for (int64_t x = threadIdx.x; x < s.width; x += MB_THREADS) {
+#pragma unroll
+    for (int step = 16; step > 0; step >>= 1)
+        v += __shfl_xor_sync(0xffffffffu, v, step);
+    return v;
+}
+
+/* The background of a row, for all lanes of a warp. */
+__device__ static mb_background
+background_of(const background_rows &s, const mb_background_basis &b, const float *row, int lane)
+{
+    double sums[3] = {0, 0, 0};
+    if (!s.chebyshev) {
+        for (int64_t x = lane; x < s.width; x += 32) {
             sums[0] += (double)row[x];
             sums[1] += (double)row[s.columns - s.width + x];
         }
-    sums[0] = mb_block_fold(sums[0], mb_fold_sum());
-    sums[1] = mb_block_fold(sums[1], mb_fold_sum());
-    if (s.chebyshev)
-        sums[2] = mb_block_fold(sums[2], mb_fold_sum());
+        return mb_background_of_edges(&b, s.width, warp_sum(sums[0]) / (double)s.width,
+                                      warp_sum(sums[1]) / (double)s.width);
+    }
+    const double step = 2 / b.columns, start = 1 / b.columns - 1;
+    for (int64_t first = lane; first < s.columns; first += 32 * AHEAD) {
+        float v[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++)
+            v[k] = first + 32 * k < s.columns ? row[first + 32 * k] : 0.0f;
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            const double u = (double)(first + 32 * k) * step + start, value = (double)v[k];
+            sums[0] += value;
+            sums[1] += u * value;
+            sums[2] += (3 * u * u - b.mean) * value;
+        }
+    }
+    return mb_background_of_sums(&b, warp_sum(sums[0]), warp_sum(sums[1]), warp_sum(sums[2]));
 }
 
 __global__ void __launch_bounds__(MB_THREADS)
     normalize_background_kernel(background_rows s, mb_background_basis b)
 {
-    __shared__ mb_background shared;
-    const float scale = (float)(2 / b.columns), first = (float)(1 - b.columns) * 0.5f;
+    const float scale = (float)(2 / b.columns), start = (float)(1 - b.columns) * 0.5f;
     const float mean = (float)b.mean;
-    for (int64_t i = blockIdx.x; i < s.rows; i += gridDim.x) {
+    const int lane = threadIdx.x & 31, warps = MB_THREADS / 32;
+    for (int64_t i = blockIdx.x * (int64_t)warps + threadIdx.x / 32; i < s.rows;
+         i += (int64_t)gridDim.x * warps) {
         const int64_t z = i / s.height, y = i - z * s.height;
         const float *row = s.from + z * s.from_z + y * s.from_y;
         float *to = s.to + z * s.to_z + y * s.to_y;
-        double sums[3];
-        sum_row(s, b, row, sums);
-        if (threadIdx.x == 0)
-            shared = s.chebyshev ? mb_background_of_sums(&b, sums[0], sums[1], sums[2])
-                                 : mb_background_of_edges(&b, s.width, sums[0] / (double)s.width,
-                                                          sums[1] / (double)s.width);
-        __syncthreads();
-        const mb_background c = shared;
-        for (int64_t x = threadIdx.x; x < s.columns; x += MB_THREADS) {
-            const float v = row[x], slow = mb_background_at(&c, ((float)x + first) * scale, mean);
-            to[x] = s.subtract ? v - slow : v / (slow < s.floor_value ? s.floor_value : slow);
+        const mb_background c = background_of(s, b, row, lane);
+        for (int64_t first = lane; first < s.columns; first += 32 * AHEAD) {
+            float v[AHEAD];
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++)
+                v[k] = first + 32 * k < s.columns ? row[first + 32 * k] : 0.0f;
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++) {
+                const int64_t x = first + 32 * k;
+                const float slow = mb_background_at(&c, ((float)x + start) * scale, mean);
+                v[k] =
+                    s.subtract ? v[k] - slow : v[k] / (slow < s.floor_value ? s.floor_value : slow);
+                if (x < s.columns)
+                    to[x] = v[k];
+            }
         }
-        __syncthreads(); /* before `shared` is written again */
     }
 }
 
@@ -86,8 +107,8 @@ extern "C" mb_status mb_cuda_normalize_background(const mb_op_call *call)
     s.floor_value = (float)p->floor;
     if (s.rows * s.columns == 0)
         return MB_STATUS_OK;
-    normalize_background_kernel<<<mb_blocks(call, s.rows, 1), MB_THREADS, 0, mb_stream(call)>>>(
-        s, mb_background_basis_of(s.columns));
+    normalize_background_kernel<<<mb_blocks(call, s.rows * 32, MB_THREADS), MB_THREADS, 0,
+                                  mb_stream(call)>>>(s, mb_background_basis_of(s.columns));
     MB_LAUNCHED("normalize_background_kernel");
     return MB_STATUS_OK;
 }

@@ -47,11 +47,6 @@ static inline mb_background_basis mb_background_basis_of(int64_t columns)
     return (mb_background_basis){n, mean, second, 9 * fourth - n * mean * mean};
 }
 
-MB_BOTH static inline double mb_background_u(const mb_background_basis *b, int64_t x)
-{
-    return (2 * (double)x + 1 - b->columns) / b->columns;
-}
-
 /* From the means of the edges, which lie in the middle of their columns. */
 MB_BOTH static inline mb_background mb_background_of_edges(const mb_background_basis *b,
                                                            int64_t width, double left, double right)
