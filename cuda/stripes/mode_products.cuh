@@ -23,7 +23,8 @@ struct product_factor {
 /* Loads of a run of COLUMNS columns. A thread has one column, and every STEP-th row. */
 template <int COLUMNS>
 struct product_loads {
-    static constexpr int STEP = PRODUCT_THREADS / COLUMNS, EACH = PRODUCT_RUN / STEP;
+    static constexpr int STEP = PRODUCT_THREADS / COLUMNS;
+    static constexpr int EACH = (PRODUCT_RUN + STEP - 1) / STEP;
     float value[EACH];
     const float *at;
     int64_t pitch;
@@ -50,7 +51,8 @@ struct product_loads {
         if (threadIdx.x < STEP * COLUMNS)
 #pragma unroll
             for (int i = 0; i < EACH; i++)
-                to[threadIdx.x + i * STEP * COLUMNS] = value[i];
+                if (PRODUCT_RUN % STEP == 0 || threadIdx.x / COLUMNS + i * STEP < PRODUCT_RUN)
+                    to[threadIdx.x + i * STEP * COLUMNS] = value[i];
     }
 };
 
@@ -92,11 +94,18 @@ struct product_tile {
                 float u[TR];
                 const float *from = as[side] + k * M + ty * TR;
 #pragma unroll
-                for (int r = 0; r < TR; r += 2) {
+                for (int r = 0; r < TR - TR % 2; r += 2) {
+                    if (TR % 2) {
+                        u[r] = from[r];
+                        u[r + 1] = from[r + 1];
+                        continue;
+                    }
                     const float2 pair = *(const float2 *)(from + r);
                     u[r] = pair.x;
                     u[r + 1] = pair.y;
                 }
+                if (TR % 2)
+                    u[TR - 1] = from[TR - 1];
                 const float4 *row = (const float4 *)(bs[side] + k * PRODUCT_COLUMNS);
                 const float4 low = row[tx], high = row[16 + tx];
                 const float v[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -170,29 +179,25 @@ __global__ static void __launch_bounds__(PRODUCT_THREADS, 2)
     }
 }
 
-/* The rows of threads that waste least: 16 of them have 4, 6 or 8 modes each. */
+/* The rows of a thread that waste least, 4 to 8: a block has 16 times as many modes. */
 static inline int product_rows(int modes)
 {
     int best = 8;
-    for (int rows = 6; rows >= 4; rows -= 2) {
-        const int64_t own = mb_modes_up(modes, 16 * rows) * rows;
-        if (own < mb_modes_up(modes, 16 * best) * best)
+    for (int rows = 7; rows >= 4; rows--)
+        if (mb_modes_up(modes, 16 * rows) * rows < mb_modes_up(modes, 16 * best) * best)
             best = rows;
-    }
     return best;
 }
 
 static inline mb_status modes_run_project_many(const mb_op_call *call, const modes_group &g)
 {
+    static void (*const kernels[])(modes_group, int) = {
+        modes_project_many<4>, modes_project_many<5>, modes_project_many<6>, modes_project_many<7>,
+        modes_project_many<8>};
     const int rows = product_rows(g.modes), tiles = (int)mb_modes_up(g.modes, 16 * rows);
     const dim3 blocks((unsigned)mb_modes_up(g.s.columns, PRODUCT_COLUMNS),
                       (unsigned)(g.parts * tiles), (unsigned)g.s.count);
-    if (rows == 4)
-        modes_project_many<4><<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, tiles);
-    else if (rows == 6)
-        modes_project_many<6><<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, tiles);
-    else
-        modes_project_many<8><<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, tiles);
+    kernels[rows - 4]<<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, tiles);
     MB_LAUNCHED("modes_project_many");
     return MB_STATUS_OK;
 }
@@ -205,6 +210,19 @@ static inline mb_status modes_run_subtract_many(const mb_op_call *call, const mo
     modes_subtract_many<<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, profiles);
     MB_LAUNCHED("modes_subtract_many");
     return MB_STATUS_OK;
+}
+
+/* For any number of modes. */
+static inline mb_status modes_project_any(const mb_op_call *call, const modes_group &g)
+{
+    return g.modes > MB_MODES_FEW ? modes_run_project_many(call, g) : modes_run_project(call, g);
+}
+
+static inline mb_status modes_subtract_any(const mb_op_call *call, const modes_group &g,
+                                           const float *profiles)
+{
+    return g.modes > MB_MODES_FEW ? modes_run_subtract_many(call, g, profiles)
+                                  : modes_run_subtract(call, g, profiles, false);
 }
 
 #endif

@@ -15,12 +15,6 @@
 #define PROFILE_BLOCK (PROFILE_THREADS * PROFILE_OWN)
 #define PROFILE_ROOM ((PROFILE_BLOCK + PROFILE_RUN) / PROFILE_OWN * (PROFILE_OWN + 1) + 16)
 
-/* What profile `m` of a sinogram becomes: own * t[m] + taps * (even taps of t[m], and the odd taps,
-** times `odd`, of t[other]). */
-struct profile_recipe {
-    float own, taps, odd;
-    int other;
-};
 #define PROFILE_MOST 24 /* recipes of a launch */
 
 struct profile_job {
@@ -28,7 +22,7 @@ struct profile_job {
     const float *from, *even, *odd; /* from: [sinogram][mode][column] */
     float *to;
     int modes;
-    profile_recipe recipe[PROFILE_MOST];
+    mb_profile_recipe recipe[PROFILE_MOST];
 };
 
 __device__ static __forceinline__ int profile_place(int i)
@@ -79,7 +73,7 @@ static __global__ void __launch_bounds__(PROFILE_THREADS) profile_filter_kernel(
 {
     __shared__ float before[PROFILE_ROOM], after[PROFILE_ROOM], tap[PROFILE_RUN];
     const int mode = blockIdx.y;
-    const profile_recipe r = job.recipe[mode];
+    const mb_profile_recipe r = job.recipe[mode];
     const int64_t c0 = blockIdx.x * (int64_t)PROFILE_BLOCK, columns = job.f.columns;
     const float *all = job.from + blockIdx.z * (int64_t)job.modes * columns;
     const float *row = all + mode * columns;

@@ -3827,6 +3827,33 @@ function mb.stripes_dead(sino, options) end
 ---@return moonbeam.array
 function mb.stripes_large(sino, options) end
 
+---@class moonbeam.options.stripes_mean
+---@field mode? "subtract"|"divide" what is done with the filtered mean
+---@field low_sigma? number standard deviation of a Gaussian that smooths the mean; 0: it is not smoothed
+---@field high_sigma? number what a Gaussian of this standard deviation keeps of the mean is no stripe; 0: all of the mean is one
+---@field out? moonbeam.array the array for the result
+
+---Removes stripes from sinograms: subtracts the filtered mean over the angles, or divides by it.
+---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column)
+---@param options? moonbeam.options.stripes_mean
+---@return moonbeam.array
+function mb.stripes_mean(sino, options) end
+
+---@class moonbeam.options.stripes_raven
+---@field cutoff? number frequency along the columns above which is removed (u): smaller values remove wider stripes
+---@field order? integer order of the Butterworth filter (n)
+---@field rows? integer greatest frequency along the angles that is filtered (v)
+---@field padding? "none"|"edge"|"mean" how angles are padded; columns are padded with edge values, unless it is none
+---@field pad? integer width of the padding on each side; 0: a tenth of the smaller extent, at most 150
+---@field origin? integer 1: filters are centered one frequency off where an extent is even
+---@field out? moonbeam.array the array for the result
+
+---Removes stripes from sinograms: low rows of the Fourier transform are filtered.
+---@param sino moonbeam.array sinograms (row, angle, column), or one (angle, column)
+---@param options? moonbeam.options.stripes_raven
+---@return moonbeam.array
+function mb.stripes_raven(sino, options) end
+
 ---@class moonbeam.options.stripes_sorting
 ---@field size? integer window of the median; wider than the stripes
 ---@field out? moonbeam.array the array for the result

@@ -9,6 +9,10 @@ describe("bench.lua steps", function()
         assert.equal(0, status, output)
         for _, row in ipairs {
             "minus_log, a sinogram",
+            "stripes, Titarenko, a sinogram",
+            "stripes, Raven, a sinogram",
+            "stripes, filtered mean, a sinogram",
+            "stripes, wavelet as tomocupy, a sinogram",
             "polynomial, a sinogram",
             "circular_mask, a slice",
             "stripes_sorting, window 11, a sinogram",

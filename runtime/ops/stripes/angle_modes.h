@@ -35,8 +35,8 @@ extern "C" {
 #define MB_MODES_CUDA_BYTES (48u << 20)
 #define MB_MODES_CUDA_GROUP 64 /* sinograms */
 
-/* The sinograms (row, angle, column) of a call, or one (angle, column). Strides are in elements; the
-** last axis is dense. */
+/* The sinograms (row, angle, column) of a call, or one (angle, column). Strides are in elements;
+** the last axis is dense. */
 typedef struct mb_sinograms {
     const float *from;
     float *to;

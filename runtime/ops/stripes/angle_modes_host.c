@@ -1,17 +1,19 @@
 /*
 ** Modes of the angles on the host. Work is shared out in strips of tiles, wide enough for memory to
 ** be read in long runs. A strip is copied, a few angles at a time, so that a tile of them stays in
-** the first-level cache while all modes are summed over it.
+** the first-level cache while all modes are summed over it. Profiles are filtered in blocks of
+** columns, for which all taps are summed, the smallest first.
 */
 #include "core/multiversion.h"
-#include "ops/stripes/angle_modes.h"
+#include "ops/stripes/profile_filter.h"
 #include <string.h>
 
 #define TILE MB_MODES_TILE
 #define BLOCK MB_MODES_BLOCK
-#define RUN 64   /* angles of a copied tile: 8 KB */
-#define SHORT 16 /* angles of a sum where there is one mode */
-#define STRIP 16 /* tiles */
+#define RUN 64     /* angles of a copied tile: 8 KB */
+#define SHORT 16   /* angles of a sum where there is one mode */
+#define STRIP 16   /* tiles */
+#define COLUMNS 64 /* of a profile, at a time */
 
 #define VECTOR_(name) vector_##name
 #define VECTOR(name) VECTOR_(name)
@@ -255,5 +257,67 @@ void mb_modes_subtract(const mb_modes *m, int64_t first, int64_t many, bool divi
             change_single(m, first + i, i, job % strips * STRIP, divide);
         else
             subtract_strip(m, first + i, i, job % strips * STRIP);
+    }
+}
+
+/* ---- filters of profiles (profile_filter.h) ---- */
+
+int64_t mb_profile_filter_room(const mb_profile_filter *f)
+{
+    return mb_modes_up(f->columns, COLUMNS) * COLUMNS + 2 * f->reach;
+}
+
+uint64_t mb_profile_filter_rows_bytes(const mb_profile_filter *f, const mb_device *device)
+{
+    return mb_modes_on_cuda(device) ? 0
+                                    : mb_bytes_mul(2 * (uint64_t)mb_profile_filter_room(f),
+                                                   sizeof(float) * (uint64_t)device->facts.threads);
+}
+
+void mb_profile_filter_extend(const mb_profile_filter *f, const float *row, float *extended)
+{
+    int64_t used = f->columns + 2 * f->reach, room = mb_profile_filter_room(f);
+    for (int64_t i = 0; i < f->reach; i++)
+        extended[i] = row[mb_profile_column(f, f->left - f->reach + i)];
+    memcpy(extended + f->reach, row, sizeof(float) * (size_t)f->columns);
+    for (int64_t i = f->reach + f->columns; i < used; i++)
+        extended[i] = row[mb_profile_column(f, f->left - f->reach + i)];
+    memset(extended + used, 0, sizeof(float) * (size_t)(room - used));
+}
+
+MB_MULTIVERSION
+static void even_taps(const float *restrict at, const float *taps, int64_t reach,
+                      float *restrict sum)
+{
+    float own[COLUMNS] = {0};
+    for (int64_t d = reach; d > 0; d--)
+        for (int c = 0; c < COLUMNS; c++)
+            own[c] += taps[d] * (at[c - d] + at[c + d]);
+    for (int c = 0; c < COLUMNS; c++)
+        sum[c] = own[c] + taps[0] * at[c];
+}
+
+MB_MULTIVERSION
+static void odd_taps(const float *restrict at, const float *taps, int64_t reach,
+                     float *restrict sum)
+{
+    float own[COLUMNS] = {0};
+    for (int64_t d = reach; d > 0; d--)
+        for (int c = 0; c < COLUMNS; c++)
+            own[c] += taps[d] * (at[c - d] - at[c + d]);
+    for (int c = 0; c < COLUMNS; c++)
+        sum[c] += own[c];
+}
+
+void mb_profile_filter_run(const mb_profile_filter *f, const float *extended, const float *even,
+                           const float *other, const float *odd, float *to)
+{
+    for (int64_t c = 0; c < f->columns; c += COLUMNS) {
+        float sum[COLUMNS];
+        int64_t left = f->columns - c;
+        even_taps(extended + f->reach + c, even, f->reach, sum);
+        if (other)
+            odd_taps(other + f->reach + c, odd, f->reach, sum);
+        memcpy(to + c, sum, sizeof(float) * (size_t)(left < COLUMNS ? left : COLUMNS));
     }
 }

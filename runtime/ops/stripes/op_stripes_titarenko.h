@@ -1,6 +1,6 @@
 /*
-** stripes_titarenko: what the host and the CUDA kernel share. Arrays: sino (in), result (out; may be
-** sino). Slots: those of angle_modes.h, the taps, and on the host two rows a thread.
+** stripes_titarenko: what the host and the CUDA kernel share. Arrays: sino (in), result (out; may
+** be sino). Slots: those of angle_modes.h, the taps, and on the host two rows a thread.
 **
 ** One mode: the mean over the angles, v, minus its first column. The correction is v minus v
 ** filtered with beta ((1 - beta) / (1 + beta))^|d|, whose sum over all d is 1. The period is even:

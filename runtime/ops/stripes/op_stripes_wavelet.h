@@ -4,8 +4,8 @@
 **
 ** A level k of the two-dimensional wavelet transform of a sinogram has a band of vertical details,
 ** low-pass along the angles and high-pass along the columns, where stripes are. Its columns, M_k
-** values along the angles, are damped in Fourier space by 1 - g(f). All else stays, and the transform
-** can be inverted exactly, so the result is the sinogram minus the inverse transform of g times the
+** values along the angles, are damped in Fourier space by 1 - g(f). All else stays, and the
+** transform can be inverted exactly, so the result is the sinogram minus the inverse transform of g times the
 ** bands. g is a narrow Gaussian: few frequencies f are left. With them the band of level k is
 ** (F_k A_k) x B_k', where A_k is k low-pass steps along the angles, F_k some rows of a Fourier
 ** matrix, and B_k works along the columns: (F_k A_k) are modes of angle_modes.h. P has a row A_k'
@@ -21,8 +21,7 @@
 #define MB_OPS_OP_STRIPES_WAVELET_H
 
 #include "ops/stripes/angle_modes.h"
-#include "ops/stripes/daubechies_table.h"
-#include "ops/stripes/symlet_table.h"
+#include "ops/stripes/wavelet_tables.h"
 #include <math.h>
 
 #define MB_WAVELET_LEVELS 20
@@ -91,11 +90,14 @@ MB_BOTH static inline double mb_wavelet_gain(const mb_wavelet_plan *w, int64_t r
     return (exp(-below * below / d) + exp(-above * above / d)) / 2;
 }
 
-/* The frequencies of `rows` values of which more than 1e-7 goes: 0 to this. */
+/* The frequencies of `rows` values of which more than 1e-6 goes: 0 to this. */
 static inline int64_t mb_wavelet_highest(const mb_wavelet_plan *w, int64_t rows)
 {
-    const double far = floor(w->sigma * sqrt(2 * log(1e7)) + w->origin);
-    return far < (double)(rows / 2) ? (int64_t)far : rows / 2;
+    const double far = floor(w->sigma * sqrt(2 * log(1e6)) + w->origin);
+    int64_t top = far < (double)(rows / 2) ? (int64_t)far : rows / 2;
+    while (top > 0 && mb_wavelet_gain(w, rows, top) < 1e-6)
+        top--;
+    return top;
 }
 
 static inline mb_wavelet_plan mb_wavelet_plan_make(const mb_stripes_wavelet_params *p,
@@ -246,7 +248,9 @@ MB_BOTH static inline double mb_wavelet_up(const mb_wavelet_plan *w, const doubl
         const int64_t period = 2 * count;
         /* places from 1 - L / 2 to period - 2 + L / 2 */
         const int64_t low = 1 - w->length / 2, high = period - 2 + w->length / 2;
-        for (int64_t j = i - (i - low) / period * period; j <= high; j += period)
+        /* extents of a filter's length or more need no division */
+        const int64_t back = period < w->length ? (i - low) / period : i - period >= low;
+        for (int64_t j = i - back * period; j <= high; j += period)
             sum += mb_wavelet_spread(w, v, count, j);
         if (transposed && n % 2 && i == n - 1)
             for (int64_t j = n - (n - low) / period * period; j <= high; j += period)
@@ -256,11 +260,12 @@ MB_BOTH static inline double mb_wavelet_up(const mb_wavelet_plan *w, const doubl
     if (!transposed)
         return mb_wavelet_spread(w, v, count, i);
     /* every place from 2 - L to 2 count - 1 that an edge reflects to i */
-    const int64_t low = 2 - w->length, high = 2 * count - 1;
-    for (int64_t j = i - (i - low) / (2 * n) * (2 * n); j <= high; j += 2 * n)
+    const int64_t low = 2 - w->length, high = 2 * count - 1, mirror = 2 * n - 1 - i;
+    const int64_t back = n < w->length ? (i - low) / (2 * n) : 0;
+    const int64_t turned = n < w->length ? (mirror - low) / (2 * n) : mirror - 2 * n >= low;
+    for (int64_t j = i - back * 2 * n; j <= high; j += 2 * n)
         sum += mb_wavelet_spread(w, v, count, j);
-    const int64_t mirror = 2 * n - 1 - i;
-    for (int64_t j = mirror - (mirror - low) / (2 * n) * (2 * n); j <= high; j += 2 * n)
+    for (int64_t j = mirror - turned * 2 * n; j <= high; j += 2 * n)
         sum += mb_wavelet_spread(w, v, count, j);
     return sum;
 }

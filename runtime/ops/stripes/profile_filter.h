@@ -1,9 +1,9 @@
 /*
 ** Filters along the columns of profiles (angle_modes.h). A profile of n values is repeated beyond
 ** its edges to `period` values, `left` of them in front, and this repeats itself for ever: the
-** filter is a product in the Fourier space of `period` samples. It is applied as the sum it is, with
-** taps 0 ... reach, reach <= period / 2, for distances to both sides: profiles are few. The tap for
-** half of an even period is halved, because both sides meet there.
+** filter is a product in the Fourier space of `period` samples. It is applied as the sum it is,
+** with taps 0 ... reach, reach <= period / 2, for distances to both sides: profiles are few. The tap
+** for half of an even period is halved, because both sides meet there.
 **
 ** A filter that is not even has odd taps beside the even ones, which act on another profile.
 */
@@ -19,6 +19,13 @@ extern "C" {
 typedef struct mb_profile_filter {
     int64_t columns, period, left, reach;
 } mb_profile_filter;
+
+/* What profile `m` becomes: own * m + taps * (the even taps of m + odd * the odd taps of profile
+** `other`). */
+typedef struct mb_profile_recipe {
+    float own, taps, odd;
+    int other;
+} mb_profile_recipe;
 
 /* The taps: reach + 1 even ones, then as many odd ones. */
 static inline uint64_t mb_profile_filter_bytes(const mb_profile_filter *f)

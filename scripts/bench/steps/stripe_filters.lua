@@ -12,6 +12,12 @@ return function(bench, report)
     row("stripes, Titarenko", function()
         mb.stripes_titarenko(data, {beta = 0.022, out = data})
     end)
+    row("stripes, Raven", function()
+        mb.stripes_raven(data, {origin = 1, out = data})
+    end)
+    row("stripes, filtered mean", function()
+        mb.stripes_mean(data, {out = data})
+    end)
     -- As other packages have it.
     for preset, own in pairs(require("moonbeam.steps.stripes.stripes_wavelet").presets) do
         row("stripes, wavelet as " .. preset, function()

@@ -25,8 +25,8 @@ def host(size, angles, slices):
                 h, v, d = bands[k]
                 f = np.fft.fftfreq(v.shape[0]) * v.shape[0]
                 damp = -np.expm1(-(f**2) / (2 * sigma**2)).astype(np.float32)
-                v = np.fft.ifft(np.fft.fft(v, axis=0) * damp[:, None], axis=0).real.astype(np.float32)
-                bands[k] = h, v, d
+                v = np.fft.ifft(np.fft.fft(v, axis=0) * damp[:, None], axis=0).real
+                bands[k] = h, v.astype(np.float32), d
             result = pywt.waverec2(bands, wavelet, mode=mode)
             data[i] = result[rows : rows + angles, columns : columns + size]
 
@@ -36,9 +36,24 @@ def host(size, angles, slices):
         for i, sino in enumerate(data):
             data[i] = remove_stripe_based_wavelet_fft(sino)
 
+    def raven():
+        from algotom.prep.removal import remove_stripe_based_fft
+
+        for i, sino in enumerate(data):
+            data[i] = remove_stripe_based_fft(sino, n=4, v=2)
+
+    def mean():
+        from scipy.ndimage import gaussian_filter1d
+
+        for sino in data:
+            v = sino.mean(axis=0)
+            sino -= v - gaussian_filter1d(v, 30, mode="nearest")
+
     auto = int(np.ceil(np.log2(max(size, angles))))
     return {
         "stripes, Titarenko": ("NumPy", slices, titarenko),
+        "stripes, Raven": ("algotom", slices, raven),
+        "stripes, filtered mean": ("SciPy", slices, mean),
         "stripes, wavelet as httomo": (
             "PyWavelets", slices, lambda: munch("db5", 2, auto, "symmetric", angles // 16)),
         "stripes, wavelet as tomocupy": (

@@ -1,5 +1,6 @@
 -- Stripes by wavelets: against transforms of the whole sinogram with PyWavelets and NumPy, against
--- algotom, against a Haar transform by hand, and by what must happen to stripes, constants and sums.
+-- algotom, against a Haar transform by hand, and by what must happen to stripes, constants and
+-- sums.
 
 local mb = require "moonbeam"
 local helper = require "spec.helper"

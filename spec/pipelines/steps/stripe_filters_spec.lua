@@ -11,6 +11,11 @@ local ANGLES, ROWS, COLS <const> = 21, 7, 40
 local STEPS = {
     stripes_titarenko = {{}, {beta = 0.3}, presets = {httomo = {beta = 0.1},
         tomocupy = {beta = 0.022}}},
+    stripes_raven = {{}, {cutoff = 4, rows = 5, padding = "mean"},
+        presets = {httomo = {cutoff = 20, order = 4, rows = 2, pad = 20},
+            algotom = {order = 8, rows = 1, pad = 0}}},
+    stripes_mean = {{}, {low_sigma = 1.5}, {mode = "divide", high_sigma = 0, low_sigma = 8},
+        presets = {nabu = {mode = "subtract", low_sigma = 0, high_sigma = 30}}},
     stripes_wavelet = {{level = 3}, {wavelet = "sym6", sigma = 1, level = 2, padding = "both"},
         presets = {httomo = {wavelet = "db5", sigma = 2, level = 0, padding = "angles"},
             tomocupy = {wavelet = "sym16", sigma = 1, level = 7, padding = "angles"},
@@ -97,6 +102,9 @@ describe("a step that filters stripes", function()
         local text = helper.failure(mb.pipeline, scan, {"minus_log",
             {"stripes_titarenko", beta = 7}}, {input = "transmission"})
         assert.is_truthy(text:find("beta", 1, true) and text:find("7", 1, true), text)
+        text = helper.failure(mb.pipeline, scan, {"minus_log",
+            {"stripes_mean", mode = "divide"}}, {input = "transmission"})
+        assert.is_truthy(text:find("high_sigma = 0", 1, true), text)
         assert.is_truthy(data)
     end)
 end)
