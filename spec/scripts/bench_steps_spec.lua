@@ -39,6 +39,9 @@ describe("bench.lua steps", function()
             "horizontal_shift, a frame",
             "bin by two, a frame",
             "stitch_turn, a frame",
+            "dezinger 3x3x3, a frame",
+            "median 5x5x5, a frame",
+            "mend, a frame",
         } do
             assert.is_truthy(output:find("| " .. row, 1, true), output)
         end

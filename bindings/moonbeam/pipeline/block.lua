@@ -4,9 +4,9 @@
 -- A block has data (frames: angle, row, column; slices: row, y, x), flats and darks (for counts),
 -- cut ("rows" or "frames"), rows (its first and last row, or its first and last frame if it is cut
 -- along frames, numbered as in the step's input), wanted (those that the step must leave),
--- frames (the first and last projection), layout,
--- raw (whether the data are as they were read), geometry, device, step, and mended and clipped:
--- arrays of three counts that a step sets. It owns its arrays.
+-- frames (the first and last projection), layout, raw (whether the data are as they were read),
+-- geometry, device, step, and mended, clipped and repaired: arrays of three counts that a
+-- step sets. It owns its arrays.
 
 local fail = require "moonbeam.internal.fail"
 local scan_frames = require "moonbeam.tomo.scan_frames"
@@ -15,7 +15,7 @@ local block = {}
 local methods = {}
 methods.__index = methods
 
-local ARRAYS = {"data", "flats", "darks", "mended", "clipped"}
+local ARRAYS = {"data", "flats", "darks", "mended", "clipped", "repaired"}
 
 --- A block with these fields.
 function block.new(fields)

@@ -141,7 +141,9 @@ function output.run(self, options)
         replanned = replanned[1] and table.concat(replanned, "\n"),
         nonfinite_values = report.totals.mended[1], clamped_pixels = report.totals.mended[2],
         nonpositive_values = report.totals.mended[3], clipped_below = report.totals.clipped[1],
-        clipped_above = report.totals.clipped[2], not_numbers = report.totals.clipped[3]}
+        clipped_above = report.totals.clipped[2], not_numbers = report.totals.clipped[3],
+        replaced_outliers = report.totals.repaired[1],
+        mended_values = report.totals.repaired[2], unmended_values = report.totals.repaired[3]}
     result:finish()
     return report
 end

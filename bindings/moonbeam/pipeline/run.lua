@@ -309,10 +309,10 @@ end
 
 --- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
 -- each = a function like that, which sees the data before, files, quiet, label, unit}. Returns
--- {seconds, peaks (by device), peak (of the first one), pinned, totals = {mended, clipped}, times
--- (of the last section), sections = {{peaks, times, committed}}, replanned = {{section, from, to,
--- reason, text}} (sections that ran in smaller blocks, because memory was refused), values,
--- verdicts, plan, as_planned, warnings}. Raises where everything was lost.
+-- {seconds, peaks (by device), peak (of the first one), pinned, totals = {mended, clipped,
+-- repaired}, times (of the last section), sections = {{peaks, times, committed}}, replanned =
+-- {{section, from, to, reason, text}} (sections that ran in smaller blocks, because memory was
+-- refused), values, verdicts, plan, as_planned, warnings}. Raises where everything was lost.
 function run.execute(made, final)
     store.check_disks(made.job.places, nil, "pipeline.run")
     look(made)

@@ -171,7 +171,7 @@ end
 -- ---- computing ----
 
 local function tally(made, sums)
-    for _, name in ipairs {"mended", "clipped"} do
+    for _, name in ipairs {"mended", "clipped", "repaired"} do
         local counts = made[name]
         made[name] = nil
         if counts then
@@ -260,8 +260,8 @@ end
 
 --- The whole work of a section on some blocks. `ends` has the steps prepare, write and done of
 -- stream.run and its options writes, files and sink; `settings` has overlap, threads, pinned, order
--- and seen. Returns the tallies as {mended, clipped}, two tables, and the times. Each reduction
--- gets its `result`.
+-- and seen. Returns the tallies as {mended, clipped, repaired}, tables, and the times. Each
+-- reduction gets its `result`.
 function work.run(section, devices, blocks, values, ends, settings)
     local states <close> = new_states(section, devices)
     local times = stream.run(devices, blocks, {
@@ -294,7 +294,8 @@ function work.run(section, devices, blocks, values, ends, settings)
         reduction.result = reduction.def.reduce.finish(list, reduction.step.options,
             reduction.pass, reduction.found)
     end
-    return {mended = total(states, "mended", dry), clipped = total(states, "clipped", dry)}, times
+    return {mended = total(states, "mended", dry), clipped = total(states, "clipped", dry),
+        repaired = total(states, "repaired", dry)}, times
 end
 
 return work

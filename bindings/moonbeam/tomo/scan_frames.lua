@@ -7,7 +7,7 @@ local scan_frames = {}
 
 -- Arrays by name that are released together: what is read for a chunk, and the tallies.
 scan_frames.metatable = {__index = {release = function(frames)
-    for _, name in ipairs {"darks", "flats", "raw", "mended", "clipped"} do
+    for _, name in ipairs {"darks", "flats", "raw", "mended", "clipped", "repaired"} do
         if frames[name] then
             frames[name]:release()
             frames[name] = nil
@@ -16,12 +16,12 @@ scan_frames.metatable = {__index = {release = function(frames)
 end}}
 scan_frames.metatable.__close = scan_frames.metatable.__index.release
 
---- Sums over blocks, on a device: {mended values, values that did not fit the stored type}, three
--- counts each.
+--- Sums over blocks, on a device: mended values, values that did not fit the stored type, and
+-- repaired ones (outliers, values mended, values left); three counts each.
 function scan_frames.sums(device)
     local sums = setmetatable({}, scan_frames.metatable)
     local _ <close> = on_error(function() sums:release() end)
-    for _, name in ipairs {"mended", "clipped"} do
+    for _, name in ipairs {"mended", "clipped", "repaired"} do
         sums[name] = mb.zeros({3}, {dtype = "f64", device = device})
     end
     return sums

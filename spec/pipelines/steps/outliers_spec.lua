@@ -1,0 +1,217 @@
+-- median, dezinger, nonfinite and dead_pixels: through a pipeline they give what the operators give
+-- on whole arrays, and count each value once.
+
+local check = require "spec.support.step_check"
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local ANGLES <const>, ROWS <const>, COLS <const> = 14, 9, 21
+local LINES <const> = "line integrals"
+
+local function noise(shape, seed, low, high)
+    return mb.random(shape, {seed = seed, low = low, high = high, dtype = "u16"})
+end
+
+-- A scan of counts with zingers, and its arrays, to be closed.
+local function counts()
+    local own = {data = noise({ANGLES, ROWS, COLS}, 1, 480, 520),
+        flats = noise({4, ROWS, COLS}, 2, 980, 1020), darks = noise({3, ROWS, COLS}, 3, 90, 110)}
+    for i = 1, 25 do
+        local z, y, x = i * 5 % ANGLES + 1, i * 7 % ROWS + 1, i * 11 % COLS + 1
+        local view <close> = own.data:view({z, z}, {y, y}, {x, x})
+        mb.fill(view, i % 2 == 0 and 4000 or 10)
+    end
+    local hit <close> = own.flats:view({2, 2}, {4, 4}, {5, 5})
+    mb.fill(hit, 9000)
+    own.scan = check.scan(own.data, {flats = own.flats, darks = own.darks})
+    return setmetatable(own, {__close = function()
+        for _, name in ipairs {"data", "flats", "darks"} do
+            own[name]:release()
+        end
+    end})
+end
+
+-- The result of an operator, without its counts; and those.
+local function alone(operator, ...)
+    local result, tally = mb[operator](...)
+    local _ <close> = tally
+    return result, tally:to_table()
+end
+
+-- Transmission of frames by the operators.
+local function transmission(data, flats, darks)
+    return (alone("flat_field", data, {flats = flats, darks = darks}))
+end
+
+-- The counts that a run reports, the same for blocks of any size.
+local function repaired(expected, scan, recipe, input)
+    for _, count in ipairs {1, 3, 4, 100} do
+        local data, report = check.result(scan, recipe, count, input)
+        data:release()
+        assert.same(expected, report.totals.repaired)
+    end
+end
+
+describe("the step dezinger", function()
+    it("takes zingers out of counts, flats and darks, before the flat field", function()
+        local own <close> = counts()
+        for _, size in ipairs {3, {3, 3, 3}, {5, 3, 5}} do
+            local window = type(size) == "number" and {1, size, size} or size
+            local a <close>, tally = alone("dezinger", own.data, window, 200)
+            local flats <close> = alone("dezinger", own.flats, window, 200)
+            local darks <close> = alone("dezinger", own.darks, window, 200)
+            assert.equal(25, tally[1])
+            local want <close> = transmission(a, flats, darks)
+            local recipe = {{"dezinger", size = size, threshold = 200}, "flat_field"}
+            local _ <close> = check.gives(want, own.scan, recipe)
+            repaired({25, 0, 0}, own.scan, recipe)
+            local raw <close> = transmission(a, own.flats, own.darks)
+            local _ <close> = check.gives(raw, own.scan, {{"dezinger", size = size, -- luacheck: ignore
+                threshold = 200, references = false}, "flat_field"})
+        end
+    end)
+
+    it("works on transmission and on line integrals, with rows or frames cut", function()
+        local own <close> = counts()
+        local t <close> = transmission(own.data, own.flats, own.darks)
+        local want <close>, tally = alone("dezinger", t, {3, 3, 3}, 0.5, {relative = true,
+            which = "bright", mode = "edge"})
+        assert.is_true(tally[1] > 5)
+        local step = {"dezinger", size = {3, 3, 3}, threshold = 0.5, relative = true,
+            which = "bright", mode = "edge"}
+        local _ <close> = check.gives(want, own.scan, {"flat_field", step})
+        local scan = check.scan(t)
+        local _ <close> = check.gives(want, scan, {step}, LINES) -- luacheck: ignore
+        repaired({tally[1], 0, 0}, scan, {step}, LINES)
+        local slices <close> = check.gives(nil, scan, {step, {"fbp", center = 10}}, LINES)
+        assert.same({ROWS, COLS, COLS}, slices.shape)
+    end)
+
+    it("has the thresholds of other packages as presets", function()
+        local own <close> = counts()
+        local cases = {httomo = {{3, 3, 3}, 1000}, tomocupy = {{1, 3, 3}, 5000, "bright"}}
+        for preset, case in pairs(cases) do
+            local a <close> = alone("dezinger", own.data, case[1], case[2], {which = case[3]})
+            local want <close> = transmission(a, own.flats, own.darks)
+            local _ <close> = check.gives(want, own.scan, {{"dezinger", preset = preset},
+                "flat_field"})
+        end
+        local t <close> = transmission(own.data, own.flats, own.darks)
+        local want <close> = alone("dezinger", t, {1, 3, 3}, 0.04, {which = "bright"})
+        local _ <close> = check.gives(want, own.scan, {"flat_field", {"dezinger",
+            preset = "nabu"}})
+    end)
+
+    it("refuses what makes no sense", function()
+        local own <close> = counts()
+        check.refused("threshold is missing", own.scan, {"dezinger"})
+        check.refused("extents must be odd whole numbers", own.scan, {{"dezinger", size = 4,
+            threshold = 1}, "flat_field"})
+        check.refused("size has 4 numbers", own.scan, {{"dezinger", size = {3, 3, 3, 3},
+            threshold = 1}, "flat_field"})
+        check.refused("did you mean 'bright'", own.scan, {{"dezinger", which = "brigth",
+            threshold = 1}, "flat_field"})
+        check.refused("it takes frames, but the data are slices", own.scan, {"flat_field",
+            "minus_log", {"fbp", center = 10}, {"dezinger", threshold = 1}})
+    end)
+end)
+
+describe("the step median", function()
+    it("filters frames and slices", function()
+        local own <close> = counts()
+        local t <close> = transmission(own.data, own.flats, own.darks)
+        for _, size in ipairs {3, {3, 5, 3}, {5, 1}} do
+            local window = type(size) == "number" and {1, size, size} or #size == 2
+                and {1, size[1], size[2]} or size
+            local want <close> = mb.median_filter(t, window, {mode = "reflect"})
+            local _ <close> = check.gives(want, own.scan, {"flat_field", {"median", size = size,
+                mode = "reflect"}})
+        end
+        local scan = check.scan(t)
+        local fbp = {"fbp", center = 10}
+        local slices <close> = check.gives(nil, scan, {fbp}, LINES)
+        local want <close> = mb.median_filter(slices, {3, 3, 3})
+        local _ <close> = check.gives(want, scan, {fbp, {"median", size = {3, 3, 3}}}, LINES)
+    end)
+end)
+
+-- Frames with NaN and infinities.
+local function holes()
+    local nan = 0 / 0
+    local a <close> = mb.random({ANGLES, ROWS, COLS}, {seed = 5, low = 0.2, high = 1})
+    local list = a:to_table()
+    for z, plane in ipairs(list) do
+        for y, row in ipairs(plane) do
+            for x = 1, COLS do
+                local dice = (z * 31 + y * 17 + x * 7) % 41
+                row[x] = dice == 0 and nan or dice == 1 and 1 / 0 or row[x]
+            end
+        end
+    end
+    return mb.array(list)
+end
+
+describe("the step nonfinite", function()
+    it("takes the neighbors where the scan has NaN, before they count as unattenuated", function()
+        local data <close> = holes()
+        local scan = check.scan(data)
+        for _, options in ipairs {{}, {method = "mean", reach = 2}} do
+            local want <close>, tally = alone("mend", data, options)
+            assert.is_true(tally[1] > 50)
+            local step = {"nonfinite", method = options.method, reach = options.reach}
+            local _ <close> = check.gives(want, scan, {step}, "transmission")
+            repaired({0, tally[1], tally[2]}, scan, {step}, "transmission")
+        end
+    end)
+end)
+
+describe("the step dead_pixels", function()
+    it("finds pixels that the flats do not tell from the darks, and mends all frames", function()
+        local own <close> = counts()
+        for _, place in ipairs {{3, 4}, {3, 5}, {9, 21}} do
+            for _, name in ipairs {"data", "flats", "darks"} do
+                local view <close> = own[name]:view(mb.all, {place[1], place[1]},
+                    {place[2], place[2]})
+                mb.fill(view, place[2] == 21 and 65535 or 0)
+            end
+        end
+        local mask, tally = mb.dead_pixels(own.flats, {darks = own.darks})
+        local bad <close> = mask
+        tally:release()
+        local a <close>, found = alone("mend", own.data, {mask = bad, method = "mean"})
+        local flats <close> = alone("mend", own.flats, {mask = bad, method = "mean"})
+        local darks <close> = alone("mend", own.darks, {mask = bad, method = "mean"})
+        assert.same({3 * ANGLES, 0}, found)
+        local want <close> = transmission(a, flats, darks)
+        local recipe = {{"dead_pixels", method = "mean"}, "flat_field"}
+        local _ <close> = check.gives(want, own.scan, recipe)
+        repaired({0, 3 * ANGLES, 0}, own.scan, recipe)
+        local listed = {{"dead_pixels", detect = "none", method = "mean",
+            pixels = {3, 4, 3, 5, 9, 21}}, "flat_field"}
+        local _ <close> = check.gives(want, own.scan, listed) -- luacheck: ignore
+        local stuck = {{"dead_pixels", detect = "constant", method = "mean"}, "flat_field"}
+        local _ <close> = check.gives(want, own.scan, stuck) -- luacheck: ignore
+    end)
+
+    it("takes pixels of the scan after a crop", function()
+        local own <close> = counts()
+        local whole <close> = check.result(own.scan, {{"dead_pixels", detect = "none",
+            pixels = {4, 11}, reach = 1}, {"crop", rows = {2, 7}, columns = {6, 20}}, "flat_field"})
+        local _ <close> = check.gives(whole, own.scan, {{"crop", rows = {2, 7}, columns = {6, 20}},
+            {"dead_pixels", detect = "none", pixels = {4, 11}, reach = 1}, "flat_field"})
+    end)
+
+    it("refuses what makes no sense", function()
+        local own <close> = counts()
+        check.refused("pixels is not given and detect is \"none\"", own.scan, {{"dead_pixels",
+            detect = "none"}})
+        check.refused("pixel 2 is row 10, column 3", own.scan, {{"dead_pixels",
+            pixels = {1, 1, 10, 3}}})
+        check.refused("give row and column of each", own.scan, {{"dead_pixels", pixels = {1}}})
+        check.refused("it takes counts, but the data are transmission", own.scan, {"flat_field",
+            "dead_pixels"})
+        local lines <close> = mb.random({4, 3, 5}, {seed = 1})
+        assert.matches("takes counts", (helper.failure(mb.pipeline, check.scan(lines),
+            {"dead_pixels"}, {input = LINES, quiet = true})))
+    end)
+end)
