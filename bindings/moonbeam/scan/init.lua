@@ -126,7 +126,10 @@ methods.describe = declared.method("scan:describe()", nil, function(self)
     line("scan", "%s (%s)", self.path, self.format)
     line("frames", "%d projections of %d rows x %d columns, %s, in %s", self.n_angles, self.rows,
         self.cols, self.data.stored, self.data_path)
-    line("reference", "%d flats, %d darks", self.n_flats, self.n_darks)
+    local groups = self.timeline and #timeline.groups(self.timeline).counts or 1
+    line("reference", "%d flats%s, %d darks%s", self.n_flats,
+        groups > 1 and (" in %d groups"):format(groups) or "", self.n_darks,
+        self.currents and ", ring current of each frame" or "")
     line("angles", "%.4f to %.4f degrees%s%s, read as %s%s", self.angle_ends[1], self.angle_ends[2],
         self.step_deg and (", step %.4f, span %.3f"):format(self.step_deg, self.span_deg) or "",
         self.turns and self.turns > 2 and (" (%.1f turns, taken within one)"):format(self.turns)

@@ -128,6 +128,8 @@ describe("the step flat_field", function()
         for _, current in ipairs {false, true} do
             local lists = simulated(current)
             local scan <close> = assert(mb.scan.open(nxtomo(folder, lists)))
+            assert.is_truthy(scan:describe():find("7 flats in 3 groups, 2 darks, ring current", 1,
+                true))
             local want <close> = mb.array(lists.want)
             local _ <close> = check.gives(want, scan, {{"flat_field", interpolation = "linear",
                 normalize_current = current and "yes" or "no"}}, nil, 3e-6)

@@ -127,9 +127,11 @@ return {
         .. "above nsigma times the second smallest, which is noise; the first always does. For "
         .. "each projection, the components, a constant and gradients along rows and columns are "
         .. "fitted by least squares on strips at the left and the right edge, which must see "
-        .. "nothing but the beam. The projection is divided by the beam that comes out. Take hot "
-        .. "pixels out before. Values that are not finite become 1.\n"
-        .. "nabu takes the median of darks; its outlier filter of flats has no effect.",
+        .. "nothing but the beam. The projection is divided by the beam that comes out. Values "
+        .. "that are not finite become 1. Put dezinger before it, which takes outliers of flats "
+        .. "out, too.\n"
+        .. "nabu takes the median of darks, and the result of its own filter of outliers is not "
+        .. "used.",
     reference = "C. Jailin et al., J. Synchrotron Rad. 24 (2017) 220",
     options = declared.options(
         {"nsigma", "number", "least eigenvalue of a component", unit = "the second smallest",

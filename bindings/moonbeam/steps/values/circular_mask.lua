@@ -15,7 +15,9 @@ return {
     doc = "A pixel is inside if its center is at most radius times half the width of the slice "
         .. "from the middle of the slice. Of slices of which a part is made, the circle is that of "
         .. "the whole slice. Pixels inside keep their values, NaN too. The steps fbp and fourier "
-        .. "have the same mask, circle, which saves work.",
+        .. "have the same mask, circle, which saves work.\n"
+        .. "The preset httomo takes its fraction; the circle of HTTomo itself has 2 - 1 / 0.95 = "
+        .. "0.947 times half the width, around pixel N // 2, half a pixel beside the middle.",
     options = declared.options(
         {"radius", "number", "radius of the circle", unit = "half the width", above = 0, max = 10,
             default = 1},
