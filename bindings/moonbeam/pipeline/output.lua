@@ -40,7 +40,8 @@ local function verdict_values(verdicts, values)
     for name, verdict in pairs(verdicts) do
         for key, value in pairs(type(verdict) == "table" and verdict or {}) do
             local kind = type(value)
-            if kind == "number" or kind == "string" or kind == "boolean" then
+            local list_of_numbers = kind == "table" and type(value[1]) == "number"
+            if kind == "number" or kind == "string" or kind == "boolean" or list_of_numbers then
                 list[name .. "_" .. key] = value
             end
         end

@@ -78,6 +78,10 @@ local function coarse(sino, guess, range, options)
     local step = options.coarse_step * across
     local low, high = math.max(0, guess - range), math.min(width - 1, guess + range)
     local count = math.floor((high - low) / step + 1e-9) + 1
+    if options.fixed then -- trials beyond the detector are those at its edge
+        local reach = math.floor(range / step)
+        count, low = 2 * reach + 1, guess - reach * step
+    end
     if across == 1 and down == 1 then
         local columns = centers_of(low, step, count, width)
         return columns, metric_of(sino, COARSE_SIGMA, columns, options)
@@ -103,6 +107,17 @@ local function without_values(columns)
     return values
 end
 
+-- Each column once.
+local function once(columns, metric)
+    local kept, values = {}, {}
+    for i, column in ipairs(columns) do
+        if column ~= kept[#kept] then
+            kept[#kept + 1], values[#values + 1] = column, metric[i]
+        end
+    end
+    return kept, values
+end
+
 --- Both searches in a sinogram (angle, column): the column, and {verdict, columns, metric (of the
 -- coarse search), fine_columns, fine_metric, other (the second best column, if it is ambiguous)}.
 -- The number of trials does not depend on the data.
@@ -121,6 +136,7 @@ function axis_wedge.search(sino, options, op)
             finite.fail(sino, op, "the sinogram")
         end
     end
+    columns, metric = once(columns, metric)
     local best, verdict, other = axis_curve.judge(metric, LEAST_DEPTH)
     local norm <close> = mb.reduce(sino, "norm")
     local most = math.max(table.unpack(metric, 1, math.min(#metric, 200)))
@@ -141,6 +157,15 @@ function axis_wedge.search(sino, options, op)
     return axis_curve.vertex(near, fine), {verdict = verdict, columns = columns, metric = metric,
         fine_columns = near, fine_metric = fine, trial = near[lowest],
         other = other and columns[other]}
+end
+
+--- The same near a column, which is rounded to half a column. How many trials there are does not
+-- depend on the column.
+function axis_wedge.around(sino, column)
+    local width = sino.shape[2]
+    local guess = math.max(0, math.min(width - 1, math.floor(2 * column + 0.5) / 2))
+    return axis_wedge.search(sino, {guess = guess, range = width / 16, radius = 4, step = 0.25,
+        coarse_step = 1, fixed = true}, "recon.find_center")
 end
 
 --- Rotation axis by Vo's double wedge, from a sinogram over half a turn.

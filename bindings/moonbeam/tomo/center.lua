@@ -241,14 +241,16 @@ function center.register_groups(source, groups, min_overlap)
 end
 
 --- Weighs the registration of opposite projections (`found`; nil if there are none) against
--- `others`: slices (the axis of trial slices), edge (at the end of their range) and mass (the axis
--- by centers of mass, nil where they do not tell). `width`: columns of the detector.
+-- `others`: slices (the axis of trial slices), edge (at the end of their range), mass (the axis by
+-- centers of mass, nil where they do not tell) and wedge (that of the double wedge, nil where it
+-- does not tell). `width`: columns of the detector.
 --
 -- Opposite projections decide. That one is the mirror image of the other about the axis holds for
 -- every object, also for one that is larger than the field of view. The others move the axis only
 -- within `found.open`, what the registration leaves open. Centers of mass know all angles of an
 -- object that is seen whole. Trial slices are judged by their looks, and do not count where it is
--- known that these mislead (`found.doubt`). Returns the axis, a verdict, and the name of the other
+-- known that these mislead (`found.doubt`). The double wedge never moves the axis, but is heard
+-- where it differs. Returns the axis, a verdict, and the name of the other
 -- that was weighed. Verdicts: that of the registration ("found", "ambiguous", "edge", "flat");
 -- "differ" if the other is further off than center.AGREEMENT; without a registration "mass", else
 -- "slices", or "edge" of their range.
@@ -264,6 +266,8 @@ function center.decide(found, others, width)
     local agreement = math.max(center.AGREEMENT, width * center.AGREEMENT_PART)
     if math.abs(off) > found.open + agreement or name == "slices" and others.edge then
         return found.column, "differ", name
+    elseif others.wedge and math.abs(others.wedge - found.column) > found.open + agreement then
+        return found.column, "differ", "wedge"
     end
     return found.column + math.max(-found.open, math.min(found.open, off)), "found", name
 end

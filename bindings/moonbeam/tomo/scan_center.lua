@@ -9,6 +9,7 @@
 local mb = require "moonbeam"
 local axis_moments = require "moonbeam.tomo.axis_moments"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
+local axis_wedge = require "moonbeam.tomo.axis_wedge"
 local center = require "moonbeam.tomo.center"
 local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.tomo.lean"
@@ -23,6 +24,7 @@ scan_center.HALF_OVERLAP = 0.05
 local LEAST_COLS = 4 -- fewer cannot be registered
 local MOST_ROWS = 256 -- of opposite frames
 local MOST_BAND = 8 -- rows of trial slices
+local WEDGE_COLS = 16 -- fewer have no double wedge to speak of
 -- Trial slices are judged without the finest detail, which is noise.
 local TRIAL_FILTER, TRIAL_CUTOFF = "hann", 0.5
 
@@ -126,6 +128,20 @@ local function band_of(rows, middle, match, common)
     return first, first + count - 1
 end
 
+-- What the double wedge tells about a sinogram, and its verdict; nil where its angles are not half
+-- a turn in equal steps. It does not count where few angles or noise mislead it.
+local function wedge_of(sinogram, scan, found, leaning)
+    local turn = axis_wedge.half_turn(scan.angles)
+    if not turn or sinogram.shape[2] < WEDGE_COLS then
+        return nil
+    end
+    local part <close> = sinogram:view(turn, mb.all)
+    local half <close> = part:copy()
+    local column, details = axis_wedge.around(half, found and found.column + leaning
+        or (sinogram.shape[2] - 1) / 2)
+    return column - leaning, details.verdict
+end
+
 -- What the mean of a band of rows tells about the axis at half the height (`others` of
 -- center.decide).
 local function others_of(scan, device, band, found, options)
@@ -142,7 +158,14 @@ local function others_of(scan, device, band, found, options)
         accuracy = options.accuracy,
     })
     local mass = axis_moments.find(sinogram, scan.angles)
-    return {slices = column - leaning, edge = trial.edge, mass = mass and mass - leaning}
+    local wedge, verdict = nil, nil
+    if options.wedge ~= false then
+        wedge, verdict = wedge_of(sinogram, scan, found, leaning)
+    end
+    local doubt = found and found.doubt
+    local counts = verdict == "found" and doubt ~= "few angles" and doubt ~= "noise"
+    return {slices = column - leaning, edge = trial.edge, mass = mass and mass - leaning,
+        wedge = counts and wedge or nil, wedge_column = wedge, wedge_verdict = verdict}
 end
 
 local remedies = {}
@@ -174,7 +197,7 @@ function remedies.slices()
         .. "compare slices, and give --center"
 end
 
-local NAMES = {slices = "trial slices", mass = "centers of mass"}
+local NAMES = {slices = "trial slices", mass = "centers of mass", wedge = "the double wedge"}
 
 function remedies.differ(found, others, _, name)
     return ("two ways to find the axis differ by %.2f px: opposite projections give %.2f, "
@@ -186,7 +209,7 @@ end
 -- Columns and rows of a part of a detector, as `place` (column_of, row_of) has them in the whole.
 local function put_in_scan(place, found, others, band)
     for list, names in pairs {[found or {}] = {"column", "beyond", "other"},
-        [others] = {"slices", "mass"}} do
+        [others] = {"slices", "mass", "wedge", "wedge_column"}} do
         for _, name in ipairs(names) do
             list[name] = list[name] and place.column_of(list[name])
         end
@@ -217,7 +240,31 @@ local function words_of(found, others, band)
             words[#words] = words[#words] .. (", which does not count: %s"):format(found.doubt)
         end
     end
+    if others.wedge_column then
+        words[#words + 1] = ("the double wedge gives %.2f"):format(others.wedge_column)
+        if not others.wedge then
+            words[#words] = words[#words] .. (", which does not count: %s"):format(
+                others.wedge_verdict ~= "found" and others.wedge_verdict or found.doubt)
+        end
+    end
     return table.concat(words, ", ")
+end
+
+-- What other searches need of this one.
+scan_center.rows_of, scan_center.bounded = rows_of, bounded
+
+--- The band {first, last} of rows around one that tells, by what the first frame shows; and the
+-- mean of the line integrals of these rows, a sinogram (angle, column), to be closed. With `row`,
+-- that row alone.
+function scan_center.sinogram(scan, device, options, row)
+    local rows, middle = rows_of(scan, options)
+    local band = {row, row}
+    if not row then
+        band = {band_of(rows, middle, attenuation_of(scan, device, rows, options))}
+    end
+    local lines <close> = scan_frames.integrals_only(scan, device, band, nil, options)
+    local mean <close> = mb.reduce(lines, "mean", {axis = 2})
+    return mean:cast("f32"), band
 end
 
 -- Public as mb.recon.find_center.
@@ -257,7 +304,7 @@ function scan_center.find(scan, options)
     found = found or {}
     return column, words, {column = column, verdict = verdict, remedy = remedy, pair = found.column,
         residual = found.residual, uncertainty = found.uncertainty, slices = others.slices,
-        mass = others.mass, curve = found.curve}
+        mass = others.mass, wedge = others.wedge, curve = found.curve}
 end
 
 -- ---- picture ----

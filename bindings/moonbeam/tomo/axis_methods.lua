@@ -1,0 +1,149 @@
+--- The axis of a scan by one method that a user names: Vo's double wedge, phase correlation, the
+-- overlap of the halves of a whole turn, or the looks of trial slices. What is read: the first
+-- frame of the rows around the middle, and all frames of a band of rows; or two frames.
+
+local mb = require "moonbeam"
+local axis_overlap = require "moonbeam.tomo.axis_overlap"
+local axis_pairs = require "moonbeam.tomo.axis_pairs"
+local axis_phase = require "moonbeam.tomo.axis_phase"
+local axis_slices = require "moonbeam.tomo.axis_slices"
+local axis_wedge = require "moonbeam.tomo.axis_wedge"
+local fail = require "moonbeam.internal.fail"
+local lean = require "moonbeam.tomo.lean"
+local scan_center = require "moonbeam.tomo.scan_center"
+local scan_frames = require "moonbeam.tomo.scan_frames"
+
+local axis_methods = {}
+
+local FURTHEST_MISS = math.rad(5) -- of two projections half a turn apart
+local FURTHEST = 4 -- of the width the part that the double wedge is searched to either side
+local OP = "step center"
+
+--- What methods need of the angles and the geometry; raises where they lack it.
+function axis_methods.check(method, angles, half_acquisition)
+    local degrees = math.deg(axis_pairs.span(angles))
+    if method == "vo" and not axis_wedge.half_turn(angles) then
+        fail("argument", nil, "method", "method vo needs projections in equal steps over half a "
+            .. "turn; the angles cover %.0f degrees: use auto, or sharpness", degrees)
+    elseif method == "overlap" and not axis_pairs.is_turn(angles) then
+        fail("argument", nil, "method", "method overlap needs a whole turn; the angles cover %.0f "
+            .. "degrees: use auto, or vo", degrees)
+    elseif method == "phase_correlation" then
+        local _, _, miss = axis_pairs.opposite(angles)
+        if miss > FURTHEST_MISS then
+            fail("argument", nil, "method", "no two projections are half a turn apart (closest: "
+                .. "%.1f degrees off); use sharpness or entropy", math.deg(miss))
+        end
+    end
+    if half_acquisition and method ~= "overlap" and method ~= "phase_correlation" then
+        fail("argument", nil, "method", "method %s does not find an axis near the edge, as a half "
+            .. "acquisition has it; use overlap, auto or registration", method)
+    end
+end
+
+local methods = {}
+
+function methods.vo(scan, device, settings, axis)
+    local sino <close>, band = scan_center.sinogram(scan, device, settings, axis.row)
+    local part <close> = sino:view(axis_wedge.half_turn(scan.angles), mb.all)
+    local half <close> = part:copy()
+    local column, details = axis_wedge.search(half, {guess = axis.guess,
+        range = axis.range and math.min(axis.range, scan.cols / FURTHEST),
+        radius = axis.radius or 4, step = axis.step or 0.25, coarse_step = 1, ratio = axis.ratio,
+        drop = axis.drop, downsample = axis.downsample}, OP)
+    return column, details, band
+end
+
+function methods.overlap(scan, device, settings, axis)
+    local sino <close>, band = scan_center.sinogram(scan, device, settings, axis.row)
+    local column, details = axis_overlap.search(sino, {window = axis.window, side = axis.side,
+        denoise = axis.denoise, normalize = axis.normalize, blend = axis.blend}, OP)
+    return column, details, band
+end
+
+function methods.sharpness(scan, device, settings, axis)
+    local sino <close>, band = scan_center.sinogram(scan, device, settings, axis.row)
+    local column, details = axis_slices.search(sino, scan.angles, {metric = axis.method,
+        guess = axis.guess, range = axis.range, coarse_step = 1, radius = axis.radius or 2,
+        step = axis.step or 0.5, sigma = 2, filter = "hann", accuracy = settings.accuracy}, OP)
+    return column, details, band
+end
+methods.entropy = methods.sharpness
+
+function methods.phase_correlation(scan, device, settings, axis)
+    local rows = axis.row and {axis.row, axis.row} or scan_center.rows_of(scan, settings)
+    local first, other = axis_pairs.opposite(scan.angles)
+    local function frame(number)
+        local frames <close> = scan_frames.integrals_only(scan, device, rows, {number, number},
+            settings)
+        local plane <close> = frames:view(1, mb.all, mb.all)
+        return plane:copy()
+    end
+    local one <close> = frame(first)
+    local opposite <close> = frame(other)
+    local column, details = axis_phase.search(one, opposite, axis.step or 0.05, OP)
+    return column, details, rows
+end
+
+local NAMES = {vo = "the double wedge", overlap = "the overlap of both halves of the turn",
+    sharpness = "the sharpness of trial slices", entropy = "the entropy of trial slices",
+    phase_correlation = "phase correlation of opposite projections"}
+
+local REMEDIES = {
+    edge = "the axis by %s is at the edge of the search and may lie beyond it; give center.guess "
+        .. "or center.range, or --center",
+    ambiguous = "the axis by %s is ambiguous: another column is nearly as good; give --center, or "
+        .. "use another method",
+    flat = "%s shows no axis: it may be anywhere; use another method, or give --center",
+}
+
+-- A copy of the options with columns and rows of the data instead of the scan's.
+local function in_data(axis, place)
+    local own = {}
+    for name, value in pairs(axis) do
+        own[name] = value
+    end
+    if place then
+        own.guess = axis.guess and place.element_of(axis.guess)
+        own.range = axis.range and axis.range / place.step
+        own.radius = axis.radius and axis.radius / place.step
+        own.step = axis.step and axis.step / place.step
+        own.row = axis.row and math.tointeger(math.floor(place.row_element(axis.row) + 0.5))
+    end
+    return own
+end
+
+--- The axis of a scan by axis.method, as scan_center.find: the column at half the height, words,
+-- and details: {column, verdict, remedy, columns and metric (the curve), ...}. `axis` has the
+-- options of step center; `place`, where the data are a part of the scan: {element_of, row_element,
+-- step}.
+function axis_methods.find(scan, settings, axis, place)
+    local device = mb.device(settings.device or "host")
+    axis = in_data(axis, place)
+    local column, details, band = methods[axis.method](scan, device, settings, axis)
+    column = column - lean.at(scan, (band[1] + band[2]) / 2, settings)
+    if device.dry and settings.half_acquisition then -- the axis of the widest volume
+        column = scan_center.bounds(scan, settings)[2]
+    end
+    local inside = scan_center.bounded(column, scan, settings)
+    details.verdict = inside ~= column and details.verdict == "found" and "edge" or details.verdict
+    column = inside
+    if scan.place then
+        column = scan.place.column_of(column)
+        details.other = details.other and scan.place.column_of(details.other)
+        for _, list in ipairs {details.columns, details.fine_columns or {}} do
+            for i, value in ipairs(list) do
+                list[i] = scan.place.column_of(value)
+            end
+        end
+        band = {scan.place.row_of(band[1]), scan.place.row_of(band[2])}
+    end
+    local name = NAMES[axis.method]
+    details.column, details.method, details.curve = column, axis.method, nil
+    details.remedy = REMEDIES[details.verdict] and REMEDIES[details.verdict]:format(name)
+    local rows = band[1] == band[2] and "row " .. band[1]
+        or ("rows %g to %g"):format(band[1], band[2])
+    return column, ("%s of %s"):format(name, rows), details
+end
+
+return axis_methods
