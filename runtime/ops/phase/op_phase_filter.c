@@ -126,12 +126,20 @@ static uint64_t tiles_of(const int64_t padded[2])
     return (uint64_t)((padded[1] / 2 + MB_PHASE_COLUMNS) / MB_PHASE_COLUMNS);
 }
 
+/* Rows of a tile. Odd, or the lines of a row in all tiles would compete for a few lines of the
+** cache. */
+static int64_t rows_of(const int64_t n[2])
+{
+    return n[0] | 1;
+}
+
 static void plan_host(mb_planner *planner, const int64_t n[2], const int64_t padded[2])
 {
     const uint64_t half = (uint64_t)(padded[0] / 2 + 1) * (uint64_t)(padded[1] / 2 + 1);
     int work;
     mb_planner_slot(planner, "spectrum",
-                    mb_bytes_mul(8 * MB_PHASE_COLUMNS * tiles_of(padded), (uint64_t)n[0]), 0, 0);
+                    mb_bytes_mul(8 * MB_PHASE_COLUMNS * tiles_of(padded), (uint64_t)rows_of(n)), 0,
+                    0);
     mb_planner_slot(planner, "response", mb_bytes_mul(4, half), 0, 0);
     mb_planner_slot(planner, "lines",
                     mb_bytes_mul(4 * (uint64_t)mb_phase_host_line(padded),
@@ -215,15 +223,23 @@ static void pad_row(const job *j, const float *from, float *row)
         row[x] = j->columns[x] < 0 ? j->constant : row[j->columns[x]];
 }
 
+/* A part of the spectrum of a row, of which `left` are left, to or from a tile. */
+static void copy_part(float *to, const float *from, int64_t left)
+{
+    if (left >= MB_PHASE_COLUMNS)
+        memcpy(to, from, 8 * MB_PHASE_COLUMNS);
+    else
+        memcpy(to, from, 8 * (size_t)left);
+}
+
 static mb_status row_forth(const job *j, int64_t y, float *row)
 {
-    const int64_t step = 2 * MB_PHASE_COLUMNS * j->n[0];
+    const int64_t step = 2 * MB_PHASE_COLUMNS * rows_of(j->n);
     float *to = j->spectrum + 2 * MB_PHASE_COLUMNS * y;
     pad_row(j, j->from + y * j->from_pitch, row);
     MB_TRY(transform(j, MB_PHASE_FILTER_FORWARD, row));
     for (int64_t k = 0; k < j->bins; k += MB_PHASE_COLUMNS, to += step)
-        memcpy(to, row + 2 * k,
-               8 * (size_t)(j->bins - k < MB_PHASE_COLUMNS ? j->bins - k : MB_PHASE_COLUMNS));
+        copy_part(to, row + 2 * k, j->bins - k);
     return MB_STATUS_OK;
 }
 
@@ -236,12 +252,11 @@ static void minus_log(float *to, int64_t n, float min)
 
 static mb_status row_back(const job *j, int64_t y, float *row)
 {
-    const int64_t step = 2 * MB_PHASE_COLUMNS * j->n[0];
+    const int64_t step = 2 * MB_PHASE_COLUMNS * rows_of(j->n);
     const float *from = j->spectrum + 2 * MB_PHASE_COLUMNS * y, offset = j->response.offset;
     float *to = j->to + y * j->to_pitch;
     for (int64_t k = 0; k < j->bins; k += MB_PHASE_COLUMNS, from += step)
-        memcpy(row + 2 * k, from,
-               8 * (size_t)(j->bins - k < MB_PHASE_COLUMNS ? j->bins - k : MB_PHASE_COLUMNS));
+        copy_part(row + 2 * k, from, j->bins - k);
     MB_TRY(transform(j, MB_PHASE_FILTER_INVERSE, row));
     for (int64_t x = 0; x < j->n[1]; x++)
         to[x] = row[x] + offset;
@@ -250,15 +265,20 @@ static mb_status row_back(const job *j, int64_t y, float *row)
     return MB_STATUS_OK;
 }
 
-/* Column `c` of a tile, padded. */
-static void pad_column(const job *j, const float *tile, int64_t c, bool first, float *column)
+/* The columns of a tile, padded. */
+static void pad_columns(const job *j, const float *tile, bool first, float *columns)
 {
-    const float *from = tile + 2 * c;
-    const float outside = first ? j->constant * (float)j->padded[1] : 0;
+    const int64_t pitch = mb_phase_host_column(j->padded[0]);
     for (int64_t y = 0; y < j->padded[0]; y++) {
-        const int64_t source = j->rows[y];
-        column[2 * y] = source < 0 ? outside : from[2 * MB_PHASE_COLUMNS * source];
-        column[2 * y + 1] = source < 0 ? 0 : from[2 * MB_PHASE_COLUMNS * source + 1];
+        const int64_t source = y < j->n[0] ? y : j->rows[y];
+        const float *from = tile + 2 * MB_PHASE_COLUMNS * source;
+        for (int64_t c = 0; c < MB_PHASE_COLUMNS; c++)
+            if (source >= 0)
+                memcpy(columns + c * pitch + 2 * y, from + 2 * c, 8);
+            else
+                memset(columns + c * pitch + 2 * y, 0, 8);
+        if (source < 0 && first)
+            columns[2 * y] = j->constant * (float)j->padded[1];
     }
 }
 
@@ -278,19 +298,19 @@ static void multiply(float *column, const float *response, int64_t padded)
 
 static mb_status filter_tile(const job *j, int64_t item, float *columns)
 {
-    float *tile = j->spectrum + 2 * MB_PHASE_COLUMNS * j->n[0] * item;
+    float *tile = j->spectrum + 2 * MB_PHASE_COLUMNS * rows_of(j->n) * item;
     const float *response = j->call->slots[MB_PHASE_FILTER_RESPONSE];
     const int64_t x0 = item * MB_PHASE_COLUMNS, left = j->bins - x0,
                   count = left < MB_PHASE_COLUMNS ? left : MB_PHASE_COLUMNS;
+    pad_columns(j, tile, x0 == 0, columns);
     for (int64_t c = 0; c < count; c++) {
         float *column = columns + c * mb_phase_host_column(j->padded[0]);
-        pad_column(j, tile, c, x0 + c == 0, column);
         MB_TRY(transform(j, MB_PHASE_FILTER_COLUMN_FORWARD, column));
         multiply(column, response + (x0 + c) * (j->padded[0] / 2 + 1), j->padded[0]);
         MB_TRY(transform(j, MB_PHASE_FILTER_COLUMN_INVERSE, column));
     }
     for (int64_t y = 0; y < j->n[0]; y++)
-        for (int64_t c = 0; c < count; c++)
+        for (int64_t c = 0; c < MB_PHASE_COLUMNS; c++)
             memcpy(tile + 2 * (MB_PHASE_COLUMNS * y + c),
                    columns + c * mb_phase_host_column(j->padded[0]) + 2 * y, 8);
     return MB_STATUS_OK;
