@@ -44,6 +44,7 @@ __global__ void __launch_bounds__(TILE *TILE / PATCH, 2)
     __syncthreads();
 #pragma unroll 1
     for (int l = 0; l < job.levels; l++) {
+        const float least = tv_least(job, l);
 #pragma unroll
         for (int i = 0; i < PATCH; i++)
             side[ty + i + 1][tx] = px[i];
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(TILE *TILE / PATCH, 2)
         for (int i = 0; i < PATCH; i++) {
             const float left = (&side[0][0])[(ty + i + 1) * TILE + tx - 1];
             const float above = i > 0 ? py[i > 0 ? i - 1 : 0] : top[group][tx];
-            b[i] = tv_image(u[i], data[i], (px[i] - left) + (py[i] - above), job);
+            b[i] = tv_image(u[i], data[i], (px[i] - left) + (py[i] - above), least, job);
             ahead[ty + i][tx] = b[i];
         }
         __syncthreads();

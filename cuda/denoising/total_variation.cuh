@@ -44,11 +44,18 @@ __device__ static __forceinline__ float tv_rsqrt(float x)
     return made;
 }
 
+/* The least value of the image that a level of a pass makes. The first one of all is the data. */
+__device__ static __forceinline__ float tv_least(const tv_job &job, int level)
+{
+    return job.first && level == 0 ? -INFINITY : job.least;
+}
+
 /* The new image, and 2 u' - u. */
-__device__ static __forceinline__ float tv_image(float &u, float f, float div, const tv_job &job)
+__device__ static __forceinline__ float tv_image(float &u, float f, float div, float least,
+                                                 const tv_job &job)
 {
     const float old = u, made = fmaf(job.field, div, fmaf(job.data, f - old, old));
-    u = tv_at_least(made, job.least);
+    u = tv_at_least(made, least);
     return fmaf(2.0f, u, -old);
 }
 

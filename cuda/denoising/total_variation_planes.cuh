@@ -22,41 +22,45 @@ typedef struct tv_planes {
     int in, out;    /* plane z is in slot z + in, and goes to slot z + out */
 } tv_planes;
 
-/* State of elements: image and field. Halves: the field in 16 bits, and one number of padding. */
-typedef struct tv_whole {
-    float4 *all;
-} tv_whole;
-
-typedef struct tv_half {
+/* Image and field of a volume's elements. */
+typedef struct tv_state {
     float *u;
-    uint2 *field;
-} tv_half;
+    uint2 *field; /* tv_pack */
+} tv_state;
 
-/* An element without a field. */
-__device__ static __forceinline__ void tv_set_element(const tv_whole &s, int64_t at, float u)
+/* The field of an element in 64 bits: 21 for each component, which is in -1 ... 1, so that its error
+** is below 5e-7. A code is the end of the mantissa of TV_MIDDLE + TV_STEPS p, with its first bit
+** turned, so that 0 is 0; the code of NaN is 21 ones before that. To read a code one is added to it
+** below the exponent of the largest floats: NaN becomes a NaN again. */
+#define TV_STEPS 1048574.0f
+#define TV_MIDDLE 9437184.0f /* 2^23 + 2^20 */
+#define TV_MASK 0x1fffffu
+#define TV_FIRST 0x100000u
+
+__device__ static __forceinline__ unsigned tv_code(float p)
 {
-    s.all[at] = make_float4(u, 0, 0, 0);
+    return (__float_as_uint(fmaf(p, TV_STEPS, TV_MIDDLE)) & TV_MASK) ^ TV_FIRST;
 }
 
-__device__ static __forceinline__ void tv_set_element(const tv_half &s, int64_t at, float u)
+__device__ static __forceinline__ float tv_decoded(unsigned bits)
 {
-    s.u[at] = u;
-    s.field[at] = make_uint2(0, 0);
+    /* 2^127 (1 + (4 (code + 1) + 1) / 2^23) */
+    const float large = __uint_as_float(((bits & TV_MASK) ^ TV_FIRST) * 4 + 0x7f000005u);
+    const float middle = 2.0f + (4.0f * 1048577.0f + 1.0f) / 4194304.0f;
+    return fmaf(large, 0x1p-126f, -middle) * (1048576.0f / TV_STEPS);
 }
 
-/* Lets the result be written into the state, plane z into its slot z + shift. */
-static inline void tv_result_in(const tv_whole &s, const mb_tv_cuda *c, int shift, tv_job *job)
+__device__ static __forceinline__ uint2 tv_pack(float x, float y, float z)
 {
-    job->result = (float *)(s.all + shift * c->slot);
-    job->result_plane = 4 * c->slot;
-    job->result_row = c->pitch;
+    const unsigned a = tv_code(x), b = tv_code(y), c = tv_code(z);
+    return make_uint2(a | b << 21, b >> 11 | c << 10);
 }
 
-static inline void tv_result_in(const tv_half &s, const mb_tv_cuda *c, int shift, tv_job *job)
+__device__ static __forceinline__ void tv_unpack(uint2 v, float &x, float &y, float &z)
 {
-    job->result = s.u + shift * c->slot;
-    job->result_plane = c->slot;
-    job->result_row = c->pitch;
+    x = tv_decoded(v.x);
+    y = tv_decoded(__funnelshift_r(v.x, v.y, 21));
+    z = tv_decoded(v.y >> 10);
 }
 
 /* Copies an element to shared memory, or zeros where `there` is false, the same for all lanes. */
@@ -99,14 +103,14 @@ __device__ static __forceinline__ void tv_wait()
     __syncwarp();
 }
 
-template <int LEVELS, int WARPS, int ROWS, int SLOTS, bool HALF>
+template <int LEVELS, int WARPS, int ROWS, int SLOTS>
 struct tv_shape {
     static constexpr int threads = 32 * WARPS, height = WARPS * ROWS;
     static constexpr int points = MB_TV_COLUMNS * height;
     /* Shared memory: 2 u' - u of the first row of each warp, for two planes a level; the field of the
     ** last row, twice; the planes that come in. */
     static constexpr int line = (WARPS + 1) * MB_TV_COLUMNS;
-    static constexpr int words = HALF ? 3 : 4; /* of an element's state */
+    static constexpr int words = 3; /* of an element's state */
     static constexpr int floats =
         (2 * LEVELS + 2) * line + SLOTS * (words + 1) * points + words * points;
 };
@@ -117,16 +121,16 @@ struct tv_set {
     float u[ROWS][2], x[ROWS][2], y[ROWS][2], z[ROWS][2], f[ROWS][2], b[ROWS][2];
 };
 
-template <int LEVELS, int WARPS, int ROWS, int SLOTS, bool HALF, class STATE>
+template <int LEVELS, int WARPS, int ROWS, int SLOTS>
 struct tv_block {
-    typedef tv_shape<LEVELS, WARPS, ROWS, SLOTS, HALF> shape;
+    typedef tv_shape<LEVELS, WARPS, ROWS, SLOTS> shape;
     typedef tv_set<ROWS> set;
     static constexpr int P = shape::points, WORDS = shape::words;
-    const STATE &in, &out;
+    const tv_state &in, &out;
     const tv_job &job;
     const tv_planes &w;
     /* Elements of the tile as [row][64]: even columns, then odd ones. The last slot of the state is
-    ** for what goes out. Halves: the fields of all slots lie behind all images. */
+    ** for what goes out. The fields of all slots lie behind all images. */
     float *data, *state;
     float2 *ahead, *top;
     int lane, warp, x, y, read_first, read_end, first, end;
@@ -137,8 +141,8 @@ struct tv_block {
     float stepx[2], stepy[ROWS];
     set sets[LEVELS + 1];
 
-    __device__ __forceinline__ tv_block(const STATE &in_, const STATE &out_, const tv_job &job_,
-                                        const tv_planes &w_, float *memory)
+    __device__ __forceinline__ tv_block(const tv_state &in_, const tv_state &out_,
+                                        const tv_job &job_, const tv_planes &w_, float *memory)
         : in(in_), out(out_), job(job_), w(w_)
     {
         state = memory;
@@ -207,8 +211,7 @@ struct tv_block {
         const int64_t plane = (z + w.in) * job.plane;
         const float *const f = job.f + z * job.f_plane + ((int64_t)y * job.f_row + x + lane);
         const unsigned to_data = (unsigned)__cvta_generic_to_shared(data + to);
-        const unsigned to_state = (unsigned)__cvta_generic_to_shared(
-            HALF ? (void *)(state + to) : (void *)((float4 *)state + to));
+        const unsigned to_state = (unsigned)__cvta_generic_to_shared(state + to);
         const unsigned to_field = (unsigned)__cvta_generic_to_shared(fields() + to);
 #pragma unroll
         for (int k = 0; k < 2 * ROWS; k++) {
@@ -217,12 +220,8 @@ struct tv_block {
                 continue;
             const unsigned from = at + i * (unsigned)job.pitch + h;
             tv_fetch<4>(to_data + 4 * skip, f + i * job.f_row + h, there);
-            if constexpr (HALF) {
-                tv_fetch<4>(to_state + 4 * skip, in.u + plane + from, there);
-                tv_fetch<8>(to_field + 8 * skip, in.field + plane + from, there);
-            } else {
-                tv_fetch<16>(to_state + 16 * skip, in.all + plane + from, there);
-            }
+            tv_fetch<4>(to_state + 4 * skip, in.u + plane + from, there);
+            tv_fetch<8>(to_field + 8 * skip, in.field + plane + from, there);
         }
         tv_commit();
     }
@@ -234,20 +233,8 @@ struct tv_block {
         for (int k = 0; k < 2 * ROWS; k++) {
             const int i = k / 2, j = k % 2, own = from + i * MB_TV_COLUMNS + j * 32;
             s.f[i][j] = data[own];
-            if constexpr (HALF) {
-                const uint2 v = fields()[own];
-                const float2 a = __half22float2(*(const __half2 *)&v.x);
-                s.u[i][j] = state[own];
-                s.x[i][j] = a.x;
-                s.y[i][j] = a.y;
-                s.z[i][j] = __low2float(*(const __half2 *)&v.y);
-            } else {
-                const float4 v = ((const float4 *)state)[own];
-                s.u[i][j] = v.x;
-                s.x[i][j] = v.y;
-                s.y[i][j] = v.z;
-                s.z[i][j] = v.w;
-            }
+            s.u[i][j] = state[own];
+            tv_unpack(fields()[own], s.x[i][j], s.y[i][j], s.z[i][j]);
         }
     }
 
@@ -262,6 +249,7 @@ struct tv_block {
         t[32] = make_float2(now.y[ROWS - 1][0], now.y[ROWS - 1][1]);
         __syncthreads();
         const float2 above = t[0], below = b[32];
+        const float least = tv_least(job, l);
         const float stepz = (unsigned)(z - 1) < (unsigned)(job.planes - 1) ? job.step : 0;
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
@@ -271,7 +259,7 @@ struct tv_block {
                 const float up = i > 0 ? now.y[i > 0 ? i - 1 : 0][j] : j ? above.y : above.x;
                 const float div = (now.x[i][j] - (j ? now.x[i][0] : left)) + (now.y[i][j] - up) +
                                   (now.z[i][j] - held.z[i][j]);
-                now.b[i][j] = tv_image(now.u[i][j], now.f[i][j], div, job);
+                now.b[i][j] = tv_image(now.u[i][j], now.f[i][j], div, least, job);
             }
         }
         next[0] = make_float2(now.b[0][0], now.b[0][1]);
@@ -298,14 +286,8 @@ struct tv_block {
 #pragma unroll
         for (int k = 0; k < 2 * ROWS; k++) {
             const int i = k / 2, j = k % 2, own = to + i * MB_TV_COLUMNS + j * 32;
-            if constexpr (HALF) {
-                const __half2 a = __floats2half2_rn(s.x[i][j], s.y[i][j]);
-                const __half2 c = __floats2half2_rn(s.z[i][j], 0.0f);
-                state[own] = s.u[i][j];
-                fields()[own] = make_uint2(*(const unsigned *)&a, *(const unsigned *)&c);
-            } else {
-                ((float4 *)state)[own] = make_float4(s.u[i][j], s.x[i][j], s.y[i][j], s.z[i][j]);
-            }
+            state[own] = s.u[i][j];
+            fields()[own] = tv_pack(s.x[i][j], s.y[i][j], s.z[i][j]);
         }
         __syncwarp();
         const int64_t plane = (z + w.out) * job.plane;
@@ -315,21 +297,12 @@ struct tv_block {
             if (!(inside >> (16 + k) & 1))
                 continue;
             const unsigned to_state = at + i * (unsigned)job.pitch + h;
-            if constexpr (HALF) {
-                const float u = state[own];
-                if (job.last) {
-                    job.result[z * job.result_plane + (y + i) * job.result_row + x + lane + h] = u;
-                } else {
-                    __stcs(out.u + plane + to_state, u);
-                    __stcs(out.field + plane + to_state, fields()[own]);
-                }
+            if (job.last) {
+                job.result[z * job.result_plane + (y + i) * job.result_row + x + lane + h] =
+                    state[own];
             } else {
-                const float4 v = ((const float4 *)state)[own];
-                if (job.last)
-                    job.result[z * job.result_plane + (y + i) * job.result_row + x + lane + h] =
-                        v.x;
-                else
-                    __stcs(out.all + plane + to_state, v);
+                __stcs(out.u + plane + to_state, state[own]);
+                __stcs(out.field + plane + to_state, fields()[own]);
             }
         }
     }
@@ -378,12 +351,12 @@ struct tv_block {
     }
 };
 
-template <int LEVELS, int WARPS, int ROWS, int SLOTS, bool HALF, class STATE>
+template <int LEVELS, int WARPS, int ROWS, int SLOTS>
 __global__ void __launch_bounds__(32 * WARPS, 1)
-    tv_pass(STATE in, STATE out, tv_job job, tv_planes w)
+    tv_pass(tv_state in, tv_state out, tv_job job, tv_planes w)
 {
     extern __shared__ float4 memory[];
-    tv_block<LEVELS, WARPS, ROWS, SLOTS, HALF, STATE> block(in, out, job, w, (float *)memory);
+    tv_block<LEVELS, WARPS, ROWS, SLOTS> block(in, out, job, w, (float *)memory);
     block.run();
 }
 

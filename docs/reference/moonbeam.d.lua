@@ -3419,7 +3419,6 @@ function mb.bilateral_filter(a, sigma_value, options) end
 ---@field step? number rof: step in time
 ---@field epsilon? number rof: added to the square of the gradient
 ---@field nonnegative? boolean no result is below 0
----@field precision? "single"|"half" primal_dual in 3 dimensions on CUDA: half keeps the dual field in 16 bits between passes, in less memory; elsewhere no different
 ---@field out? moonbeam.array the array for the result
 
 ---Removes noise and keeps edges: total-variation denoising.

@@ -22,7 +22,6 @@ describe("bench.lua steps", function()
             "Paganin, a frame",
             "total_variation, 2-D, a slice and iteration",
             "total_variation, 3-D, a slice and iteration",
-            "total_variation, 3-D in halves, a slice and iteration",
             "bilateral_filter, 2-D, a slice",
             "CTF, a frame",
             "double_wedge, a trial",

@@ -23,14 +23,13 @@
 typedef struct mb_total_variation_params {
     double lambda, tau, sigma, step, epsilon;
     int64_t iterations, dimensions;
-    int method, precision;
+    int method;
     bool nonnegative;
 } mb_total_variation_params;
 
 enum { MB_TOTAL_VARIATION_A, MB_TOTAL_VARIATION_RESULT };
 enum { MB_TOTAL_VARIATION_STATE };
 typedef enum mb_total_variation_method { MB_TV_PRIMAL_DUAL, MB_TV_ROF } mb_total_variation_method;
-typedef enum mb_total_variation_precision { MB_TV_SINGLE, MB_TV_HALF } mb_total_variation_precision;
 
 /* Images that are apart: volumes of planes, or slices of one plane each. */
 typedef struct mb_tv_extents {
@@ -109,13 +108,13 @@ static inline void mb_tv_cuda_volume(mb_tv_cuda *c, const mb_total_variation_par
                                      const mb_tv_extents *n, const mb_device_facts *facts)
 {
     const uint64_t shared = facts->block_shared_bytes >> 10;
-    c->height = shared >= 160 ? 32 : shared >= 96 ? 16 : 8;
-    c->levels = shared >= 96 ? MB_TV_LEVELS : 1;
+    c->height = shared >= 160 ? 32 : 16;
+    c->levels = MB_TV_LEVELS;
     const int64_t tiles = mb_tv_ratio_up(n->columns, MB_TV_COLUMNS - 2 * c->levels) *
                           mb_tv_ratio_up(n->rows, c->height - 2 * c->levels);
     int64_t chunks = mb_tv_ratio_up(8 * (int64_t)facts->threads, tiles);
     c->zc = mb_tv_ratio_up(n->planes, 8 * chunks);
-    c->zc = c->zc < 32 ? 32 : c->zc;
+    c->zc = c->zc < 64 ? 64 : c->zc;
     c->launch = c->zc * chunks;
     if (c->launch + c->levels >= n->planes || p->method == MB_TV_ROF) {
         c->launch = n->planes;
@@ -130,12 +129,12 @@ static inline mb_tv_cuda mb_tv_cuda_of(const mb_total_variation_params *p, const
                                        const mb_device_facts *facts)
 {
     mb_tv_cuda c = {0};
-    const bool rof = p->method == MB_TV_ROF, half = p->precision == MB_TV_HALF;
+    const bool rof = p->method == MB_TV_ROF;
     c.pitch = n->columns;
     c.slot = c.pitch * n->rows;
     if (p->dimensions == 3) {
         mb_tv_cuda_volume(&c, p, n, facts);
-        c.element_bytes = rof ? 4 : half ? 12 : 16;
+        c.element_bytes = rof ? 4 : 12;
     } else {
         const int64_t across = MB_TV_FLAT_TILE - 2 * MB_TV_FLAT_LEVELS;
         const int64_t tiles = mb_tv_ratio_up(n->columns, across) * mb_tv_ratio_up(n->rows, across);

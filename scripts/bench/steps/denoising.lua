@@ -19,11 +19,6 @@ return function(bench, report)
                     out = made})
             end)
     end
-    row("total_variation, 3-D in halves", "slice and iteration", options.slices * ITERATIONS,
-        function()
-            mb.total_variation(data, 0.1, {iterations = ITERATIONS, dimensions = 3,
-                precision = "half", out = made})
-        end)
     row("bilateral_filter, 2-D", "slice", options.slices, function()
         mb.bilateral_filter(data, 0.3, {out = made})
     end)

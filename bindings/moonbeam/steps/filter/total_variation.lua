@@ -6,8 +6,7 @@ local fail = require "moonbeam.internal.fail"
 local function parameters(options)
     return {iterations = options.iterations, dimensions = options.dimensions,
         method = options.method, tau = options.tau, sigma = options.sigma, step = options.step,
-        epsilon = options.epsilon, nonnegative = options.nonnegative,
-        precision = options.precision}
+        epsilon = options.epsilon, nonnegative = options.nonnegative}
 end
 
 -- Slabs, each by itself with the slices beside it. A slab whose neighbors are not in the block is
