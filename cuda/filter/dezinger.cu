@@ -1,8 +1,9 @@
 /*
 ** dezinger on CUDA. A value stays if more than half of its window lies within reach of it, for then
 ** the median does, too: one subtraction, comparison and addition for each neighbor. Only the rest
-** get their exact median. Planes stream through shared memory; a thread has four neighboring
-** columns. Windows of other extents than 3, 5 and 7 look at the array directly.
+** get their exact median, and the rule decides. Planes stream through shared memory, the next one
+** while one is worked on; a thread has four neighboring columns. Windows of other extents than 3, 5
+** and 7 look at the array directly.
 */
 #include "filter/median_window.cuh"
 #include "ops/filter/op_dezinger.h"
@@ -61,7 +62,8 @@ __device__ static inline void add_replaced(unsigned replaced, unsigned long long
 template <int KZ, int K>
 struct tile {
     static constexpr int h = K / 2, count = KZ * K * K, rows = KZ == 7 ? 4 : 8;
-    static constexpr int threads = TILE_X / 4 * rows;
+    static constexpr int threads = TILE_X / 4 * rows,
+                         blocks = KZ == 7 ? 5 : 4;           /* of a multiprocessor */
     static constexpr int px = TILE_X + 8, py = rows + 2 * h; /* four columns beside it: aligned */
     typedef float plane[py][px];
     static constexpr bool alone = count <= 27; /* a thread finds the median by itself */
@@ -90,36 +92,89 @@ struct four_of<uint8_t> {
     typedef uchar4 type;
 };
 
-template <int KZ, int K, class T>
-__device__ static inline void load_plane(const T *in, const median_array &a, bool fours, int64_t z,
-                                         int64_t y0, int64_t x0, typename tile<KZ, K>::plane &plane)
+template <class T>
+__device__ static __forceinline__ float4 load_four(const void *in, int64_t at)
 {
-    typedef tile<KZ, K> G;
-    const T *from = in + median_source(a, 0, z) * a.plane;
-    for (int i = threadIdx.x; i < G::py * (G::px / 4); i += G::threads) {
-        const int yy = i / (G::px / 4), xx = i % (G::px / 4) * 4;
-        const int64_t x = x0 + xx - 4;
-        const T *row = from + median_source(a, 1, y0 + yy - G::h) * a.row;
-        float4 v;
-        if (fours && x >= 0 && x + 3 < a.n[2]) {
-            const typename four_of<T>::type q = *(const typename four_of<T>::type *)(row + x);
-            v = make_float4(q.x, q.y, q.z, q.w);
-        } else {
-            v.x = (float)row[median_source(a, 2, x)];
-            v.y = (float)row[median_source(a, 2, x + 1)];
-            v.z = (float)row[median_source(a, 2, x + 2)];
-            v.w = (float)row[median_source(a, 2, x + 3)];
-        }
-        *(float4 *)&plane[yy][xx] = v;
-    }
+    const typename four_of<T>::type q = *(const typename four_of<T>::type *)((const T *)in + at);
+    return make_float4(q.x, q.y, q.z, q.w);
 }
 
-/* Counts, for the four values c, how many of a plane's window lie within their reach. BOTH: on
-** either side; else sign * (neighbor - c) at most. */
-template <int KZ, int K, bool BOTH>
-__device__ static __forceinline__ void
-count_plane(const typename tile<KZ, K>::plane &plane, int ty, int tx, const float (&c)[4],
-            const float (&reach)[4], float sign, int (&in)[4])
+__device__ static inline float value_at(const void *in, int type, int64_t at)
+{
+    return type == MB_F32   ? ((const float *)in)[at]
+           : type == MB_U16 ? (float)((const uint16_t *)in)[at]
+                            : (float)((const uint8_t *)in)[at];
+}
+
+/* Four elements at a place that the edges make, or that is not aligned. */
+__device__ __noinline__ static float4 load_slowly(const void *in, int type, const median_array &a,
+                                                  int64_t row, int64_t x)
+{
+    return make_float4(value_at(in, type, row + median_source(a, 2, x)),
+                       value_at(in, type, row + median_source(a, 2, x + 1)),
+                       value_at(in, type, row + median_source(a, 2, x + 2)),
+                       value_at(in, type, row + median_source(a, 2, x + 3)));
+}
+
+/* What a thread loads of each plane of a tile: fours of columns. */
+template <class G>
+struct tile_loads {
+    static constexpr int fours = G::px / 4, items = (G::py * fours + G::threads - 1) / G::threads;
+    int64_t rows[items]; /* offset of the row in a plane */
+    int64_t x0;
+    unsigned quick; /* a bit for each: four elements of the array, aligned */
+    float4 held[items];
+
+    __device__ __forceinline__ tile_loads(const dezinger_arrays &arrays, const median_array &a,
+                                          int64_t y0, int64_t first)
+        : x0(first - 4), quick(0)
+    {
+#pragma unroll
+        for (int k = 0; k < items; k++) {
+            const int i = threadIdx.x + k * G::threads;
+            const int64_t x = x0 + i % fours * 4;
+            rows[k] = median_source(a, 1, y0 + i / fours - G::h) * a.row;
+            quick |= (unsigned)(arrays.fours && x >= 0 && x + 3 < a.n[2]) << k;
+        }
+    }
+
+    __device__ __forceinline__ void load(const dezinger_arrays &arrays, const median_array &a,
+                                         int64_t z)
+    {
+        const int64_t plane = median_source(a, 0, z) * a.plane;
+#pragma unroll
+        for (int k = 0; k < items; k++) {
+            const int i = threadIdx.x + k * G::threads;
+            const int64_t x = x0 + i % fours * 4, at = plane + rows[k] + x;
+            if (i >= G::py * fours)
+                continue;
+            if (!(quick >> k & 1))
+                held[k] = load_slowly(arrays.in, arrays.type, a, plane + rows[k], x);
+            else if (arrays.type == MB_F32)
+                held[k] = load_four<float>(arrays.in, at);
+            else if (arrays.type == MB_U16)
+                held[k] = load_four<uint16_t>(arrays.in, at);
+            else
+                held[k] = load_four<uint8_t>(arrays.in, at);
+        }
+    }
+
+    __device__ __forceinline__ void put(typename G::plane &plane) const
+    {
+#pragma unroll
+        for (int k = 0; k < items; k++) {
+            const int i = threadIdx.x + k * G::threads;
+            if (i < G::py * fours)
+                *(float4 *)&plane[i / fours][i % fours * 4] = held[k];
+        }
+    }
+};
+
+/* Counts, for the four values c, how many of a plane's window lie within their reach. */
+template <int KZ, int K>
+__device__ static __forceinline__ void count_plane(const typename tile<KZ, K>::plane &plane, int ty,
+                                                   int tx, const float (&c)[4],
+                                                   const float (&reach)[4], int (&in)[4])
 {
     constexpr int h = K / 2;
 #pragma unroll
@@ -153,9 +208,7 @@ count_plane(const typename tile<KZ, K>::plane &plane, int ty, int tx, const floa
         for (int o = 0; o < 4; o++)
 #pragma unroll
             for (int dx = 0; dx < K; dx++) {
-                const float far = BOTH ? fabsf(v[4 - h + o + dx] - c[o])
-                                       : fmaf(sign, v[4 - h + o + dx], -sign * c[o]);
-                in[o] += far <= reach[o];
+                in[o] += fabsf(v[4 - h + o + dx] - c[o]) <= reach[o];
             }
     }
 }
@@ -257,8 +310,8 @@ __device__ static inline void store_any(const dezinger_arrays &arrays, int64_t a
         store_four((uint8_t *)arrays.out + at, fours, left, c);
 }
 
-template <int KZ, int K, bool BOTH>
-__global__ void __launch_bounds__(tile<KZ, K>::threads)
+template <int KZ, int K>
+__global__ void __launch_bounds__(tile<KZ, K>::threads, tile<KZ, K>::blocks)
     dezinger_tile(dezinger_arrays arrays, median_array a, dezinger_rule rule)
 {
     typedef tile<KZ, K> G;
@@ -267,25 +320,24 @@ __global__ void __launch_bounds__(tile<KZ, K>::threads)
     const int tx = threadIdx.x % (TILE_X / 4), ty = threadIdx.x / (TILE_X / 4);
     const int64_t x0 = blockIdx.x * (int64_t)TILE_X, z0 = blockIdx.z * arrays.planes,
                   z1 = min(z0 + arrays.planes, a.n[0]);
-    const float sign = rule.which == MB_DEZINGER_BRIGHT ? -1.0f : 1.0f;
     unsigned replaced = 0;
     for (int64_t y0 = blockIdx.y * (int64_t)G::rows; y0 < a.n[1];
          y0 += gridDim.y * (int64_t)G::rows) {
-        auto load = [&](int64_t z) {
-            auto &plane = ring[(z - z0 + hz) % KZ];
-            if (arrays.type == MB_F32)
-                load_plane<KZ, K>((const float *)arrays.in, a, arrays.fours, z, y0, x0, plane);
-            else if (arrays.type == MB_U16)
-                load_plane<KZ, K>((const uint16_t *)arrays.in, a, arrays.fours, z, y0, x0, plane);
-            else
-                load_plane<KZ, K>((const uint8_t *)arrays.in, a, arrays.fours, z, y0, x0, plane);
-        };
-        for (int64_t z = z0 - hz; z < z0 + hz; z++)
-            load(z);
-        for (int64_t z = z0; z < z1; z++) {
-            const int middle = (int)((z - z0 + hz) % KZ);
-            load(z + hz);
+        tile_loads<G> loads(arrays, a, y0, x0);
+        const int64_t x = x0 + 4 * tx, y = y0 + ty, left = y < a.n[1] ? a.n[2] - x : 0;
+        int64_t to = z0 * a.to_plane + y * a.to_row + x;
+        int middle = hz; /* slots of the plane z and of z + hz */
+        int newest = KZ - 1;
+        for (int i = 0; i < KZ - 1; i++) {
+            loads.load(arrays, a, z0 - hz + i);
+            loads.put(ring[i]);
+        }
+        loads.load(arrays, a, z0 + hz);
+        for (int64_t z = z0; z < z1; z++, to += a.to_plane) {
+            loads.put(ring[newest]);
             __syncthreads();
+            if (z + 1 < z1)
+                loads.load(arrays, a, z + 1 + hz); /* arrives while this plane is worked on */
             const float4 q = *(const float4 *)&ring[middle][ty + G::h][4 * tx + 4];
             float c[4] = {q.x, q.y, q.z, q.w};
             const float reach[4] = {reach_of(rule, c[0]), reach_of(rule, c[1]),
@@ -295,36 +347,38 @@ __global__ void __launch_bounds__(tile<KZ, K>::threads)
                 return (unsigned)(in[0] < half) | (unsigned)(in[1] < half) << 1 |
                        (unsigned)(in[2] < half) << 2 | (unsigned)(in[3] < half) << 3;
             };
-            auto plane = [&](int dz) { /* dz > -KZ */
-                                       count_plane<KZ, K, BOTH>(ring[(middle + dz + KZ) % KZ], ty,
-                                                                tx, c, reach, sign, in);
-            };
-            plane(0);
+            auto plane = [&](int slot) { count_plane<KZ, K>(ring[slot], ty, tx, c, reach, in); };
+            unsigned open;
             if (KZ == 3) {
-                plane(-1);
+                plane(0);
                 plane(1);
-            }
-            unsigned open = unsettled();
+                plane(2);
+                open = unsettled();
+            } else {
+                plane(middle);
+                open = unsettled();
+                /* The slots above and below in turn: -1, 1, -2, 2 ... */
 #pragma unroll 1
-            for (int step = 2; step < (KZ > 3 ? KZ + 1 : 0); step++) { /* -1, 1, -2, 2, ... */
-                plane(step & 1 ? step / 2 : -step / 2);
-                if (step & 1)
-                    open = unsettled();
-                if (step >= 3 && !__any_sync(0xffffffffu, open))
-                    break;
+                for (int step = 2; step < KZ + 1; step++) {
+                    const int slot = middle + (step & 1 ? step / 2 : -step / 2);
+                    plane(slot < 0 ? slot + KZ : slot >= KZ ? slot - KZ : slot);
+                    if (step & 1)
+                        open = unsettled();
+                    if (step >= 3 && !__any_sync(0xffffffffu, open))
+                        break;
+                }
             }
             if (__any_sync(0xffffffffu, open)) {
                 unsigned which = settle<KZ, K>(ring, tx, ty, open, rule, c);
                 for (; which; which &= which - 1) {
-                    const int64_t x = x0 + 4 * tx + __ffs((int)which) - 1;
-                    replaced += counted(rule, z, y0 + ty, x) && x < a.n[2] && y0 + ty < a.n[1];
+                    const int o = __ffs((int)which) - 1;
+                    replaced += o < left && counted(rule, z, y, x + o);
                 }
             }
-            const int64_t left = a.n[2] - (x0 + 4 * tx);
-            if (left > 0 && y0 + ty < a.n[1]) {
-                const int64_t at = z * a.to_plane + (y0 + ty) * a.to_row + x0 + 4 * tx;
-                store_any(arrays, at, arrays.fours, left, c);
-            }
+            if (left > 0)
+                store_any(arrays, to, arrays.fours, left, c);
+            middle = middle + 1 == KZ ? 0 : middle + 1;
+            newest = newest + 1 == KZ ? 0 : newest + 1;
             __syncthreads();
         }
     }
@@ -333,15 +387,8 @@ __global__ void __launch_bounds__(tile<KZ, K>::threads)
 
 /* ---- any window ---- */
 
-__device__ static inline float value_at(const void *in, int type, int64_t at)
-{
-    return type == MB_F32   ? ((const float *)in)[at]
-           : type == MB_U16 ? (float)((const uint16_t *)in)[at]
-                            : (float)((const uint8_t *)in)[at];
-}
-
 __device__ static int count_direct(const void *in, int type, const median_array &a, int64_t z,
-                                   int64_t y, int64_t x, float c, float reach, int which)
+                                   int64_t y, int64_t x, float c, float reach)
 {
     int within = 0;
     for (int i = 0; i < a.k[0]; i++) {
@@ -350,9 +397,7 @@ __device__ static int count_direct(const void *in, int type, const median_array 
             const int64_t row = plane + median_source(a, 1, y + j - a.k[1] / 2) * a.row;
             for (int k = 0; k < a.k[2]; k++) {
                 const float v = value_at(in, type, row + median_source(a, 2, x + k - a.k[2] / 2));
-                within += (which == MB_DEZINGER_BOTH     ? fabsf(v - c)
-                           : which == MB_DEZINGER_BRIGHT ? c - v
-                                                         : v - c) <= reach;
+                within += fabsf(v - c) <= reach;
             }
         }
     }
@@ -373,8 +418,8 @@ __global__ void __launch_bounds__(32 * MEDIAN_WARPS)
         bool open = false;
         if (x < a.n[2]) {
             value = value_at(arrays.in, arrays.type, z * a.plane + y * a.row + x);
-            open = count_direct(arrays.in, arrays.type, a, z, y, x, value, reach_of(rule, value),
-                                rule.which) <= a.count / 2;
+            open = count_direct(arrays.in, arrays.type, a, z, y, x, value, reach_of(rule, value)) <=
+                   a.count / 2;
         }
         unsigned who = __ballot_sync(0xffffffffu, open);
         if (who) {
@@ -434,10 +479,7 @@ static mb_status tiles(const mb_op_call *call, const median_array &a, const dezi
                                     aligned_any(in) && aligned_any(out), planes};
     const dim3 blocks((unsigned)across, (unsigned)(down < 65535 ? down : 65535),
                       (unsigned)((a.n[0] + planes - 1) / planes));
-    if (rule.which == MB_DEZINGER_BOTH)
-        dezinger_tile<KZ, K, true><<<blocks, G::threads, 0, mb_stream(call)>>>(arrays, a, rule);
-    else
-        dezinger_tile<KZ, K, false><<<blocks, G::threads, 0, mb_stream(call)>>>(arrays, a, rule);
+    dezinger_tile<KZ, K><<<blocks, G::threads, 0, mb_stream(call)>>>(arrays, a, rule);
     MB_LAUNCHED("dezinger_tile");
     return MB_STATUS_OK;
 }

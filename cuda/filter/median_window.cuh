@@ -79,6 +79,13 @@ __device__ static __forceinline__ void median_load(const T *in, const median_arr
 
 /* ---- any window: its values lie in the lanes of a warp ---- */
 
+/* Few values of a lane are held in registers; many, in local memory. */
+/* How far loops over them are unrolled. */
+template <int OWN>
+struct median_lane {
+    static constexpr int unroll = OWN <= 11 ? OWN : 4;
+};
+
 __device__ static inline int median_warp_sum(int v)
 {
 #if __CUDA_ARCH__ >= 800
@@ -118,7 +125,7 @@ struct median_places {
 
     __device__ __forceinline__ median_places(const median_array &a, int64_t z, int64_t y)
     {
-#pragma unroll
+#pragma unroll(median_lane <OWN>::unroll)
         for (int i = 0; i < OWN; i++) {
             const int at = (threadIdx.x & 31) + 32 * i, above = at / a.k[2], dz = above / a.k[1];
             columns[i] = at - above * a.k[2] - a.k[2] / 2;
@@ -133,7 +140,7 @@ struct median_places {
     __device__ __forceinline__ void gather(const void *in, int type, const median_array &a,
                                            int64_t x, int (&v)[OWN]) const
     {
-#pragma unroll
+#pragma unroll(median_lane <OWN>::unroll)
         for (int i = 0; i < OWN; i++)
             v[i] = rows[i] < 0
                        ? 0x7fffffff
@@ -149,7 +156,7 @@ __device__ static __forceinline__ int median_select(const int (&v)[OWN], int cou
     const unsigned first = (unsigned)__shfl_sync(0xffffffffu, v[0], 0) ^ 0x80000000u;
     const int lane = threadIdx.x & 31;
     unsigned differ = 0;
-#pragma unroll
+#pragma unroll(median_lane <OWN>::unroll)
     for (int i = 0; i < OWN; i++)
         differ |= lane + 32 * i < count ? ((unsigned)v[i] ^ 0x80000000u) ^ first : 0;
     differ = median_warp_differ(differ);
@@ -160,7 +167,7 @@ __device__ static __forceinline__ int median_select(const int (&v)[OWN], int cou
         const unsigned trial = found | 1u << bit;
         const int key = (int)(trial ^ 0x80000000u);
         int below = 0;
-#pragma unroll
+#pragma unroll(median_lane <OWN>::unroll)
         for (int i = 0; i < OWN; i++)
             below += v[i] < key;
         if (median_warp_sum(below) <= count / 2)
@@ -188,7 +195,7 @@ __device__ static __forceinline__ int median_near(const int (&v)[OWN], int count
 #pragma unroll 1
     for (int step = 0; step < 12; step++) {
         int below = 0, next = (int)0x80000000, over = (int)0x80000000;
-#pragma unroll
+#pragma unroll(median_lane <OWN>::unroll)
         for (int i = 0; i < OWN; i++) {
             below += (v[i] < near) + ((v[i] <= near) << 16);
             next = max(next, v[i] < near ? v[i] : (int)0x80000000);
@@ -210,8 +217,7 @@ template <class F>
 static inline mb_status median_own(int count, const F &f)
 {
     const int own = (count + 31) / 32;
-    return own <= 2    ? f(std::integral_constant<int, 2>())
-           : own <= 4  ? f(std::integral_constant<int, 4>())
+    return own <= 4    ? f(std::integral_constant<int, 4>())
            : own <= 11 ? f(std::integral_constant<int, 11>())
                        : f(std::integral_constant<int, 32>());
 }
