@@ -104,7 +104,8 @@ __device__ static float median_of(const Samples &samples, int64_t frames)
 
 __global__ void __launch_bounds__(MB_THREADS)
     flat_field_frames(stack darks, stack flats, int64_t height, int64_t width, bool median,
-                      float floor_value, float *dark, float *denominator, tally *counts)
+                      bool dark_median, float floor_value, float *dark, float *denominator,
+                      tally *counts)
 {
     tally clamped_here = 0;
     MB_GRID_LOOP(i, height * width)
@@ -113,7 +114,8 @@ __global__ void __launch_bounds__(MB_THREADS)
         float base = 0;
         if (dark) {
             int64_t at = y * darks.stride_y + x * darks.stride_x;
-            base = median ? median_of(stored_samples{darks, at}, darks.frames) : mean_of(darks, at);
+            base = dark_median ? median_of(stored_samples{darks, at}, darks.frames)
+                               : mean_of(darks, at);
             dark[i] = base;
         }
         if (denominator) {
@@ -337,7 +339,8 @@ static mb_status make_frames(const job &j)
     const unsigned blocks = mb_blocks(j.call, pixels, MB_THREADS);
     if (j.dark || (j.denominator && !j.flat_list)) {
         flat_field_frames<<<blocks, MB_THREADS, 0, mb_stream(j.call)>>>(
-            j.darks, j.flats, j.height, j.width, median, (float)p->floor, j.dark,
+            j.darks, j.flats, j.height, j.width, median,
+            mb_flat_field_mode_of_darks(p) == MB_FLAT_FIELD_MEDIAN, (float)p->floor, j.dark,
             j.flat_list ? NULL : j.denominator, j.counts);
         MB_LAUNCHED("flat_field_frames");
     }

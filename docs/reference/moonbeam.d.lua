@@ -2751,7 +2751,8 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field flats? moonbeam.array raw frames without sample (frame, row, column)
 ---@field log? boolean false leaves the logarithm out
 ---@field consume? boolean release the raw frames, or reuse them if they are f32
----@field mode? "mean"|"median" how darks and flats are combined into one frame each
+---@field mode? "mean"|"median" how flats, and darks, are combined into one frame each
+---@field dark_mode? "same"|"mean"|"median" how darks are combined; same: as flats
 ---@field floor? number least denominator; a smaller flat - dark is raised to it
 ---@field nonfinite? number replaces results that are NaN or infinite
 ---@field groups? number|number[] flats in each group, in the order of flats; default: one group
@@ -3126,7 +3127,8 @@ function mb.eigen_flats(a, weights) end
 ---@class moonbeam.options.flat_field
 ---@field darks? moonbeam.array frames without beam (nd, h, w); without them the dark is 0
 ---@field flats? moonbeam.array frames without sample (nf, h, w); without them the denominator is 1
----@field mode? "mean"|"median" how darks and flats are combined into one frame each
+---@field mode? "mean"|"median" how flats, and darks, are combined into one frame each
+---@field dark_mode? "same"|"mean"|"median" how darks are combined; same: as flats
 ---@field floor? number least denominator; a smaller flat - dark is raised to it
 ---@field nonfinite? number replaces results that are NaN or infinite
 ---@field count_raised? boolean count detector pixels with a raised denominator; false for further angles of a scan in pieces

@@ -76,8 +76,8 @@ local LINE_OPTIONS = declared.options(
     {"flats", "array", "raw frames without sample (frame, row, column)"},
     {"log", "boolean", "false leaves the logarithm out", default = true},
     {"consume", "boolean", "release the raw frames, or reuse them if they are f32"},
-    declared.from("flat_field", "mode", "floor", "nonfinite", "groups", "positions", "frames",
-        "scale", "flat_scale"),
+    declared.from("flat_field", "mode", "dark_mode", "floor", "nonfinite", "groups", "positions",
+        "frames", "scale", "flat_scale"),
     declared.from("minus_log", "min", "max"))
 
 --- Raw frames to line integrals: flat field and -ln.

@@ -19,6 +19,7 @@ enum { BLOCK = 256 };
 #define ACCEPTED (MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F16) | MB_BIT(MB_F32))
 
 static const char *const modes[] = {"mean", "median", NULL};
+static const char *const dark_modes[] = {"same", "mean", "median", NULL};
 
 #define FRAMES(name_, required_, doc_)                                                             \
     {                                                                                              \
@@ -31,7 +32,9 @@ static const mb_op_arg args[] = {
     FRAMES("darks", false, "frames without beam (nd, h, w); without them the dark is 0"),
     FRAMES("flats", false, "frames without sample (nf, h, w); without them the denominator is 1"),
     MB_ENUM(mode, modes, MB_FLAT_FIELD_MEAN,
-            "how darks and flats are combined into one frame each"),
+            "how flats, and darks, are combined into one frame each"),
+    MB_ENUM(dark_mode, dark_modes, MB_FLAT_FIELD_DARK_SAME,
+            "how darks are combined; same: as flats"),
     MB_FLOAT(floor, FLT_MIN, FLT_MAX, 1e-7, "counts",
              "least denominator; a smaller flat - dark is raised to it"),
     MB_FLOAT(nonfinite, -FLT_MAX, FLT_MAX, 1, NULL, "replaces results that are NaN or infinite"),
@@ -81,8 +84,8 @@ static const char *const samples[] = {
     "{inputs = {{'u16', 6, 2, 13}, {'u16', 2, 2, 13}, {'u16', 5, 2, 13}}, params = {groups = "
     "{2, 1, 2}, positions = {0, 3.5, 9}, frames = {1, 2, 3.5, 5, 8, 11}, scale = {1, 2, 0.5, 1, 3, "
     "0.1}}}",
-    "{inputs = {{'f32', 3, 3, 9}, {'f32', 1, 3, 9}, {'f32', 4, 3, 9}}, params = {mode = 'median', "
-    "flat_scale = {1, 0.9, 1.1, 2}}}",
+    "{inputs = {{'f32', 3, 3, 9}, {'f32', 3, 3, 9}, {'f32', 4, 3, 9}}, params = {mode = 'median', "
+    "dark_mode = 'mean', flat_scale = {1, 0.9, 1.1, 2}}}",
     NULL};
 
 static mb_status check_frames(const char *name, const mb_spec *frames, const mb_spec *data)
@@ -175,11 +178,10 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_planner_slot(planner, "denominator",
                     flats->present ? mb_bytes_mul(frame, (uint64_t)mb_flat_field_groups(p)) : 0, 0,
                     1);
+    const bool median =
+        p->mode == MB_FLAT_FIELD_MEDIAN || mb_flat_field_mode_of_darks(p) == MB_FLAT_FIELD_MEDIAN;
     mb_planner_slot(planner, "values",
-                    host && p->mode == MB_FLAT_FIELD_MEDIAN
-                        ? mb_bytes_mul(most, 4 * (uint64_t)facts->threads)
-                        : 0,
-                    0, 0);
+                    host && median ? mb_bytes_mul(most, 4 * (uint64_t)facts->threads) : 0, 0, 0);
     mb_planner_slot(planner, "tally", host ? 0 : 3 * sizeof(uint64_t), 0, 1);
     mb_planner_slot(
         planner, "frame list",
@@ -260,11 +262,10 @@ static float *values_of(const mb_op_call *call)
     return (float *)call->slots[MB_FLAT_FIELD_VALUES] + per_thread * (uint64_t)omp_get_thread_num();
 }
 
-static void combine(const mb_op_call *call, const mb_array *frames, int64_t y, int64_t x, int64_t n,
-                    float *to)
+static void combine(const mb_op_call *call, int mode, const mb_array *frames, int64_t y, int64_t x,
+                    int64_t n, float *to)
 {
-    const mb_flat_field_params *p = call->params;
-    if (p->mode == MB_FLAT_FIELD_MEAN)
+    if (mode == MB_FLAT_FIELD_MEAN)
         mean_samples(frames, y, x, n, to);
     else
         median_samples(frames, y, x, n, to, values_of(call));
@@ -341,14 +342,14 @@ static int64_t make_frames(const mb_op_call *call)
         for (int64_t x = 0; x < w && !mb_cancelled(); x += BLOCK) {
             int64_t n = w - x < BLOCK ? w - x : BLOCK, at = y * w + x;
             if (darks)
-                combine(call, darks, y, x, n, dark + at);
+                combine(call, mb_flat_field_mode_of_darks(p), darks, y, x, n, dark + at);
             if (!flats)
                 continue;
             if (call->slots[MB_FLAT_FIELD_FLAT_LIST]) {
                 raised += listed_denominators(call, y, x, n, darks ? dark + at : NULL);
                 continue;
             }
-            combine(call, flats, y, x, n, denominator + at);
+            combine(call, p->mode, flats, y, x, n, denominator + at);
             for (int64_t i = 0; i < n; i++) {
                 int clamped;
                 float difference = denominator[at + i] - (darks ? dark[at + i] : 0.0f);

@@ -16,8 +16,15 @@
 
 typedef enum mb_flat_field_mode { MB_FLAT_FIELD_MEAN, MB_FLAT_FIELD_MEDIAN } mb_flat_field_mode;
 
+/* Of darks: as flats, or one of the two. */
+typedef enum mb_flat_field_dark_mode {
+    MB_FLAT_FIELD_DARK_SAME,
+    MB_FLAT_FIELD_DARK_MEAN,
+    MB_FLAT_FIELD_DARK_MEDIAN
+} mb_flat_field_dark_mode;
+
 typedef struct mb_flat_field_params {
-    int mode;
+    int mode, dark_mode;
     double floor;                /* least denominator, in counts */
     double nonfinite;            /* what replaces non-finite results */
     bool count_raised;           /* whether MB_FLAT_FIELD_CLAMPED is counted; else 0 */
@@ -60,6 +67,12 @@ enum {
     MB_FLAT_FIELD_CLAMPED, /* detector pixels (not samples) whose flat - dark is below the floor */
     MB_FLAT_FIELD_NOT_POSITIVE /* samples with a transmission <= 0, not counting replaced ones */
 };
+
+static inline int mb_flat_field_mode_of_darks(const mb_flat_field_params *p)
+{
+    return p->dark_mode == MB_FLAT_FIELD_DARK_SAME ? p->mode
+                                                   : p->dark_mode - MB_FLAT_FIELD_DARK_MEAN;
+}
 
 static inline bool mb_flat_field_listed(const mb_flat_field_params *p)
 {

@@ -173,6 +173,21 @@ describe("flat_field with groups of flats", function()
         assert.same({2, 0, 0}, counts:to_table())
     end)
 
+    it("combines darks in their own way where it is told to", function()
+        local data <close> = mb.full({1, 1, 1}, 100)
+        local darks <close> = mb.array {{{1}}, {{2}}, {{9}}}
+        local flats <close> = mb.array {{{52}}, {{104}}, {{204}}}
+        for _, case in ipairs {{"mean", "same", 96 / 116}, {"median", "same", 98 / 102},
+            {"median", "mean", 96 / 100}, {"mean", "median", 98 / 118}} do
+            local found <close> = corrected(data, {darks = darks, flats = flats, mode = case[1],
+                dark_mode = case[2]})
+            assert.near(case[3], found:item(1, 1, 1), 1e-6)
+            local listed <close> = corrected(data, {darks = darks, flats = flats, mode = case[1],
+                dark_mode = case[2], scale = {2}})
+            assert.near(2 * case[3], listed:item(1, 1, 1), 1e-6)
+        end
+    end)
+
     it("says what is wrong", function()
         local data <close> = frames(3, 0, 1, 1)
         local flats <close> = frames(4, 1, 2, 2)

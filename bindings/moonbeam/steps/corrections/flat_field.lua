@@ -81,10 +81,11 @@ return {
             .. "flats, by frame number", choices = {"mean", "linear"}, default = "mean"},
         {"normalize_current", "choice", "divide by the ring current: no, yes, or if_known, where "
             .. "the scan has it", choices = {"no", "yes", "if_known"}, default = "no"},
-        declared.from("flat_field", "floor", "nonfinite")),
-    -- Other packages differ in these. nabu takes the median of flats and the mean of darks.
+        declared.from("flat_field", "dark_mode", "floor", "nonfinite")),
+    -- Other packages differ in these.
     presets = {httomo = {mode = "mean", interpolation = "mean"},
-        nabu = {mode = "median", interpolation = "linear", normalize_current = "if_known"},
+        nabu = {mode = "median", dark_mode = "mean", interpolation = "linear",
+            normalize_current = "if_known"},
         tomocupy = {mode = "mean", interpolation = "mean"},
         algotom = {mode = "mean", interpolation = "mean"}},
     takes = {quantity = "counts", layout = "frames", dtypes = {"u8", "u16", "i32", "f16"}},
@@ -94,13 +95,14 @@ return {
     plain = function(options, settings, step)
         local groups = groups_of(options, step.geometry_before)
         settings.flat_mode = options.mode
-        return not (groups and #groups.counts > 1
+        return options.dark_mode == "same" and not (groups and #groups.counts > 1
             or currents_of(options, step.geometry_before))
     end,
     run = function(block, options)
         local frames = block.cut == "frames" and block.rows or block.frames or {}
         local own = lists_of(options, block.geometry, frames[1], frames[2])
         own.darks, own.flats, own.mode = block.darks, block.flats, options.mode
+        own.dark_mode = options.dark_mode
         own.floor, own.nonfinite = options.floor, options.nonfinite
         own.log, own.consume = false, true
         block.data, block.mended = mb.tomo.line_integrals(block.data, own)
