@@ -7,7 +7,7 @@
 #include "ops/stripes/stripes_detect.h"
 #include "shared/cuda_launch.cuh"
 
-enum { FIND_THREADS = 128 };
+enum { FIND_THREADS = 128, FIND_WARPS = FIND_THREADS / 32, COMPARE_THREADS = 512 };
 
 /* Lists of a sinogram of the group. */
 struct find_lists {
@@ -32,6 +32,12 @@ __device__ static __forceinline__ double warp_fold(double sum)
     for (int step = MB_STRIPES_SUM_LANES / 2; step > 0; step /= 2)
         sum += __shfl_down_sync(~0u, sum, step);
     return __shfl_sync(~0u, sum, 0);
+}
+
+/* The key of a list's value, as a number without a sign. */
+__device__ static __forceinline__ uint32_t bits_at(const float *list, int64_t columns, int64_t c)
+{
+    return (uint32_t)mb_stripes_key(list[mb_stripes_reflect(c, columns)]) ^ 1u << 31;
 }
 
 /* ---- factors of dead columns ---- */
@@ -74,25 +80,58 @@ __global__ void __launch_bounds__(FIND_THREADS)
     find_lists(slot, columns, blockIdx.y).fluctuation[c] = (float)total;
 }
 
+/* A warp has a column. The median is found by its bits; windows of up to 128 stay in registers. */
 __global__ void __launch_bounds__(FIND_THREADS)
-    stripes_background(int64_t columns, int64_t size, void *slot)
+    stripes_background(int64_t columns, int size, void *slot)
 {
-    const int64_t c = (int64_t)blockIdx.x * FIND_THREADS + threadIdx.x;
+    enum { HELD = 4 };
+    const int64_t c = (int64_t)blockIdx.x * FIND_WARPS + threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    if (c >= columns)
+        return;
     const find_lists lists(slot, columns, blockIdx.y);
-    if (c < columns)
-        lists.background[c] = mb_stripes_list_median(lists.fluctuation, columns, c, size);
+    const int64_t begin = c - size / 2;
+    uint32_t held[HELD], prefix = 0;
+#pragma unroll
+    for (int j = 0; j < HELD; j++)
+        held[j] = lane + 32 * j < size ? bits_at(lists.fluctuation, columns, begin + lane + 32 * j)
+                                       : ~0u; /* below no trial */
+    for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
+        const uint32_t trial = prefix | bit;
+        int below = 0;
+#pragma unroll
+        for (int j = 0; j < HELD; j++)
+            below += __popc(__ballot_sync(~0u, held[j] < trial));
+        for (int first = 32 * HELD; first < size; first += 32) {
+            const int i = first + lane;
+            const bool less = i < size && bits_at(lists.fluctuation, columns, begin + i) < trial;
+            below += __popc(__ballot_sync(~0u, less));
+        }
+        if (below <= size / 2)
+            prefix = trial;
+    }
+    if (lane == 0)
+        lists.background[c] = mb_stripes_value((int32_t)(prefix ^ 1u << 31));
 }
 
-__global__ void __launch_bounds__(32) stripes_compare(int64_t columns, void *slot)
+__global__ void __launch_bounds__(COMPARE_THREADS) stripes_compare(int64_t columns, void *slot)
 {
+    __shared__ double mean;
     const find_lists lists(slot, columns, blockIdx.x);
-    double sum = 0;
-    for (int64_t c = threadIdx.x; c < columns; c += 32)
-        sum += lists.background[c];
-    const double mean = warp_fold(sum) / (double)columns;
-    for (int64_t c = threadIdx.x; c < columns; c += 32)
-        lists.factor[c] = mb_stripes_ratio(
-            lists.fluctuation[c], lists.background[c] != 0 ? (double)lists.background[c] : mean);
+    if (threadIdx.x < 32) {
+        double sum = 0;
+#pragma unroll 8
+        for (int64_t c = threadIdx.x; c < columns; c += 32)
+            sum += lists.background[c];
+        sum = warp_fold(sum) / (double)columns;
+        if (threadIdx.x == 0)
+            mean = sum;
+    }
+    __syncthreads();
+    for (int64_t c = threadIdx.x; c < columns; c += COMPARE_THREADS) {
+        const double own = lists.background[c];
+        lists.factor[c] = mb_stripes_ratio(lists.fluctuation[c], own != 0 ? own : mean);
+    }
 }
 
 mb_status mb_stripes_launch_fluctuations(const mb_op_call *call, const mb_stripes_batch *b,
@@ -100,6 +139,7 @@ mb_status mb_stripes_launch_fluctuations(const mb_op_call *call, const mb_stripe
 {
     const mb_stripes_sinos &s = b->sinos;
     const unsigned across = (unsigned)((s.columns + FIND_THREADS - 1) / FIND_THREADS);
+    const unsigned by_warps = (unsigned)((s.columns + FIND_WARPS - 1) / FIND_WARPS);
     const unsigned chunks = (unsigned)mb_stripes_chunks(&s), count = (unsigned)b->count;
     double *sums = (double *)call->slots[MB_STRIPES_SUMS];
     void *slot = call->slots[MB_STRIPES_COLUMNS];
@@ -109,10 +149,10 @@ mb_status mb_stripes_launch_fluctuations(const mb_op_call *call, const mb_stripe
     stripes_add_sums<<<dim3(across, count), FIND_THREADS, 0, mb_stream(call)>>>(sums, chunks,
                                                                                 s.columns, slot);
     MB_LAUNCHED("stripes_add_sums");
-    stripes_background<<<dim3(across, count), FIND_THREADS, 0, mb_stream(call)>>>(s.columns, size,
-                                                                                  slot);
+    stripes_background<<<dim3(by_warps, count), FIND_THREADS, 0, mb_stream(call)>>>(
+        s.columns, (int)size, slot);
     MB_LAUNCHED("stripes_background");
-    stripes_compare<<<count, 32, 0, mb_stream(call)>>>(s.columns, slot);
+    stripes_compare<<<count, COMPARE_THREADS, 0, mb_stream(call)>>>(s.columns, slot);
     MB_LAUNCHED("stripes_compare");
     return MB_STATUS_OK;
 }
@@ -124,7 +164,7 @@ __global__ void __launch_bounds__(FIND_THREADS)
     stripes_mean_factors(const int32_t *keys, const int32_t *medians, mb_stripes_sinos s,
                          int64_t drop, void *slot)
 {
-    const int64_t c = (int64_t)blockIdx.x * (FIND_THREADS / 32) + threadIdx.x / 32;
+    const int64_t c = (int64_t)blockIdx.x * FIND_WARPS + threadIdx.x / 32;
     if (c >= s.columns)
         return;
     const int64_t at = (blockIdx.y * s.columns + c) * s.pitch;
@@ -142,8 +182,8 @@ __global__ void __launch_bounds__(FIND_THREADS)
 mb_status mb_stripes_launch_factors(const mb_op_call *call, const mb_stripes_batch *b,
                                     double drop_ratio)
 {
-    const int per = FIND_THREADS / 32;
-    const dim3 grid((unsigned)((b->sinos.columns + per - 1) / per), (unsigned)b->count);
+    const dim3 grid((unsigned)((b->sinos.columns + FIND_WARPS - 1) / FIND_WARPS),
+                    (unsigned)b->count);
     stripes_mean_factors<<<grid, FIND_THREADS, 0, mb_stream(call)>>>(
         (const int32_t *)call->slots[MB_STRIPES_VALUES],
         (const int32_t *)call->slots[MB_STRIPES_MEDIANS], b->sinos,
@@ -154,24 +194,23 @@ mb_status mb_stripes_launch_factors(const mb_op_call *call, const mb_stripes_bat
 
 /* ---- finding ---- */
 
+/* A warp has a factor: what comes before it says where it is. */
 __global__ void __launch_bounds__(FIND_THREADS) stripes_sort_factors(int64_t columns, void *slot)
 {
-    __shared__ int32_t keys[FIND_THREADS];
-    const int64_t c = (int64_t)blockIdx.x * FIND_THREADS + threadIdx.x;
+    const int64_t c = (int64_t)blockIdx.x * FIND_WARPS + threadIdx.x / 32;
+    if (c >= columns)
+        return;
     const find_lists lists(slot, columns, blockIdx.y);
-    const int32_t own = c < columns ? mb_stripes_key(lists.factor[c]) : 0;
-    int64_t rank = 0;
-    for (int64_t first = 0; first < columns; first += FIND_THREADS) {
-        const int64_t left = columns - first;
-        const int n = left < FIND_THREADS ? (int)left : FIND_THREADS;
-        __syncthreads();
-        if ((int)threadIdx.x < n)
-            keys[threadIdx.x] = mb_stripes_key(lists.factor[first + threadIdx.x]);
-        __syncthreads();
-        for (int i = 0; i < n; i++)
-            rank += keys[i] < own || (keys[i] == own && first + i < c);
+    const int own = mb_stripes_key(lists.factor[c]), n = (int)columns;
+    int rank = 0;
+#pragma unroll 4
+    for (int i = threadIdx.x % 32; i < n; i += 32) {
+        const int key = mb_stripes_key(lists.factor[i]);
+        rank += key < own || (key == own && i < (int)c);
     }
-    if (c < columns)
+    for (int step = 16; step > 0; step /= 2)
+        rank += __shfl_xor_sync(~0u, rank, step);
+    if (threadIdx.x % 32 == 0)
         lists.sorted[rank] = lists.factor[c];
 }
 
@@ -183,27 +222,32 @@ __device__ static mb_stripes_limits warp_limits(const float *sorted, int64_t n, 
     return mb_stripes_limits_of(sorted, n, mean, products, snr);
 }
 
-/* A warp has a sinogram. */
-__global__ void __launch_bounds__(32)
+/* A block has a sinogram. */
+__global__ void __launch_bounds__(COMPARE_THREADS)
     stripes_find(int64_t columns, double snr, bool dead, void *slot)
 {
+    __shared__ mb_stripes_limits limits;
     const find_lists lists(slot, columns, blockIdx.x);
     const bool few = columns < MB_STRIPES_LEAST_COLUMNS;
-    mb_stripes_limits limits = {NAN, NAN};
     int found = 0;
-    if (!few)
-        limits = warp_limits(lists.sorted, columns, snr);
-    for (int64_t c = threadIdx.x; c < columns; c += 32) {
-        int32_t hit = !few && mb_stripes_masked(lists.factor, columns, c, limits);
-        hit = hit && (!dead || mb_stripes_inside(columns, c));
-        lists.mask[c] = hit;
-        found += hit;
+    if (threadIdx.x < 32 && !few) {
+        const mb_stripes_limits own = warp_limits(lists.sorted, columns, snr);
+        if (threadIdx.x == 0)
+            limits = own;
     }
-    __syncwarp();
-    for (int64_t c = threadIdx.x; few && c < columns; c += 32)
+    __syncthreads();
+    /* all threads take part in each round: they count together */
+    for (int64_t first = 0; first < columns; first += COMPARE_THREADS) {
+        const int64_t c = first + threadIdx.x;
+        int32_t hit = c < columns && !few && (!dead || mb_stripes_inside(columns, c));
+        hit = hit && mb_stripes_masked(lists.factor, columns, c, limits);
+        if (c < columns)
+            lists.mask[c] = hit;
+        found += __syncthreads_count(hit);
+    }
+    for (int64_t c = threadIdx.x; few && c < columns; c += COMPARE_THREADS)
         lists.factor[c] = 1;
-    found = (int)warp_fold(found);
-    for (int64_t c = threadIdx.x; dead && c < columns; c += 32) {
+    for (int64_t c = threadIdx.x; dead && c < columns; c += COMPARE_THREADS) {
         int64_t left = c, right = c;
         while (found < columns / 3 && lists.mask[left])
             left--;
@@ -218,11 +262,12 @@ mb_status mb_stripes_launch_find(const mb_op_call *call, const mb_stripes_batch 
                                  bool dead)
 {
     const int64_t columns = b->sinos.columns;
-    const dim3 grid((unsigned)((columns + FIND_THREADS - 1) / FIND_THREADS), (unsigned)b->count);
+    const dim3 grid((unsigned)((columns + FIND_WARPS - 1) / FIND_WARPS), (unsigned)b->count);
     void *slot = call->slots[MB_STRIPES_COLUMNS];
     stripes_sort_factors<<<grid, FIND_THREADS, 0, mb_stream(call)>>>(columns, slot);
     MB_LAUNCHED("stripes_sort_factors");
-    stripes_find<<<(unsigned)b->count, 32, 0, mb_stream(call)>>>(columns, snr, dead, slot);
+    stripes_find<<<(unsigned)b->count, COMPARE_THREADS, 0, mb_stream(call)>>>(columns, snr, dead,
+                                                                              slot);
     MB_LAUNCHED("stripes_find");
     return MB_STATUS_OK;
 }

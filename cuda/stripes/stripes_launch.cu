@@ -46,6 +46,20 @@ struct sort_job {
     mb_u16 *order;
 };
 
+template <int W>
+__device__ static __forceinline__ void load_floats(const float *from, float (&x)[W])
+{
+    if constexpr (W == 4) {
+        const float4 v = __ldcs((const float4 *)from);
+        x[0] = v.x;
+        x[1] = v.y;
+        x[2] = v.z;
+        x[3] = v.w;
+    } else {
+        x[0] = __ldcs(from);
+    }
+}
+
 template <int E, bool FOUR>
 __global__ void __launch_bounds__(32 * SORT_COLUMNS, 2) stripes_sort_runs(sort_job job)
 {
@@ -57,22 +71,22 @@ __global__ void __launch_bounds__(32 * SORT_COLUMNS, 2) stripes_sort_runs(sort_j
     const int n = (int)(left_angles < job.run ? left_angles : job.run);
     const int columns = left_columns < C ? (int)left_columns : C;
     const float *in = job.from + blockIdx.z * job.row + a0 * job.angle + c0;
-    if (FOUR) {
-        for (int i = threadIdx.x; i < n * (C / 4); i += 32 * C) {
-            const int r = i / (C / 4), q = i % (C / 4) * 4;
-            if (q < columns) {
-                const float4 x = __ldcs((const float4 *)(in + r * job.angle + q));
-                tile[q * PITCH + r] = x.x;
-                tile[(q + 1) * PITCH + r] = x.y;
-                tile[(q + 2) * PITCH + r] = x.z;
-                tile[(q + 3) * PITCH + r] = x.w;
-            }
+    constexpr int W = FOUR ? 4 : 1, PER = C / W, AHEAD = FOUR ? 4 : 8;
+    for (int first = threadIdx.x; first < n * PER; first += AHEAD * 32 * C) {
+        float x[AHEAD][W];
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++) { /* all loads before the first store */
+            const int i = first + j * 32 * C, r = i / PER, q = i % PER * W;
+            if (i < n * PER && q < columns)
+                load_floats<W>(in + r * job.angle + q, x[j]);
         }
-    } else {
-        for (int i = threadIdx.x; i < n * C; i += 32 * C) {
-            const int r = i / C, q = i % C;
-            if (q < columns)
-                tile[q * PITCH + r] = __ldcs(in + r * job.angle + q);
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++) {
+            const int i = first + j * 32 * C, r = i / PER, q = i % PER * W;
+#pragma unroll
+            for (int k = 0; k < W; k++)
+                if (i < n * PER && q < columns)
+                    tile[(q + k) * PITCH + r] = x[j][k];
         }
     }
     __syncthreads();
@@ -117,42 +131,35 @@ static mb_status sort_runs(const mb_op_call *call, const mb_stripes_batch *b, co
     return MB_STATUS_OK;
 }
 
-/* How many of the n sorted keys come before `key`; with `equal`, those that are equal, too. */
-__device__ static __forceinline__ int64_t keys_before(const int32_t *keys, int64_t n, int32_t key,
-                                                      bool equal)
+/* How many of the n sorted keys are not above `key`. `top` is the largest power of 2 up to n. */
+__device__ static __forceinline__ int keys_upto(const int32_t *keys, int n, int top, int32_t key)
 {
-    int64_t low = 0;
-    while (n > 0) {
-        const int64_t half = n / 2;
-        const int32_t other = __ldg(keys + low + half);
-        if (other < key || (equal && other == key)) {
-            low += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
-    }
-    return low;
+    int count = 0;
+    for (int step = top; step > 0; step /= 2)
+        if (count + step <= n && __ldg(keys + count + step - 1) <= key)
+            count += step;
+    return count;
 }
 
-/* A value of a run gets its rank in the column. A block has values of one column. */
+/* A value of a run gets its rank in the column: equal values of earlier runs come before it. A
+** block has values of one column. */
 template <class T>
 __global__ void __launch_bounds__(MB_THREADS)
-    stripes_merge_runs(const int32_t *runs, const mb_u16 *run_order, mb_stripes_sinos s,
-                       int64_t run, int32_t *keys, T *order)
+    stripes_merge_runs(const int32_t *runs, const mb_u16 *run_order, mb_stripes_sinos s, int run,
+                       int top, int32_t *keys, T *order)
 {
-    const int64_t blocks = (s.angles + MB_THREADS - 1) / MB_THREADS;
+    const int n = (int)s.angles, blocks = (n + MB_THREADS - 1) / MB_THREADS;
     const int64_t column = blockIdx.x / blocks;
-    const int64_t i = blockIdx.x % blocks * MB_THREADS + threadIdx.x;
-    if (i >= s.angles)
+    const int i = (int)(blockIdx.x % blocks) * MB_THREADS + threadIdx.x;
+    if (i >= n)
         return;
     const int32_t *own = runs + column * s.pitch;
-    const int64_t mine = i / run * run;
-    const int32_t key = own[i];
-    int64_t rank = i - mine;
-    for (int64_t a = 0; a < s.angles; a += run)
+    const int mine = i / run * run;
+    const int32_t key = own[i]; /* never the least whole number */
+    int rank = i - mine;
+    for (int a = 0; a < n; a += run)
         if (a != mine)
-            rank += keys_before(own + a, s.angles - a < run ? s.angles - a : run, key, a < mine);
+            rank += keys_upto(own + a, min(run, n - a), top, a < mine ? key : key - 1);
     keys[column * s.pitch + rank] = key;
     order[column * s.pitch + rank] = (T)(mine + run_order[column * s.pitch + i]);
 }
@@ -163,12 +170,15 @@ static mb_status merge_runs(const mb_op_call *call, const mb_stripes_batch *b, c
     const int64_t blocks = (s.angles + MB_THREADS - 1) / MB_THREADS * s.columns * b->count;
     int32_t *keys = (int32_t *)call->slots[MB_STRIPES_VALUES];
     void *order = call->slots[MB_STRIPES_ORDER];
+    int top = 1;
+    while (2 * top <= job.run)
+        top *= 2;
     if (mb_stripes_order_bytes(&s, false) == 2)
         stripes_merge_runs<<<(unsigned)blocks, MB_THREADS, 0, mb_stream(call)>>>(
-            job.keys, job.order, s, job.run, keys, (mb_u16 *)order);
+            job.keys, job.order, s, (int)job.run, top, keys, (mb_u16 *)order);
     else
         stripes_merge_runs<<<(unsigned)blocks, MB_THREADS, 0, mb_stream(call)>>>(
-            job.keys, job.order, s, job.run, keys, (uint32_t *)order);
+            job.keys, job.order, s, (int)job.run, top, keys, (uint32_t *)order);
     MB_LAUNCHED("stripes_merge_runs");
     return MB_STATUS_OK;
 }
@@ -219,6 +229,31 @@ struct rank_row { /* a rank of all columns */
     }
 };
 
+/* The same, column by column, forwards; turns round at the borders. */
+struct rank_walk {
+    const int32_t *keys;
+    int64_t pitch;
+    int columns, at, step;
+    __device__ __forceinline__ rank_walk(const rank_row &row, int64_t first)
+    {
+        const int64_t period = 2 * row.columns, place = (first % period + period) % period;
+        keys = row.keys;
+        pitch = row.pitch;
+        columns = (int)row.columns;
+        at = (int)mb_stripes_reflect(first, row.columns);
+        step = place < row.columns ? 1 : -1;
+    }
+    __device__ __forceinline__ int take()
+    {
+        const int key = keys[at * pitch], next = at + step;
+        if ((unsigned)next < (unsigned)columns)
+            at = next;
+        else
+            step = -step;
+        return key;
+    }
+};
+
 /* Windows of at most M columns, M odd: places that are left over hold the least and the largest
 ** key, so that the median is in the middle. */
 template <int M>
@@ -231,15 +266,15 @@ __global__ void __launch_bounds__(MEDIAN_THREADS) stripes_medians_of(median_job 
         return;
     const int64_t base = blockIdx.z * job.s.columns * job.s.pitch + rank;
     const rank_row at = {job.keys + base, job.s.pitch, job.s.columns};
-    int32_t *out = job.medians + base;
-    const int before = job.size / 2, after = job.size - 1 - before;
+    const int before = job.size / 2;
+    rank_walk enters(at, c0 - before), leaves(at, c0 - before);
     int w[M];
 #pragma unroll
     for (int i = 0; i < M; i++)
         w[i] = i < M / 2 - before ? INT_MIN : INT_MAX;
 #pragma unroll 1
-    for (int64_t c = c0 - before; c < c0 + after; c++) {
-        const int x = at[c];
+    for (int n = 1; n < job.size; n++) {
+        const int x = enters.take();
         int low = INT_MIN;
 #pragma unroll
         for (int i = 0; i < M; i++) {
@@ -248,10 +283,11 @@ __global__ void __launch_bounds__(MEDIAN_THREADS) stripes_medians_of(median_job 
             low = d;
         }
     }
-    int gone = INT_MAX, x = at[c0 + after];
+    int gone = INT_MAX, x = enters.take();
+    int32_t *out = job.medians + base + c0 * job.s.pitch;
 #pragma unroll 1
     for (int64_t c = c0; c < c1; c++) {
-        const int next = at[c + 1 + after], leave = at[c - before]; /* before they are needed */
+        const int next = enters.take(), leave = leaves.take(); /* before they are needed */
         int low = INT_MIN;
 #pragma unroll
         for (int i = 0; i < M; i++) {
@@ -259,7 +295,8 @@ __global__ void __launch_bounds__(MEDIAN_THREADS) stripes_medians_of(median_job 
             w[i] = max(low, min(d, x));
             low = d;
         }
-        out[c * job.s.pitch] = w[M / 2];
+        *out = w[M / 2];
+        out += job.s.pitch;
         gone = leave;
         x = next;
     }
@@ -270,6 +307,22 @@ struct mb_place {
     int value, below, upto;
 };
 
+/* f(key) for each of the columns. */
+template <class F>
+__device__ static __forceinline__ void each_key(const rank_row &at, int64_t first, int size, F f)
+{
+    if (first >= 0 && first + size <= at.columns) {
+        const int32_t *p = at.keys + first * at.pitch;
+#pragma unroll 4
+        for (int i = 0; i < size; i++, p += at.pitch)
+            f(*p);
+    } else {
+        rank_walk walk(at, first);
+        for (int i = 0; i < size; i++)
+            f(walk.take());
+    }
+}
+
 /* The value with `middle` smaller ones, by its bits. */
 __device__ static mb_place first_place(const rank_row &at, int64_t c, int size, int middle)
 {
@@ -278,34 +331,31 @@ __device__ static mb_place first_place(const rank_row &at, int64_t c, int size, 
     for (unsigned bit = 1u << 31; bit != 0; bit >>= 1) {
         const unsigned trial = prefix | bit;
         int n = 0;
-        for (int i = 0; i < size; i++)
-            n += ((unsigned)at[c + i] ^ 1u << 31) < trial;
+        each_key(at, c, size, [&](int x) { n += ((unsigned)x ^ 1u << 31) < trial; });
         if (n <= middle)
             prefix = trial;
     }
     p.value = (int)(prefix ^ 1u << 31);
-    for (int i = 0; i < size; i++) {
-        p.below += at[c + i] < p.value;
-        p.upto += at[c + i] <= p.value;
-    }
+    each_key(at, c, size, [&](int x) {
+        p.below += x < p.value;
+        p.upto += x <= p.value;
+    });
     return p;
 }
 
 /* Moves to the next smaller or the next larger value of the window. */
 __device__ static void next_place(const rank_row &at, int64_t c, int size, bool up, mb_place *p)
 {
-    int value = up ? INT_MAX : INT_MIN, count = 0;
-    for (int i = 0; i < size; i++) {
-        const int x = at[c + i];
-        if (up ? x > p->value : x < p->value) {
-            if (up ? x < value : x > value) {
-                value = x;
-                count = 0;
-            }
-            count += x == value;
-        }
-    }
-    p->value = value;
+    int value = INT_MAX, count = 0; /* downwards, keys are taken with their bits inverted */
+    const int flip = up ? 0 : -1, from = p->value ^ flip;
+    each_key(at, c, size, [&](int key) {
+        const int x = key ^ flip;
+        const bool nearer = x > from && x < value;
+        value = nearer ? x : value;
+        count = nearer ? 0 : count;
+        count += x == value;
+    });
+    p->value = value ^ flip;
     if (up) {
         p->below = p->upto;
         p->upto += count;
@@ -366,7 +416,11 @@ mb_status mb_stripes_launch_medians(const mb_op_call *call, const mb_stripes_bat
 
 /* ---- putting back ---- */
 
-enum { BACK_THREADS = 512, BACK_SHARED = 113 << 10 }; /* bytes; two blocks a multiprocessor */
+enum {
+    BACK_THREADS = 512,
+    BACK_SHARED = 113 << 10,
+    BACK_AHEAD = 4
+}; /* bytes; two blocks a multiprocessor */
 
 struct back_job {
     mb_stripes_sinos s;
@@ -377,6 +431,12 @@ struct back_job {
     int angles;         /* that are in shared memory at a time */
 };
 
+template <class T>
+struct __align__(2 * sizeof(T)) two
+{
+    T x, y;
+};
+
 /* U columns of a sinogram. Where not all angles fit, columns are read several times. */
 template <class T, int U, bool FOUR>
 __global__ void __launch_bounds__(BACK_THREADS, 2) stripes_put_back(back_job job)
@@ -385,20 +445,33 @@ __global__ void __launch_bounds__(BACK_THREADS, 2) stripes_put_back(back_job job
     const int64_t c0 = (int64_t)blockIdx.x * U;
     const int columns = job.s.columns - c0 < U ? (int)(job.s.columns - c0) : U;
     const int64_t base = (blockIdx.y * job.s.columns + c0) * job.s.pitch;
+    const int32_t *keys = job.keys + base;
+    const T *order = (const T *)job.order + base;
     float *to = job.to + blockIdx.y * job.row + c0;
     for (int64_t a0 = 0; a0 < job.s.angles; a0 += job.angles) {
         const unsigned n =
             job.s.angles - a0 < job.angles ? (unsigned)(job.s.angles - a0) : (unsigned)job.angles;
-        for (int c = 0; c < columns; c++) {
-            const int32_t *keys = job.keys + base + c * job.s.pitch;
-            const T *order = (const T *)job.order + base + c * job.s.pitch;
-            for (int64_t r = 2 * threadIdx.x; r < job.s.angles; r += 2 * BACK_THREADS) {
-                const int2 k = *(const int2 *)(keys + r);
-                const unsigned i = (unsigned)(order[r] - a0), j = (unsigned)(order[r + 1] - a0);
-                if (i < n)
-                    tile[i * (U + 1) + c] = mb_stripes_value(k.x);
-                if (r + 1 < job.s.angles && j < n)
-                    tile[j * (U + 1) + c] = mb_stripes_value(k.y);
+        for (int r = 2 * threadIdx.x; r < (int)job.s.angles; r += 2 * BACK_THREADS) {
+            const bool second = r + 1 < (int)job.s.angles;
+#pragma unroll
+            for (int c = 0; c < U; c += BACK_AHEAD) {
+                int2 k[BACK_AHEAD];
+                two<T> o[BACK_AHEAD];
+#pragma unroll
+                for (int j = 0; j < BACK_AHEAD; j++)
+                    if (c + j < columns) {
+                        k[j] = *(const int2 *)(keys + (c + j) * job.s.pitch + r);
+                        o[j] = *(const two<T> *)(order + (c + j) * job.s.pitch + r);
+                    }
+#pragma unroll
+                for (int j = 0; j < BACK_AHEAD; j++) {
+                    const unsigned x = (unsigned)o[j].x - (unsigned)a0;
+                    const unsigned y = (unsigned)o[j].y - (unsigned)a0;
+                    if (c + j < columns && x < n)
+                        tile[x * (U + 1) + c + j] = mb_stripes_value(k[j].x);
+                    if (c + j < columns && second && y < n)
+                        tile[y * (U + 1) + c + j] = mb_stripes_value(k[j].y);
+                }
             }
         }
         __syncthreads();

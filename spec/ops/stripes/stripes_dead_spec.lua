@@ -28,7 +28,7 @@ describe("stripes_dead", function()
             math.randomseed(31)
             local found = 0
             for _, case in ipairs {{1, 9, 3, 3}, {2, 12, 5, 1}, {13, 8, 4, 0.5}, {17, 33, 11, 1},
-                {130, 40, 21, 3}, {64, 50, 60, 2}, {65, 31, 7, 2}, {11, 7, 3, 1}, {9, 1, 3, 1}} do
+                {130, 40, 21, 3}, {64, 50, 60, 2}, {65, 31, 7, 2}, {20, 40, 150, 2}, {11, 7, 3, 1}, {9, 1, 3, 1}} do
                 local angles, columns, size, snr = table.unpack(case)
                 local sino = vo.object(angles, columns, 0.1)
                 if columns > 20 then

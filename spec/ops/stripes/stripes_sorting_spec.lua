@@ -48,7 +48,7 @@ describe("stripes_sorting", function()
             math.randomseed(11)
             for _, case in ipairs {{1, 1, 1}, {1, 1, 7}, {1, 9, 3}, {2, 9, 3}, {7, 1, 5},
                 {13, 5, 4}, {13, 5, 2}, {17, 23, 11}, {30, 7, 40}, {40, 33, 21}, {9, 130, 31},
-                {33, 18, 111}, {16, 16, 1}} do
+                {33, 18, 111}, {3, 260, 105}, {16, 16, 1}} do
                 local angles, columns, size = table.unpack(case)
                 compare(device, values(angles, columns, 1000), size)
                 compare(device, values(angles, columns, 2), size)
