@@ -9,8 +9,8 @@ local windows = {}
 -- The types that the operators take; other counts become f32.
 local TAKEN = {u8 = true, u16 = true, f32 = true}
 
---- The types that steps take as they are.
-windows.DTYPES = {"u8", "u16", "i32", "f16"}
+--- The types, besides f32, that steps take as they are.
+windows.DTYPES = {"u8", "u16"}
 
 --- Options size and mode of an operator; `fields` are further fields of size.
 function windows.options(operator, fields)

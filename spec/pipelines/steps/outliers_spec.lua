@@ -87,6 +87,28 @@ describe("the step dezinger", function()
         assert.same({ROWS, COLS, COLS}, slices.shape)
     end)
 
+    it("leaves integers integers, and makes others float32", function()
+        for given, made in pairs {u8 = "u8", u16 = "u16", i32 = "f32", f16 = "f32"} do
+            local own = {}
+            for i, range in ipairs {{6, 90, 200}, {3, 210, 255}, {2, 5, 15}} do
+                local wide <close> = mb.random({range[1], 5, 20}, {seed = i, low = range[2],
+                    high = range[3], dtype = "u16"})
+                own[i] = wide:cast(given)
+            end
+            local data <close>, flats, darks = table.unpack(own)
+            local scan = check.scan(data, {flats = flats, darks = darks})
+            for _, step in ipairs {{"dezinger", threshold = 40}, {"median"}, {"nonfinite"},
+                {"dead_pixels", least = 30}} do
+                local result <close> = check.gives(nil, scan, {step})
+                assert.equal(made, result.dtype)
+                local t <close> = check.gives(nil, scan, {step, "flat_field"})
+                assert.equal("f32", t.dtype)
+            end
+            flats:release()
+            darks:release()
+        end
+    end)
+
     it("has the thresholds of other packages as presets", function()
         local own <close> = counts()
         local cases = {httomo = {{3, 3, 3}, 1000}, tomocupy = {{1, 3, 3}, 5000, "bright"}}
