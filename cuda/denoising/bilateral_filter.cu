@@ -9,6 +9,7 @@
 #define ROWS 16
 #define PATCH 2 /* rows of a thread, one beside the other */
 #define LINE (COLUMNS + 2 * MB_BILATERAL_MOST)
+#define FAR 1e38f /* for what is not finite: its weight is 0 */
 
 typedef struct bilateral_job {
     const float *a;
@@ -35,8 +36,9 @@ __device__ static void bilateral_load(float *tile, const bilateral_job &job, int
     for (int i = threadIdx.x; i < width * height; i += COLUMNS * ROWS / PATCH) {
         const int64_t y = mb_pad_source(job.mode, y0 + i / width, job.rows);
         const int64_t x = mb_pad_source(job.mode, x0 + i % width, job.columns);
-        tile[i / width * LINE + i % width] =
+        const float v =
             plane < 0 || y < 0 || x < 0 ? job.outside : job.a[plane * job.plane + y * job.row + x];
+        tile[i / width * LINE + i % width] = isfinite(v) ? v : FAR;
     }
 }
 
@@ -46,14 +48,15 @@ __global__ void __launch_bounds__(COLUMNS *ROWS / PATCH) bilateral(bilateral_job
     const int r = job.radius, width = COLUMNS + 2 * r, height = ROWS + 2 * r;
     const int tx = threadIdx.x % COLUMNS, ty = threadIdx.x / COLUMNS * PATCH;
     const int x0 = blockIdx.x * COLUMNS, y0 = blockIdx.y * ROWS, z = blockIdx.z + first;
-    float *const far = tile + height * LINE; /* exponents of distances 0 ... r */
+    float *const far = tile + height * LINE; /* exponents of distances -r ... r */
     float c[PATCH], sum[PATCH], weights[PATCH];
-    for (int i = threadIdx.x; i <= r; i += COLUMNS * ROWS / PATCH)
-        far[i] = job.distance * (float)(i * i);
+    for (int i = threadIdx.x; i <= 2 * r; i += COLUMNS * ROWS / PATCH)
+        far[i] = job.distance * (float)((i - r) * (i - r));
 #pragma unroll
     for (int i = 0; i < PATCH; i++) {
         const int x = min(x0 + tx, job.columns - 1), y = min(y0 + ty + i, job.rows - 1);
-        c[i] = job.a[z * job.plane + y * job.row + x];
+        const float v = job.a[z * job.plane + y * job.row + x];
+        c[i] = isfinite(v) ? v : 0;
         sum[i] = weights[i] = 0;
     }
     for (int dz = -job.deep; dz <= job.deep; dz++) {
@@ -65,22 +68,21 @@ __global__ void __launch_bounds__(COLUMNS *ROWS / PATCH) bilateral(bilateral_job
 #pragma unroll
             for (int i = 0; i < PATCH; i++)
                 own[i] = count[i] = 0;
+#pragma unroll 4
             for (int dx = 0; dx <= 2 * r; dx++) {
-                const float v = tile[(ty + j) * LINE + tx + dx], s = far[abs(dx - r)];
+                const float v = tile[(ty + j) * LINE + tx + dx], s = far[dx];
 #pragma unroll
                 for (int i = 0; i < PATCH; i++) {
-                    const float d = v - c[i], y = fmaf(d * d, job.value, s);
-                    if (y > MB_BILATERAL_LEAST) { /* false for NaN */
-                        const float w = bilateral_power(y);
-                        own[i] = fmaf(w, d, own[i]);
-                        count[i] += w;
-                    }
+                    const float d = v - c[i];
+                    const float w = bilateral_power(fmaf(d * d, job.value, s));
+                    own[i] = fmaf(w, d, own[i]);
+                    count[i] += w;
                 }
             }
 #pragma unroll
             for (int i = 0; i < PATCH; i++)
                 if (j >= i && j - i <= 2 * r) {
-                    const float w = bilateral_power(far[abs(j - i - r)]) *
+                    const float w = bilateral_power(far[j - i]) *
                                     bilateral_power(job.distance * (float)(dz * dz));
                     sum[i] = fmaf(w, own[i], sum[i]);
                     weights[i] = fmaf(w, count[i], weights[i]);
@@ -88,10 +90,14 @@ __global__ void __launch_bounds__(COLUMNS *ROWS / PATCH) bilateral(bilateral_job
         }
     }
 #pragma unroll
-    for (int i = 0; i < PATCH; i++)
-        if (x0 + tx < job.columns && y0 + ty + i < job.rows)
-            job.result[z * job.to_plane + (y0 + ty + i) * job.to_row + x0 + tx] =
-                weights[i] > 0 ? c[i] + sum[i] / weights[i] : c[i];
+    for (int i = 0; i < PATCH; i++) {
+        const int x = x0 + tx, y = y0 + ty + i;
+        if (x >= job.columns || y >= job.rows)
+            continue;
+        const float v = job.a[z * job.plane + y * job.row + x];
+        job.result[z * job.to_plane + y * job.to_row + x] =
+            isfinite(v) ? v + sum[i] / weights[i] : v;
+    }
 }
 
 extern "C" mb_status mb_cuda_bilateral_filter(const mb_op_call *call)
@@ -120,8 +126,8 @@ extern "C" mb_status mb_cuda_bilateral_filter(const mb_op_call *call)
     job.distance = (float)mb_bilateral_distance(p, 1);
     if (n.slices * n.planes * n.rows * n.columns == 0)
         return MB_STATUS_OK;
-    const int bytes =
-        ((ROWS + 2 * job.radius) * LINE + job.radius + 1) * (int)sizeof(float); /* at most 43 KiB */
+    const int bytes = ((ROWS + 2 * job.radius) * LINE + 2 * job.radius + 1) *
+                      (int)sizeof(float); /* at most 43 KiB */
     for (int z = 0; z < job.planes; z += 65535) {
         const dim3 blocks((job.columns + COLUMNS - 1) / COLUMNS, (job.rows + ROWS - 1) / ROWS,
                           job.planes - z < 65535 ? job.planes - z : 65535);

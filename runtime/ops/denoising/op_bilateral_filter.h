@@ -53,7 +53,7 @@ static inline double mb_bilateral_distance(const mb_bilateral_filter_params *p, 
     return -0.5 / log(2) * (double)(d * d) / (p->sigma_spatial * p->sigma_spatial);
 }
 
-/* Weights below 2^-120 count as 0, and so does the weight of what is not finite. */
+/* Host: weights below 2^-120 count as 0, and so does the weight of what is not finite. */
 #define MB_BILATERAL_LEAST (-120.0f)
 
 #endif

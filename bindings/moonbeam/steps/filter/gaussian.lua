@@ -40,6 +40,9 @@ return {
     doc = "Smooths along the rows and columns of each frame, or along y and x of each slice; with "
         .. "three numbers, also from slice to slice.",
     reference = "mb.gaussian_filter",
+    -- scikit-image continues edges by their last value. The defaults here are those of SciPy.
+    presets = {["scikit-image"] = {sigma = 1, mode = "edge", truncate = 4}, scipy = {
+        mode = "symmetric", truncate = 4}},
     options = declared.options(
         {"sigma", "vector", "standard deviation: one number, {row, column} of frames, {y, x} or "
             .. "{row, y, x} of slices; 0 leaves an axis as it is", unit = "px", min = 0, max = 1e6,

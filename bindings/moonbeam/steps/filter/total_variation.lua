@@ -41,8 +41,10 @@ return {
         .. "volume: see mb.total_variation. lambda is in units of the data. In three dimensions a "
         .. "slice depends on as many slices on both sides as there are iterations, and a block "
         .. "takes them. Where these are too many, slab = 64 makes the result from slabs of 64 "
-        .. "slices with overlap slices beside them: less memory, and a result that differs a "
-        .. "little near the borders of slabs; it is the same for blocks of any size. Values that "
+        .. "slices with overlap slices beside them: less memory, and a result that differs "
+        .. "near the borders of slabs, the same for blocks of any size. With an overlap of 16 "
+        .. "the largest difference was 1e-7 of the range of values with lambda 0.4 times the "
+        .. "standard deviation of the noise, 2e-3 with 2 times and 2e-2 with 4 times. Values that "
         .. "are not finite spread by one element an iteration.",
     reference = "mb.total_variation",
     -- ToMoBAR's steps are in units of lambda, with 8 for the norm in any number of dimensions. The
