@@ -187,7 +187,7 @@ found = [reconstruction.find_center_based_slice_metric(
     sino, width // 2 - width // 16, width // 2 + width // 16, metric="%s", gpu=False,
     apply_log=False, angles=np.linspace(0, np.pi, sino.shape[0]), ncore=1)]
 ]]):format(metric), {sino = sino}, {"found"})
-            assert.near(theirs:item(1), column, 0.5)
+            assert.near(theirs:item(1), column, 1) -- theirs varies from run to run
         end)
 
         it(("says by %s that the axis is beyond the range, or anywhere"):format(metric), function()

@@ -22,6 +22,9 @@ center.AGREEMENT = 1
 center.AGREEMENT_PART = 1 / 500
 -- Residual of opposite projections above which noise or motion decides what trial slices look like.
 local NOISY = 0.01
+-- And above which the projections match so poorly that another way must confirm the column: stripes
+-- and zingers match themselves.
+center.WEAK = 0.3
 local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
 
 local PAIR_OPTIONS = declared.options(
@@ -240,30 +243,45 @@ function center.register_groups(source, groups, min_overlap)
     return found
 end
 
+-- The same for opposite projections that match poorly.
+local function decide_weak(found, others, agreement)
+    local name = others.wedge and "wedge" or others.mass and "mass"
+    if not name then
+        return found.column, "ambiguous", "weak"
+    elseif math.abs(others[name] - found.column) <= agreement then
+        return found.column, "found", name
+    end
+    return others[name], "differ", name
+end
+
 --- Weighs the registration of opposite projections (`found`; nil if there are none) against
 -- `others`: slices (the axis of trial slices), edge (at the end of their range), mass (the axis by
 -- centers of mass, nil where they do not tell) and wedge (that of the double wedge, nil where it
 -- does not tell). `width`: columns of the detector.
 --
--- Opposite projections decide. That one is the mirror image of the other about the axis holds for
--- every object, also for one that is larger than the field of view. The others move the axis only
--- within `found.open`, what the registration leaves open. Centers of mass know all angles of an
--- object that is seen whole. Trial slices are judged by their looks, and do not count where it is
--- known that these mislead (`found.doubt`). The double wedge never moves the axis, but is heard
--- where it differs. Returns the axis, a verdict, and the name of the other
--- that was weighed. Verdicts: that of the registration ("found", "ambiguous", "edge", "flat");
--- "differ" if the other is further off than center.AGREEMENT; without a registration "mass", else
--- "slices", or "edge" of their range.
+-- Opposite projections decide. That one is the mirror image of the other about the axis holds
+-- for every object, also for one that is larger than the field of view. The others move the axis
+-- only within `found.open`, what the registration leaves open. Centers of mass know all angles
+-- of an object that is seen whole. Trial slices are judged by their looks, and do not count
+-- where it is known that these mislead (`found.doubt`). The double wedge never moves the axis,
+-- but is heard where it differs. Where opposite projections match poorly (center.WEAK), the
+-- double wedge or centers of mass must confirm them, and are taken where they differ. Returns
+-- the axis, a verdict, and the name of the other that was weighed ("weak": none confirms it).
+-- Verdicts: that of the registration ("found", "ambiguous", "edge", "flat"); "differ" if the
+-- other is further off than center.AGREEMENT; without a registration "mass", else "slices", or
+-- "edge" of their range.
 function center.decide(found, others, width)
+    local agreement = math.max(center.AGREEMENT, width * center.AGREEMENT_PART)
     if not found then
         local verdict = others.mass and "mass" or others.edge and "edge" or "slices"
         return others.mass or others.slices, verdict
     elseif found.verdict ~= "found" then
         return found.column, found.verdict
+    elseif found.residual > center.WEAK then
+        return decide_weak(found, others, found.open + agreement)
     end
     local name = others.mass and "mass" or not found.doubt and "slices" or nil
     local off = name and others[name] - found.column or 0
-    local agreement = math.max(center.AGREEMENT, width * center.AGREEMENT_PART)
     if math.abs(off) > found.open + agreement or name == "slices" and others.edge then
         return found.column, "differ", name
     elseif others.wedge and math.abs(others.wedge - found.column) > found.open + agreement then

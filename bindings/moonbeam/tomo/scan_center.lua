@@ -129,7 +129,8 @@ local function band_of(rows, middle, match, common)
 end
 
 -- What the double wedge tells about a sinogram, and its verdict; nil where its angles are not half
--- a turn in equal steps. It does not count where few angles or noise mislead it.
+-- a turn in equal steps. Without opposite projections that match well it is searched around the
+-- middle.
 local function wedge_of(sinogram, scan, found, leaning)
     local turn = axis_wedge.half_turn(scan.angles)
     if not turn or sinogram.shape[2] < WEDGE_COLS then
@@ -137,8 +138,9 @@ local function wedge_of(sinogram, scan, found, leaning)
     end
     local part <close> = sinogram:view(turn, mb.all)
     local half <close> = part:copy()
-    local column, details = axis_wedge.around(half, found and found.column + leaning
-        or (sinogram.shape[2] - 1) / 2)
+    local weak = not found or found.verdict ~= "found" or found.residual > center.WEAK
+    local column, details = axis_wedge.around(half, weak and (sinogram.shape[2] - 1) / 2
+        or found.column + leaning)
     return column - leaning, details.verdict
 end
 
@@ -163,7 +165,7 @@ local function others_of(scan, device, band, found, options)
         wedge, verdict = wedge_of(sinogram, scan, found, leaning)
     end
     local doubt = found and found.doubt
-    local counts = verdict == "found" and doubt ~= "few angles" and doubt ~= "noise"
+    local counts = verdict == "found" and doubt ~= "few angles" -- which mislead it
     return {slices = column - leaning, edge = trial.edge, mass = mass and mass - leaning,
         wedge = counts and wedge or nil, wedge_column = wedge, wedge_verdict = verdict}
 end
@@ -181,7 +183,12 @@ function remedies.edge(found, _, turn)
         .. (turn and "try --half-acquisition, or give --center" or "give --center")
 end
 
-function remedies.ambiguous(found)
+function remedies.ambiguous(found, _, _, name)
+    if name == "weak" then
+        return ("opposite projections match poorly (residual %.2g, 0 is perfect), and nothing else "
+            .. "confirms that the axis is at column %.2f; give --center"):format(found.residual,
+            found.column)
+    end
     return ("the axis is ambiguous: opposite projections match at column %.2f (residual %.2g) and "
         .. "at %.2f (residual %.2g); give --center"):format(found.column, found.residual,
         found.other - found.lean, found.other_residual)
@@ -200,10 +207,11 @@ end
 local NAMES = {slices = "trial slices", mass = "centers of mass", wedge = "the double wedge"}
 
 function remedies.differ(found, others, _, name)
+    local weak = found.residual > center.WEAK -- then the other one is taken
     return ("two ways to find the axis differ by %.2f px: opposite projections give %.2f, "
-        .. "%s %.2f. The former is taken; compare with --center %.2f"):format(
+        .. "%s %.2f. The %s is taken; compare with --center %.2f"):format(
         math.abs(others[name] - found.column), found.column, NAMES[name], others[name],
-        others[name])
+        weak and "latter" or "former", weak and found.column or others[name])
 end
 
 -- Columns and rows of a part of a detector, as `place` (column_of, row_of) has them in the whole.

@@ -97,6 +97,18 @@ describe("step center", function()
         assert.is_true(verdict.verdict ~= "found")
     end)
 
+    it("does not trust opposite projections that hardly match: stripes match themselves", function()
+        for seed = 1, 4 do
+            local held <close> = scan_of {center = 57.5, density = 2e-4}
+            local stripes <close> = mb.random({1, ROWS, N}, {seed = seed, low = 0.7, high = 1})
+            mb.binary(held.frames, "mul", {b = stripes, out = held.frames})
+            local column, verdict = measured(held.scan, {method = "auto"})
+            local right = math.abs(column - 57.5) < 1
+            assert.is_true(verdict.verdict ~= "found" or right, verdict.how)
+            assert.is_true(verdict.residual < 0.3 or verdict.verdict ~= "found", verdict.how)
+        end
+    end)
+
     it("stores the curve of the search in the result", function()
         local held <close> = scan_of {center = 50.3}
         local folder = files.folder()
