@@ -1975,7 +1975,7 @@ function mb.recon.plan(scan, options) end
 ---@param options? moonbeam.options.recon_range_codes
 function mb.recon.range_codes(scan, options) end
 
----Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
+---Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 ---@param scan table 
 function mb.recon.read_shifts(scan) end
 

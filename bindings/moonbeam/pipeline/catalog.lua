@@ -24,7 +24,7 @@ local FIELDS = {name = "string", summary = "string", doc = "string", reference =
     needs = "function", packet = "function", run = "function",
     measure = "function", bounds = "function", gives_value = "string", known = "function",
     uses = "table", deciding = "function", ways = "function", reduce = "table",
-    last = "boolean", selects = "function", prepare = "function",
+    last = "boolean", selects = "function", sources = "function", prepare = "function",
     measuring = "function", reducing = "function", plain = "function", scaling = "function"}
 
 -- ---- checks of definitions ----

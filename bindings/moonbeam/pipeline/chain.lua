@@ -11,7 +11,8 @@
 --
 -- Besides the fields of any step, a definition may have: `known(options)`, the value of a measuring
 -- step if its options give it; `last`, no step follows it; `selects(options, geometry)`, the
--- projections that it keeps, as a list of indices; `prepare(options, geometry, source)`, the
+-- projections that it keeps, as a list of indices; `sources(options, first, last, geometry)`, the
+-- first and the last projection of which it makes these; `prepare(options, geometry, source)`, the
 -- options with the contents of the small files that they name; takes.dtypes, the types that its
 -- `run` takes besides f32 ("any": all types); gives.dtype, the type of its result (default f32) or
 -- "same". `needs` gets the axis along which data are cut, "rows" or "frames", as its last argument,

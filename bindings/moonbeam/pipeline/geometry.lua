@@ -65,6 +65,13 @@ function geometry.row_element(g, row)
     return (row - g.first_row - (g.row_step - 1) / 2) / g.row_step + 1
 end
 
+--- The least and the greatest column, 0-based, of an axis: of the detector, or of data with so many
+-- columns that reach beyond it.
+function geometry.axis_range(g, cols)
+    return math.min(0, g.first_column - 1),
+        math.max(g.cols - 1, geometry.column(g, cols - 1))
+end
+
 --- The elements {first, last}, from 1, of a range of the scan's rows or columns. The data begin at
 -- `start`, have `step` pixels per element and `count` elements; `total` is that of the scan.
 -- Returns nil and the reason if the range is outside the data or cuts an element.
@@ -75,9 +82,9 @@ function geometry.elements(range, start, step, count, total)
     if first > last then
         return nil, ("%d to %d holds nothing"):format(first, last)
     elseif first < low or last > high then
-        return nil, ("%d to %d; there are %d to %d"):format(first, last, low, high)
+        return nil, ("%d to %d; there are %g to %g"):format(first, last, low, high)
     elseif (first - start) % step ~= 0 or (last + 1 - start) % step ~= 0 then
-        return nil, ("%d to %d cuts elements of %d pixels that begin at %d"):format(first, last,
+        return nil, ("%d to %d cuts elements of %g pixels that begin at %g"):format(first, last,
             step, start)
     end
     return {(first - start) // step + 1, (last + 1 - start) // step}

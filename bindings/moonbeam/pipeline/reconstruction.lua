@@ -76,9 +76,10 @@ end
 
 local function check(options, shape, g)
     local center = options.center
-    if center and not (center >= 0 and center <= g.cols - 1) then
-        fail("argument", nil, "center", "center is %g; the detector has columns 0 to %d", center,
-            g.cols - 1)
+    local low, high = geometry.axis_range(g, shape[3])
+    if center and not (center >= low and center <= high) then
+        fail("argument", nil, "center", "center is %g; the detector has columns %g to %g", center,
+            low, high)
     end
     tomo_fbp.check_pad_width(options.pad_width, shape[3])
     local ny, nx = whole(options, shape, g)

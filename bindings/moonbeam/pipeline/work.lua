@@ -143,7 +143,9 @@ end
 local function source_frames(section, frames, count)
     for k = count or #section.steps, 1, -1 do
         local step = section.steps[k]
-        if frames and step.def.selects then
+        if frames and step.def.sources then
+            frames = {step.def.sources(step.options, frames[1], frames[2], step.geometry_before)}
+        elseif frames and step.def.selects then
             local kept = step.def.selects(step.options, step.geometry_before)
             frames = {kept[frames[1]], kept[frames[2]]}
         end

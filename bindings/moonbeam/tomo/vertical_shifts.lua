@@ -40,10 +40,12 @@ local function numbers_of_text(path)
     return values
 end
 
---- Vertical shifts, one number a projection, in rows: from a text file (numbers between spaces,
--- commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of
--- another file ("other.h5:/path").
-function vertical_shifts.read(scan, where)
+--- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a
+-- text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the
+-- scan's file ("/path"), or one of another file ("other.h5:/path").
+function vertical_shifts.read(scan, where, unit)
+    local name_of, most = unit == "columns" and "horizontal" or "vertical",
+        unit == "columns" and scan.cols or scan.rows
     if type(where) ~= "string" then
         fail("argument", "recon.read_shifts", "where",
             "where is a file, a dataset or both, FILE:/PATH")
@@ -60,8 +62,8 @@ function vertical_shifts.read(scan, where)
         local shape = file:dataset(path or where).shape
         if #shape > 1 then
             fail("shape", "recon.read_shifts", "where",
-                "%s has %d axes; vertical shifts are a list, one number a projection", where,
-                #shape)
+                "%s has %d axes; %s shifts are a list, one number a projection", where,
+                #shape, name_of)
         elseif (shape[1] or 1) == scan.n_angles then -- else there is no need to read it
             local array <close> = file:read(path or where, {device = "host"})
             values = array:to_table()
@@ -71,14 +73,14 @@ function vertical_shifts.read(scan, where)
     end
     if type(values) ~= "table" or #values ~= scan.n_angles then
         fail("shape", "recon.read_shifts", "where",
-            "%s has %s vertical shifts; the scan has %d projections", where,
-            type(values) == "table" and (values.n or #values) or 1, scan.n_angles)
+            "%s has %s %s shifts; the scan has %d projections", where,
+            type(values) == "table" and (values.n or #values) or 1, name_of, scan.n_angles)
     end
     for i, value in ipairs(values) do
-        if value ~= value or math.abs(value) > scan.rows then
+        if value ~= value or math.abs(value) > most then
             fail("argument", "recon.read_shifts", "where",
-                "%s: shift %d is %g; it lies within the detector's %d rows either way", where, i,
-                value, scan.rows)
+                "%s: shift %d is %g; it lies within the detector's %d %s either way", where, i,
+                value, most, unit or "rows")
         end
     end
     return values

@@ -5,6 +5,7 @@
 #include "ops/geometry/op_stitch_turn.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
+#include <string.h>
 
 #define PARAMS mb_stitch_turn_params
 
@@ -58,6 +59,35 @@ static mb_status infer(const void *params, mb_spec *arrays)
     return MB_STATUS_OK;
 }
 
+/* A row: what one frame alone sees is copied, or read backwards, and gives what mb_stitch_turn_at
+** gives; the rest is left to it. */
+static void stitch_row(const mb_stitch_turn *s, const float *own, const float *other, int64_t cols,
+                       float *to)
+{
+    const int64_t start = s->before, end = s->before + s->joined, twice = (int64_t)(2 * s->axis);
+    const bool whole = 2 * s->axis == (double)twice;
+    /* Columns that both see, or none: between those of one frame and those of the other. */
+    const int64_t few = twice - s->cols + 1 < s->cols ? twice - s->cols + 1 : s->cols,
+                  many = twice - s->cols + 2 > s->cols ? twice - s->cols + 2 : s->cols;
+    const int64_t own_at = s->left ? end - few : start; /* columns of the result */
+    const int64_t others = whole && s->joined > many ? s->joined - many : 0,
+                  other_at = s->left ? start : end - others;
+    const int64_t last = s->left ? s->cols - 1 - twice + s->joined - 1 : twice - many;
+    memcpy(to + own_at, own + (s->left ? s->cols - few : 0), (size_t)few * sizeof *to);
+    for (int64_t i = 0; i < others; i++)
+        to[other_at + i] = other[last - i];
+    for (int64_t x = 0; x < cols; x++) {
+        if (few > 0 && x == own_at)
+            x += few;
+        if (others > 0 && x == other_at)
+            x += others;
+        if (few > 0 && x == own_at) /* beside the other frame's */
+            x += few;
+        if (x < cols)
+            to[x] = mb_stitch_turn_at(s, own, other, x);
+    }
+}
+
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_stitch_turn_params *p = call->params;
@@ -75,8 +105,7 @@ static mb_status run_host(const mb_op_call *call)
         float *to = (float *)result->data + k * result->strides[0] + y * result->strides[1];
         if (mb_cancelled())
             continue;
-        for (int64_t x = 0; x < cols; x++)
-            to[x] = mb_stitch_turn_at(&s, own, other, x);
+        stitch_row(&s, own, other, cols, to);
     }
     return MB_STATUS_OK;
 }

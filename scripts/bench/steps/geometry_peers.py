@@ -16,7 +16,7 @@ def host(size, angles, slices):
         "undistort splines": ("SciPy", 1, lambda: map_coordinates(frame, [y, x], order=3)),
         "rotate": ("SciPy", 1, lambda: rotate(frame, 0.57, reshape=False, order=1,
                                               mode="nearest")),
-        "resample linear": ("SciPy", 1, lambda: zoom(frame, 1.0, order=1, grid_mode=True,
+        "resample linear": ("SciPy", 1, lambda: zoom(frame, 0.99, order=1, grid_mode=True,
                                                      mode="nearest")),
         "horizontal_shift": ("SciPy", 1, lambda: shift(frame, (0, 2.3), order=1, mode="nearest")),
         "bin by two": ("NumPy", 1, lambda: frame.reshape(size // 2, 2, size // 2, 2).mean((1, 3))),
