@@ -28,7 +28,7 @@ describe("help on steps", function()
     it("has a summary, a kind and documented options for each", function()
         for _, record in ipairs(step_records.all()) do
             assert.matches("%.$", record.summary)
-            assert.matches("^It takes .*, and gives .*%.$", record.notes[1])
+            assert.matches("[Ii]t takes .*, and gives .*%.$", record.notes[1])
             for _, entry in ipairs(record.options) do
                 assert.is_string(entry.doc, record.name .. "." .. entry.name)
             end

@@ -37,13 +37,22 @@ local function first_of(value)
     return type(value) == "table" and value[1] or value
 end
 
--- What a step with default options gives, in words.
-local function gives_text(def)
-    local gives = def.gives
-    if type(gives) == "function" then
-        gives = gives({}, {quantity = first_of(def.takes.quantity),
-            layout = first_of(def.takes.layout)})
+-- A field that may be a function of the options, with their defaults.
+local function by_default(def, field, ...)
+    if type(def[field]) ~= "function" then
+        return def[field]
     end
+    local options = {}
+    for _, entry in ipairs(def.options) do
+        options[entry.name] = entry.default
+    end
+    return def[field](options, ...)
+end
+
+-- What a step with default options gives, in words.
+local function gives_text(def, takes)
+    local gives = by_default(def, "gives", {quantity = first_of(takes.quantity),
+        layout = first_of(takes.layout)})
     local quantity, layout = gives.quantity or "same", gives.layout or "same"
     if quantity == "same" and layout == "same" then
         return "the same"
@@ -75,9 +84,9 @@ end
 
 local function notes_of(def)
     local notes, names = {}, {}
-    if type(def.takes) == "table" then
-        notes[1] = ("It takes %s, and gives %s."):format(kind_text(def.takes), gives_text(def))
-    end
+    local takes = by_default(def, "takes")
+    notes[1] = ("%s takes %s, and gives %s."):format(type(def.takes) == "function"
+        and "By default it" or "It", kind_text(takes), gives_text(def, takes))
     for name in pairs(def.presets or {}) do
         names[#names + 1] = name
     end
