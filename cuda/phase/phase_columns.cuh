@@ -1,8 +1,12 @@
 /*
-** phase_filter on CUDA: the transforms along columns with the response between them, in place. A
-** thread block has a tile of frequencies m and -m of all pairs of rows, so that each thread can
-** tell the spectra of the two rows of a pair apart when it loads them, F = (Z(m) + conj Z(-m)) / 2
-** and (Z(m) - conj Z(-m)) / 2i, and join them when it stores them. The columns of frequency 0 and
+** phase_filter on CUDA: the transforms along columns with the response between
+*them, in place. A
+** thread block has a tile of frequencies m and -m of all pairs of rows, so that
+*each thread can
+** tell the spectra of the two rows of a pair apart when it loads them, F =
+*(Z(m) + conj Z(-m)) / 2
+** and (Z(m) - conj Z(-m)) / 2i, and join them when it stores them. The columns
+*of frequency 0 and
 ** of the highest one are their own mirror; the latter is a tile of its own.
 */
 #ifndef MB_CUDA_PHASE_COLUMNS_CUH
@@ -16,7 +20,8 @@ struct phase_columns {
     static constexpr int T = cut::T, most = 512 / T, W = most < 8 ? most : 8, threads = T * W;
 };
 
-/* A column of a tile: its frequencies m and -m of pair 0; others follow W apart. */
+/* A column of a tile: its frequencies m and -m of pair 0; others follow W
+ * apart. */
 struct phase_column {
     float2 *plus, *minus;
     bool real;     /* the column exists */
@@ -103,7 +108,8 @@ __device__ static __forceinline__ void phase_store(const float2 (&v)[C::E], cons
     }
 }
 
-/* Multiplies the spectrum of the column of frequency m. */
+/* Multiplies the spectrum of the column of frequency m, and swaps its parts for
+ * the way back. */
 template <class C, bool RATIONAL>
 __device__ static __forceinline__ void phase_multiply(float2 (&v)[C::E], const phase_job &job,
                                                       int m, int t)
@@ -116,8 +122,7 @@ __device__ static __forceinline__ void phase_multiply(float2 (&v)[C::E], const p
                                  ? __fdividef(job.response.scale, one + __ldg(job.row_table + y))
                                  : mb_phase_response_at(&job.response, job.row_table, job.row_count,
                                                         y, job.column_table, job.column_count, m);
-        v[j].x *= factor;
-        v[j].y *= factor;
+        v[j] = make_float2(v[j].y * factor, v[j].x * factor);
     }
 }
 
@@ -161,15 +166,12 @@ __global__ void __launch_bounds__(phase_columns<N>::threads)
                                      m == 0 ? job.constant * (float)(2 * half) : 0.0f};
         float2 v[C::E];
         phase_fill<C, J, W>(v, job, column, t);
-#pragma unroll 1
-        for (int pass = 0; pass < 2; pass++) {
-            mb_fft_run<C, false>(v, t, phase_memory, shared, W, lane);
-            if (pass == 0)
-                phase_multiply<C, RATIONAL>(v, job, column.real ? m : 0, t);
+        mb_fft_run<C, false>(v, t, phase_memory, shared, W, lane);
+        phase_multiply<C, RATIONAL>(v, job, column.real ? m : 0, t);
+        mb_fft_run<C, false>(v, t, phase_memory, shared, W, lane);
 #pragma unroll
-            for (int j = 0; j < C::E; j++)
-                v[j] = mb_fft_swap(v[j]);
-        }
+        for (int j = 0; j < C::E; j++)
+            v[j] = mb_fft_swap(v[j]);
         phase_store<C, J, W>(v, job, column, t);
     }
 #endif

@@ -1,6 +1,8 @@
 /*
-** phase_filter on CUDA. Fused: three launches for a few frames, rows, columns with the response, and
-** rows back, after two that make the tables of the transforms. Other extents go through the FFT library, frame by frame: pad, transform, response,
+** phase_filter on CUDA. Fused: three launches for a few frames, rows, columns
+*with the response, and
+** rows back, after two that make the tables of the transforms. Other extents go
+*through the FFT library, frame by frame: pad, transform, response,
 ** transform back, crop.
 */
 #include "phase/phase_columns.cuh"
@@ -32,8 +34,11 @@ static mb_status rows(const phase_launch &l, bool back)
 {
     typedef phase_rows<N> R;
     const int64_t items = (int64_t)l.job.frames * ((l.job.pairs + R::L - 1) / R::L);
-    return launch(l, back ? phase_rows_back<N> : phase_rows_forth<N>, R::threads,
-                  mb_phase_row_shared(N), items);
+    return launch(l,
+                  !back                    ? phase_rows_forth<N>
+                  : 2 * l.job.columns <= N ? phase_rows_back<N, true>
+                                           : phase_rows_back<N, false>,
+                  R::threads, mb_phase_row_shared(N), items);
 }
 
 template <int N, int J>
@@ -181,7 +186,8 @@ static mb_status run_library(const mb_op_call *call, const phase_launch &l, int6
     return MB_STATUS_OK;
 }
 
-/* Makes the tables on the host, in pieces that fit the upload, and copies them. */
+/* Makes the tables on the host, in pieces that fit the upload, and copies them.
+ */
 static mb_status make_tables(const mb_op_call *call, const mb_phase_filter_params *p,
                              const int64_t n[2], const int64_t padded[2])
 {

@@ -1,15 +1,18 @@
 /*
-** phase_filter on CUDA: the transforms along rows. Rows y and y + apart of a frame are the real and
-** the imaginary part of one complex row, which is padded in registers. The spectra are kept in tiles
-** (op_phase_filter.h); nothing is taken apart here, because the columns' kernel has both halves of a
+** phase_filter on CUDA: the transforms along rows. Rows y and y + apart of a
+*frame are the real and
+** the imaginary part of one complex row, which is padded in registers. The
+*spectra are kept in tiles
+** (op_phase_filter.h); nothing is taken apart here, because the columns' kernel
+*has both halves of a
 ** spectrum at hand.
 */
 #ifndef MB_CUDA_PHASE_ROWS_CUH
 #define MB_CUDA_PHASE_ROWS_CUH
 
+#include "ops/phase/op_phase_filter.h"
 #include "shared/cuda_launch.cuh"
 #include "shared/fft_registers.cuh"
-#include "ops/phase/op_phase_filter.h"
 
 /* The factorization of N points. */
 template <int N>
@@ -45,7 +48,6 @@ template <int N>
 struct phase_rows {
     typedef phase_cut<N> cut;
     static constexpr int T = cut::T, most = 512 / T, L = most < 8 ? most : 8, threads = T * L;
-    static constexpr bool WARP = T <= 32 && 32 % T == 0;
 };
 
 /* Makes the table of a factorization. */
@@ -60,7 +62,8 @@ __global__ void phase_twiddles(float2 *table)
     }
 }
 
-/* Copies it to shared memory. All threads of the block must call it; the caller synchronizes. */
+/* Copies it to shared memory. All threads of the block must call it; the caller
+ * synchronizes. */
 template <class C>
 __device__ static __forceinline__ void phase_copy_table(float2 *to, const float2 *from)
 {
@@ -68,8 +71,10 @@ __device__ static __forceinline__ void phase_copy_table(float2 *to, const float2
         ((float4 *)to)[i] = __ldg((const float4 *)from + i);
 }
 
-/* A walk over the frequencies t + T j of a pair's spectrum. Tiles divide T, so each half of the
-** spectrum is a sequence of equal steps; only the highest frequency is elsewhere. */
+/* A walk over the frequencies t + T j of a pair's spectrum. Tiles divide T, so
+*each half of the
+** spectrum is a sequence of equal steps; only the highest frequency is
+*elsewhere. */
 template <class C>
 struct phase_walk {
     int64_t plus, minus, highest, step;
@@ -126,7 +131,9 @@ __device__ static __forceinline__ void phase_fill_edge(float2 (&v)[C::E], const 
     }
 }
 
-/* The pairs of rows of this block: L of them at a time. */
+/* The pairs of rows of this block: L of them at a time, in neighboring threads,
+*because a tile has
+** them side by side. */
 template <int N>
 __global__ void __launch_bounds__(phase_rows<N>::threads)
     phase_rows_forth(const __grid_constant__ phase_job job)
@@ -135,8 +142,8 @@ __global__ void __launch_bounds__(phase_rows<N>::threads)
     typedef phase_rows<N> R;
     typedef typename R::cut C;
     extern __shared__ float2 phase_memory[];
-    const int t = threadIdx.x % C::T, h = threadIdx.x / C::T;
-    float2 *shared = phase_memory + C::table + h * C::room;
+    const int h = threadIdx.x % R::L, t = threadIdx.x / R::L;
+    float2 *shared = phase_memory + C::table;
     const int groups = (job.pairs + R::L - 1) / R::L;
     phase_copy_table<C>(phase_memory, job.row_twiddles);
     __syncthreads();
@@ -150,7 +157,7 @@ __global__ void __launch_bounds__(phase_rows<N>::threads)
             phase_fill_edge<C>(v, job, even, odd, one, two, t);
         else
             phase_fill<C>(v, job, even, odd, one, two, t);
-        mb_fft_run<C, R::WARP>(v, t, phase_memory, shared, 1, 0);
+        mb_fft_run<C, false>(v, t, phase_memory, shared, R::L, h);
         float2 *to = job.spectra + frame * job.frame_points;
         const phase_walk<C> at(job, pair, t);
         if (one)
@@ -170,7 +177,8 @@ __device__ static __forceinline__ float phase_value(const phase_job &job, float 
     return v;
 }
 
-template <int N>
+/* HALF: columns <= N / 2. */
+template <int N, bool HALF>
 __global__ void __launch_bounds__(phase_rows<N>::threads)
     phase_rows_back(const __grid_constant__ phase_job job)
 {
@@ -178,8 +186,8 @@ __global__ void __launch_bounds__(phase_rows<N>::threads)
     typedef phase_rows<N> R;
     typedef typename R::cut C;
     extern __shared__ float2 phase_memory[];
-    const int t = threadIdx.x % C::T, h = threadIdx.x / C::T;
-    float2 *shared = phase_memory + C::table + h * C::room;
+    const int h = threadIdx.x % R::L, t = threadIdx.x / R::L;
+    float2 *shared = phase_memory + C::table;
     const int groups = (job.pairs + R::L - 1) / R::L;
     phase_copy_table<C>(phase_memory, job.row_twiddles);
     __syncthreads();
@@ -194,9 +202,9 @@ __global__ void __launch_bounds__(phase_rows<N>::threads)
 #pragma unroll
         for (int j = 0; j < C::E; j++)
             v[j] = one ? mb_fft_swap(__ldg(from + at(j))) : make_float2(0, 0);
-        mb_fft_run<C, R::WARP>(v, t, phase_memory, shared, 1, 0);
+        mb_fft_run<C, false>(v, t, phase_memory, shared, R::L, h);
 #pragma unroll
-        for (int j = 0; j < C::E; j++) {
+        for (int j = 0; j < (HALF ? C::E / 2 : C::E); j++) {
             const int x = t + C::T * j;
             if (one && x < job.columns)
                 even[x] = phase_value(job, v[j].y);

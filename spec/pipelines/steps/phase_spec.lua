@@ -134,7 +134,7 @@ describe("the step ctf", function()
         local _ <close> = check.gives(want, scan, {entry}, T)
         entry.preset, entry.low, entry.high = "nabu", 1e-3, 0.1
         local other <close> = mb.phase_filter(data, FRESNEL, {delta_beta = 100, method = "ctf",
-            padding = "reflect", low = 1e-3, high = 0.1})
+            padding = "reflect", low = 1e-3, high = 0.1, padded = {40, 64}})
         local _ <close> = check.gives(other, scan, {entry}, T)
         entry.delta_beta = nil
         check.refused("delta_beta is missing", scan, {entry}, T)

@@ -21,7 +21,7 @@ return {
         .. "does not absorb, give a large delta_beta, such as 1e9. A frame is mirrored around "
         .. "its edge pixels. A value that is not finite makes its whole frame NaN.",
     reference = "B. Yu et al., Opt. Express 26, 11110 (2018)",
-    presets = {nabu = {}},
+    presets = {nabu = {size = "double"}},
     options = declared.options(
         {"padding", "choice", "what is around a frame",
             choices = {"edge", "reflect", "symmetric", "constant", "none"}, default = "reflect"},
