@@ -71,8 +71,8 @@ end
 --- What a curve says: the place of its lowest value, and a verdict: "found", "edge" (it is at an
 -- end), "flat" (the valley is no deeper than the curve is rough), "ambiguous" (another valley is
 -- nearly as deep; its place is the third value). `least`: the depth of a valley that counts, as a
--- part of the median.
-function axis_curve.judge(values, least)
+-- part of the median; `alike`: how much higher a second one is, at least, as a part of that depth.
+function axis_curve.judge(values, least, alike)
     local best, middle = lowest(values), median(values)
     local depth = middle - values[best]
     local other = second_of(values, best)
@@ -82,7 +82,7 @@ function axis_curve.judge(values, least)
         return best, "flat"
     elseif ends then
         return best, "edge"
-    elseif other and values[other] < values[best] + AMBIGUOUS * depth then
+    elseif other and values[other] < values[best] + (alike or AMBIGUOUS) * depth then
         return best, "ambiguous", other
     end
     return best, "found"

@@ -8,8 +8,9 @@ local finite = require "moonbeam.internal.finite"
 
 local axis_wedge = {}
 
--- Noise alone makes valleys of an eighth of the median, an object at least of a half.
-local LEAST_DEPTH = 0.2
+-- Noise and stripes make valleys of an eighth to a fourth of the median, all alike; an object makes
+-- one of a half at least.
+local LEAST_DEPTH, ALIKE = 0.35, 0.5
 -- The metric in parts of the sinogram's norm: less is rounding.
 local ROUNDING = 1e-6
 
@@ -137,7 +138,7 @@ function axis_wedge.search(sino, options, op)
         end
     end
     columns, metric = once(columns, metric)
-    local best, verdict, other = axis_curve.judge(metric, LEAST_DEPTH)
+    local best, verdict, other = axis_curve.judge(metric, LEAST_DEPTH, ALIKE)
     local norm <close> = mb.reduce(sino, "norm")
     local most = math.max(table.unpack(metric, 1, math.min(#metric, 200)))
     if verdict ~= "flat" and most < ROUNDING * mb.bound(0, norm.item, norm) then
