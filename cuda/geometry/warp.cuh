@@ -1,8 +1,8 @@
 /*
-** Warping on CUDA: a thread computes the place of a pixel once and uses it for several frames, four
-** of which it loads before it stores any. Splines: a kernel makes the coefficients of a group of
-** frames in shared memory, columns first, with several outputs a thread from one run of registers; the
-** other gathers sixteen of them a pixel.
+** Warping on CUDA: a thread computes the place of a pixel once and uses it for several frames,
+** four of which it loads before it stores any. Splines: a kernel makes the coefficients of a group
+** of frames in shared memory, columns first, with several outputs a thread from one run of
+** registers; the other gathers sixteen of them a pixel.
 */
 #ifndef MB_CUDA_WARP_CUH
 #define MB_CUDA_WARP_CUH
@@ -10,7 +10,7 @@
 #include "ops/geometry/warp.h"
 #include "shared/cuda_launch.cuh"
 
-#define MB_WARP_X 32
+#define MB_WARP_X 64
 #define MB_WARP_Y 8
 #define MB_WARP_AHEAD 4   /* frames in flight */
 #define MB_WARP_FRAMES 32 /* of a thread, at most */
@@ -42,15 +42,17 @@ __device__ static inline void mb_warp_splines(const mb_warp_job &job, mb_warp_ta
                                               int64_t count)
 {
     float wy[4], wx[4];
-    int64_t rows[4], columns[4];
+    int64_t rows[4];
+    int32_t columns[4];
+    const int32_t height = (int32_t)job.window.height, cols = (int32_t)job.window.cols,
+                  held = (int32_t)job.held, above = (int32_t)job.window.first;
     mb_warp_spline(ty.far, wy);
     mb_warp_spline(tx.far, wx);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        int64_t row = mb_warp_fold(job.mode, ty.low + k - 1, job.window.height) - job.window.first;
-        row = row < 0 ? 0 : row < job.held ? row : job.held - 1;
-        rows[k] = row * job.from_pitch;
-        columns[k] = mb_warp_fold(job.mode, tx.low + k - 1, job.window.cols);
+        const int32_t row = mb_warp_fold(job.mode, ty.low + k - 1, height) - above;
+        rows[k] = (row < 0 ? 0 : row < held ? row : held - 1) * job.from_pitch;
+        columns[k] = mb_warp_fold(job.mode, tx.low + k - 1, cols);
     }
     const bool inside = ty.inside && tx.inside;
     for (int64_t f = 0; f < count; f++, from += job.from_frame, to += job.to_frame) {
@@ -167,17 +169,25 @@ __global__ static void __launch_bounds__(MB_THREADS)
 {
     __shared__ float in[MB_WARP_HIGH * MB_WARP_PITCH];
     __shared__ float half[MB_WARP_TILE_Y * MB_WARP_PITCH];
-    const int64_t x0 = blockIdx.x * (int64_t)MB_WARP_TILE_X,
-                  y0 = blockIdx.y * (int64_t)MB_WARP_TILE_Y;
+    const int32_t x0 = blockIdx.x * MB_WARP_TILE_X, y0 = blockIdx.y * MB_WARP_TILE_Y;
+    const int32_t held = (int32_t)job.held, cols = (int32_t)job.window.cols,
+                  above = (int32_t)job.window.first, height = (int32_t)job.window.height;
+    const int32_t top = y0 - MB_WARP_SPAN, side = x0 - MB_WARP_SPAN;
+    const bool whole = top >= 0 && top + MB_WARP_HIGH <= held && side >= 0 &&
+                       side + MB_WARP_WIDE <= cols; /* nothing beyond an edge */
     const float *from = job.from + blockIdx.z * job.from_frame;
     to += blockIdx.z * job.held * job.window.cols;
-    for (int i = threadIdx.x; i < MB_WARP_HIGH * MB_WARP_WIDE; i += MB_THREADS) {
-        const int v = i / MB_WARP_WIDE, u = i % MB_WARP_WIDE;
-        int64_t y = y0 + v - MB_WARP_SPAN, x = x0 + u - MB_WARP_SPAN;
-        y = mb_warp_fold(job.mode, job.window.first + y, job.window.height) - job.window.first;
-        y = y < 0 ? 0 : y < job.held ? y : job.held - 1;
-        x = mb_warp_fold(job.mode, x, job.window.cols);
-        in[v * MB_WARP_PITCH + u] = from[y * job.from_pitch + x];
+    for (int v = threadIdx.x / 32; v < MB_WARP_HIGH; v += MB_THREADS / 32) {
+        int32_t y = top + v;
+        if (!whole) {
+            y = mb_warp_fold(job.mode, above + y, height) - above;
+            y = y < 0 ? 0 : y < held ? y : held - 1;
+        }
+        const float *row = from + y * job.from_pitch;
+        for (int u = threadIdx.x % 32; u < MB_WARP_WIDE; u += 32) {
+            const int32_t x = whole ? side + u : mb_warp_fold(job.mode, side + u, cols);
+            in[v * MB_WARP_PITCH + u] = row[x];
+        }
     }
     __syncthreads();
     for (int i = threadIdx.x; i < MB_WARP_WIDE * (MB_WARP_TILE_Y / MB_WARP_RUN); i += MB_THREADS) {
@@ -201,7 +211,7 @@ __global__ static void __launch_bounds__(MB_THREADS)
     __syncthreads();
     for (int i = threadIdx.x; i < MB_WARP_TILE_Y * MB_WARP_TILE_X; i += MB_THREADS) {
         const int v = i / MB_WARP_TILE_X, u = i % MB_WARP_TILE_X;
-        if (y0 + v < job.held && x0 + u < job.window.cols)
+        if (y0 + v < held && x0 + u < cols)
             to[(y0 + v) * job.window.cols + x0 + u] = in[v * MB_WARP_PITCH + u];
     }
 }

@@ -1,6 +1,6 @@
 /*
-** bin: means of blocks of elements. a, of one to three axes and any real type -> f32. Sums are made in
-** double, in the order of the elements, so that those of whole numbers are exact.
+** bin: means of blocks of elements. a, of one to three axes and any real type -> f32. Sums are
+** made in double, in the order of the elements, so that those of whole numbers are exact.
 */
 #include "core/multiversion.h"
 #include "ops/geometry/op_bin.h"

@@ -1,6 +1,6 @@
 /*
-** blend_seam: joins the images of two cameras that lie side by side in each frame. a (..., W), f32 ->
-** (..., W - overlap).
+** blend_seam: joins the images of two cameras that lie side by side in each frame. a (..., W), f32
+** -> (..., W - overlap).
 */
 #include "ops/geometry/op_blend_seam.h"
 #include "ops/op_args.h"

@@ -1,7 +1,7 @@
 /*
-** horizontal_shift: moves every frame of a stack of projections along its columns, each by its own,
-** fractional amount. a (n, rows, cols), f32, or one frame (rows, cols). In place without scratch: see
-** op_horizontal_shift.h.
+** horizontal_shift: moves every frame of a stack of projections along its columns, each by its
+** own, fractional amount. a (n, rows, cols), f32, or one frame (rows, cols). In place without
+** scratch: see op_horizontal_shift.h.
 */
 #include "ops/geometry/op_horizontal_shift.h"
 #include "ops/op_args.h"

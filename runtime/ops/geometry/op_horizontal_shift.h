@@ -1,7 +1,7 @@
 /*
-** horizontal_shift: what the host and the CUDA kernel share. Arrays: a (in), result (out; may be the
-** same array). A row is made from its first column on if its sources lie at or right of it, else from
-** the last, so that in place no source is overwritten before it is read.
+** horizontal_shift: what the host and the CUDA kernel share. Arrays: a (in), result (out; may be
+** the same array). A row is made from its first column on if its sources lie at or right of it,
+** else from the last, so that in place no source is overwritten before it is read.
 */
 #ifndef MB_OPS_OP_HORIZONTAL_SHIFT_H
 #define MB_OPS_OP_HORIZONTAL_SHIFT_H

@@ -1,6 +1,7 @@
 /*
-** remap: takes each pixel of frames from a place that two arrays give. a (n, rows, cols), f32, or one
-** frame (rows, cols); rows, columns (rows', cols'), f32 or f64 -> (n, rows', cols') or (rows', cols').
+** remap: takes each pixel of frames from a place that two arrays give. a (n, rows, cols), f32, or
+** one frame (rows, cols); rows, columns (rows', cols'), f32 or f64 -> (n, rows', cols') or (rows',
+** cols').
 */
 #include "ops/geometry/op_remap.h"
 #include "ops/op_args.h"

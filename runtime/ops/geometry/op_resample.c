@@ -1,6 +1,6 @@
 /*
-** resample: frames of another number of rows and columns. a (n, rows, cols), f32, or one frame -> (n,
-** rows', cols'), or some rows of it.
+** resample: frames of another number of rows and columns. a (n, rows, cols), f32, or one frame ->
+** (n, rows', cols'), or some rows of it.
 */
 #include "ops/geometry/op_resample.h"
 #include "ops/op_args.h"

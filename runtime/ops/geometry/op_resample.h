@@ -1,10 +1,10 @@
 /*
 ** resample: what the host and the CUDA kernel share. Arrays: a (in), result (out).
 **
-** Along an axis, element i of the n of the result covers [i, i + 1) s of the m pixels of the frame,
-** s = m / n, counted from the edge of the first. box takes the mean over that, linear the value at its
-** middle. Either is a weighted sum of neighbors, of which those between the first and the last have
-** one weight.
+** Along an axis, element i of the n of the result covers [i, i + 1) s of the m pixels of the
+** frame, s = m / n, counted from the edge of the first. box takes the mean over that, linear the
+** value at its middle. Either is a weighted sum of neighbors, of which those between the first and
+** the last have one weight.
 */
 #ifndef MB_OPS_OP_RESAMPLE_H
 #define MB_OPS_OP_RESAMPLE_H

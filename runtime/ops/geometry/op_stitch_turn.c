@@ -1,6 +1,6 @@
 /*
-** stitch_turn: joins each frame of a whole turn with the mirrored frame half a turn later. a (angles,
-** rows, W), f32 -> (half, rows, 2 W - overlap).
+** stitch_turn: joins each frame of a whole turn with the mirrored frame half a turn later. a
+** (angles, rows, W), f32 -> (half, rows, 2 W - overlap).
 */
 #include "ops/geometry/op_stitch_turn.h"
 #include "ops/op_args.h"

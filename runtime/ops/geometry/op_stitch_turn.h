@@ -1,8 +1,9 @@
 /*
 ** stitch_turn: what the host and the CUDA kernel share. Arrays: a (in), result (out).
 **
-** Columns are counted from the edge of the detector away from the axis: t = 0 to W - 1, the axis is at
-** t = a = W - (overlap + 1) / 2. A ray at t of angle theta is the ray at 2a - t of theta + pi.
+** Columns are counted from the edge of the detector away from the axis: t = 0 to W - 1, the axis
+** is at t = a = W - (overlap + 1) / 2. A ray at t of angle theta is the ray at 2a - t of theta +
+** pi.
 */
 #ifndef MB_OPS_OP_STITCH_TURN_H
 #define MB_OPS_OP_STITCH_TURN_H

@@ -1,15 +1,17 @@
 /*
 ** Warping frames by a map of coordinates: what undistort, rotate and remap share, on the host and
 ** on CUDA. A map gives, for each pixel of the result, a place of the frame, in pixels from 0. The
-** place is computed in double and rounded to 2^-24 px: whole places stay whole, so that the map that
-** moves nothing changes nothing.
+** place is computed in double and rounded to 2^-24 px: whole places stay whole, so that the map
+** that moves nothing changes nothing.
 **
-** Order 3 interpolates cubic B-splines through the pixels. Their coefficients come from a filter that
-** is cut off at SPAN elements, where its weights are below 1e-7, so that a pixel depends on rows near
-** it alone; they go to scratch, as many frames at a time as fill SCRATCH bytes.
+** Order 3 interpolates cubic B-splines through the pixels. Their coefficients come from a filter
+** that is cut off at SPAN elements, where its weights are below 1e-7, so that a pixel depends on
+** rows near it alone; they go to scratch, as many frames at a time as fill SCRATCH bytes, but
+** LEAST at least.
 **
-** A call may have a part of the rows: `a` is rows `first` to `first` + rows - 1 of frames of `height`
-** rows, the result `count` rows from `from`. The rule beyond the edges is that of the whole frame.
+** A call may have a part of the rows: `a` is rows `first` to `first` + rows - 1 of frames of
+** `height` rows, the result `count` rows from `from`. The rule beyond the edges is that of the
+** whole frame.
 */
 #ifndef MB_OPS_WARP_H
 #define MB_OPS_WARP_H
@@ -53,7 +55,7 @@ typedef enum mb_warp_kind {
     MB_WARP_TABLE    /* place = a table's */
 } mb_warp_kind;
 
-enum { MB_WARP_FACTORS = 12, MB_WARP_SPAN = 12, MB_WARP_SCRATCH = 16 << 20 };
+enum { MB_WARP_FACTORS = 12, MB_WARP_SPAN = 12, MB_WARP_SCRATCH = 16 << 20, MB_WARP_LEAST = 4 };
 
 typedef struct mb_warp_map {
     mb_warp_kind kind;
@@ -104,8 +106,8 @@ static MB_BOTH inline double mb_warp_g(const mb_warp_map *map, double r, double 
     return g;
 }
 
-/* g of the inverse: with u (1 + g(u)) = r, that is u / r - 1. Newton's method; for r where the map is
-** not invertible the place is anywhere. */
+/* g of the inverse: with u (1 + g(u)) = r, that is u / r - 1. Newton's method; for r where the map
+** is not invertible the place is anywhere. */
 static MB_BOTH inline double mb_warp_inverse(const mb_warp_map *map, double r)
 {
     double u = r, slope;
@@ -171,9 +173,9 @@ static MB_BOTH inline mb_warp_tap mb_warp_tap_at(int mode, bool cubic, double pl
 
 /* The element that stands for one beyond the edge, for splines: constant and edge take them as
 ** reflect does. */
-static MB_BOTH inline int64_t mb_warp_fold(int mode, int64_t i, int64_t extent)
+static MB_BOTH inline int32_t mb_warp_fold(int mode, int32_t i, int32_t extent)
 {
-    const int64_t half = mode == MB_WARP_SYMMETRIC, period = 2 * (extent - 1 + half);
+    const int32_t half = mode == MB_WARP_SYMMETRIC, period = 2 * (extent - 1 + half);
     if (i >= 0 && i < extent)
         return i;
     if (period == 0)
@@ -212,12 +214,13 @@ static inline void mb_warp_filter(float weights[MB_WARP_SPAN + 1])
         weights[i] = (float)(power / sum);
 }
 
-/* Frames whose coefficients are in scratch at a time. */
+/* Frames whose coefficients are in scratch at a time: some, for which a place is computed once. */
 static inline int64_t mb_warp_group(const mb_shape *shape)
 {
     const int64_t bytes = 4 * shape->dims[shape->rank - 2] * shape->dims[shape->rank - 1],
                   frames = shape->rank == 3 ? shape->dims[0] : 1,
-                  most = bytes > 0 && MB_WARP_SCRATCH > bytes ? MB_WARP_SCRATCH / bytes : 1;
+                  many = bytes > 0 ? MB_WARP_SCRATCH / bytes : 1,
+                  most = many > MB_WARP_LEAST ? many : MB_WARP_LEAST;
     return frames < most ? frames : most;
 }
 

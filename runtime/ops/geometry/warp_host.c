@@ -1,7 +1,7 @@
 /*
-** Warping on the host. A task is a row of the result in some frames: places are computed for a tile
-** of columns and used for each frame. Tiles begin at multiples of TILE, whatever part of the frames a
-** call has, so that a pixel is computed in the same way in every piece.
+** Warping on the host. A task is a row of the result in some frames: places are computed for a
+** tile of columns and used for each frame. Tiles begin at multiples of TILE, whatever part of the
+** frames a call has, so that a pixel is computed in the same way in every piece.
 */
 #include "core/multiversion.h"
 #include "ops/geometry/warp.h"
@@ -242,7 +242,7 @@ static void filter_line(const float *line, const float *weights, int64_t n, floa
     }
 }
 
-/* One row of the coefficients of a frame. Rows beyond the part are clamped: nothing asks for them. */
+/* One row of the coefficients of a frame. Rows beyond the part are clamped, as nothing needs them. */
 static void filter_row(const job *j, const float *frame, int64_t pitch, int64_t row,
                        const float *weights, float *line, float *to)
 {
@@ -256,9 +256,9 @@ static void filter_row(const job *j, const float *frame, int64_t pitch, int64_t 
     }
     filter_rows(rows, weights, cols, line + MB_WARP_SPAN);
     for (int k = 1; k <= MB_WARP_SPAN; k++) {
-        line[MB_WARP_SPAN - k] = line[MB_WARP_SPAN + mb_warp_fold(j->p->mode, -k, cols)];
+        line[MB_WARP_SPAN - k] = line[MB_WARP_SPAN + mb_warp_fold(j->p->mode, -k, (int32_t)cols)];
         line[MB_WARP_SPAN + cols - 1 + k] =
-            line[MB_WARP_SPAN + mb_warp_fold(j->p->mode, cols - 1 + k, cols)];
+            line[MB_WARP_SPAN + mb_warp_fold(j->p->mode, (int32_t)cols - 1 + k, (int32_t)cols)];
     }
     filter_line(line, weights, cols, to);
 }
@@ -298,11 +298,12 @@ static void spline_offsets(const job *j, int n, tile *t)
 {
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < n; i++) {
-            int64_t y =
-                mb_warp_fold(j->p->mode, t->low_y[i] + k - 1, j->window.height) - j->window.first;
+            int64_t y = mb_warp_fold(j->p->mode, t->low_y[i] + k - 1, (int32_t)j->window.height) -
+                        j->window.first;
             y = y < 0 ? 0 : y < j->held ? y : j->held - 1;
             t->rows[k][i] = y * j->from_pitch;
-            t->columns[k][i] = mb_warp_fold(j->p->mode, t->low_x[i] + k - 1, j->window.cols);
+            t->columns[k][i] =
+                mb_warp_fold(j->p->mode, t->low_x[i] + k - 1, (int32_t)j->window.cols);
         }
 }
 
