@@ -113,7 +113,7 @@ const mb_op mb_op_total_variation = {
         "In three dimensions a piece needs as many planes beside it as there are iterations. The "
         "state between iterations takes four times the memory of the volume (CUDA: 3.4 times, or "
         "six times for few planes); slices that are apart take the state of a few slices. On CUDA "
-        "the dual field of a volume is kept in 21 bits a component, an error of at most 3e-6 "
+        "the dual field of a volume is kept in 21 bits a component, an error of a few 1e-6 "
         "lambda. May run in place.",
     .reference = "A. Chambolle, T. Pock, J. Math. Imaging Vis. 40, 120 (2011); L. I. Rudin, S. "
                  "Osher, E. Fatemi, Physica D 60, 259 (1992)",
