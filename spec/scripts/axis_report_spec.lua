@@ -57,6 +57,22 @@ describe("reconstruct.lua on the axis", function()
         assert.is_number(value "center_slices")
     end)
 
+    it("draws the search of a recipe's step center", function()
+        files.write(path "recipe.lua", '{"flat_field", {"center", method = "vo"}, "minus_log", '
+            .. '"fbp"}')
+        local text, status = run("reconstruct.lua", "%s -o %s -d host --recipe %s "
+            .. "--center-picture %s", path "half.h5", path "r.h5", path "recipe.lua",
+            path "wedge.png")
+        assert.equal(0, status, text)
+        assert.matches("center +30%.%d+, found %(the double wedge of", text)
+        assert.is_true(exists(path "wedge.png"))
+        text, status = run("reconstruct.lua", "%s -o %s -d host --recipe %s --set "
+            .. "center.column=30 --center-picture %s", path "half.h5", path "r2.h5",
+            path "recipe.lua", path "none.png")
+        assert.not_equal(0, status)
+        assert.matches("the recipe has none: use step center without a column", text, 1, true)
+    end)
+
     it("warns that a whole turn about an axis near the edge is a half acquisition", function()
         local text, status = run("reconstruct.lua", "%s -o %s -d host", path "turn.h5", path "t.h5")
         assert.equal(0, status, text)

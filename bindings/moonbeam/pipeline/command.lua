@@ -1,6 +1,7 @@
 --- Recipes on the command line: `moonbeam reconstruct SCAN --recipe FILE` and its options.
 
 local mb = require "moonbeam"
+local axis_curve_picture = require "moonbeam.pipeline.pictures.axis_curve_picture"
 local bound = require "moonbeam.pipeline.bound"
 local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
@@ -193,6 +194,10 @@ local function run_whole(pipeline, options, say, warn)
         options.output = last.options.file
     end
     options.check_outputs(options.output)
+    if options.center_picture and not made.job.measured.center then
+        cli.wrong("--center-picture shows the search for the axis; the recipe has none: use step "
+            .. "center without a column")
+    end
     say("%s", report.text(made))
     local shown, middle
     if options.preview then
@@ -207,6 +212,11 @@ local function run_whole(pipeline, options, say, warn)
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, each = shown}
     tell_values(done, say, warn)
+    if options.center_picture then
+        axis_curve_picture.save(options.center_picture, done.verdicts.center,
+            {overwrite = options.overwrite})
+        say("picture    %s (the search for the axis)", options.center_picture)
+    end
     say("memory     predicted %d bytes, measured %d bytes (at most %d before the values were "
         .. "known)", done.plan.peak, done.peak, done.plan.at_most)
     say("pinned     predicted %d bytes, measured %d bytes", done.plan.pinned, done.pinned)
@@ -214,8 +224,8 @@ local function run_whole(pipeline, options, say, warn)
 end
 
 -- Options of the fixed chain, and what replaces them with a recipe.
-local OF_CHAIN = {center = "--set center.column=X", center_picture = "the step center",
-    axis_tilt = "the step tilt", filter = "--set fbp.filter=NAME", cutoff = "--set fbp.cutoff=X",
+local OF_CHAIN = {center = "--set center.column=X", axis_tilt = "the step tilt",
+    filter = "--set fbp.filter=NAME", cutoff = "--set fbp.cutoff=X",
     padding = "--set fbp.padding=NAME", pad_width = "--set fbp.pad_width=N",
     half_acquisition = "the step half_acquisition", vertical_shifts = "the step vertical_shift",
     method = "the step fbp or fourier", mode = "--set fbp.mode=NAME",

@@ -56,7 +56,8 @@ return {
         {"guess", "number", "of vo, sharpness, entropy: where the search begins, a 0-based column "
             .. "of the scan", unit = "px", min = 0, usual = "the middle"},
         {"range", "number", "of vo, sharpness, entropy: how far the search goes to either side",
-            unit = "px", min = 1, usual = "a sixteenth of the width; vo: at most a quarter"},
+            unit = "px", min = 1, usual = "a sixteenth of the width, of sharpness half of "
+                .. "that; vo: at most a quarter"},
         {"radius", "number", "of vo, sharpness, entropy: how far the fine search goes to either "
             .. "side of what the coarse one finds", unit = "px", min = 0,
             usual = "4 of vo, else 2"},
