@@ -16,7 +16,7 @@ mb_stripes_batch mb_stripes_batch_at(const mb_op_call *call, int64_t first)
     const int rank = sino->shape.rank;
     mb_stripes_batch b;
     b.sinos = mb_stripes_sinos_of(&sino->shape);
-    b.count = mb_stripes_group(&b.sinos, false);
+    b.count = mb_stripes_group(&b.sinos, &call->device->facts);
     if (b.count > b.sinos.rows - first)
         b.count = b.sinos.rows - first;
     b.from_row = rank == 3 ? sino->strides[0] : 0;
@@ -516,7 +516,7 @@ mb_status mb_stripes_launch_put_back(const mb_op_call *call, const mb_stripes_ba
 {
     const uint64_t limit = call->device->facts.block_shared_bytes;
     const int64_t own = limit ? (int64_t)limit : 48 << 10;
-    const int64_t bytes = own < BACK_SHARED ? own : BACK_SHARED;
+    const int64_t bytes = own < BACK_SHARED ? own : (int64_t)BACK_SHARED;
     const back_job job = {b->sinos,    keys, call->slots[MB_STRIPES_ORDER], b->to, b->to_row,
                           b->to_angle, 0};
     const bool whole = job.s.angles * 17 * 4 <= bytes;

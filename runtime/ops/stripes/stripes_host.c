@@ -34,7 +34,7 @@ void mb_stripes_plan(const mb_stripes_job *job, const mb_spec *arrays, mb_planne
     bool host = facts->compute_capability == 0,
          runs = !host && mb_stripes_run_length(&s) < s.angles;
     bool sorts = job->large || job->sorting, finds = job->large || job->dead;
-    uint64_t group = (uint64_t)mb_stripes_group(&s, host);
+    uint64_t group = (uint64_t)mb_stripes_group(&s, facts);
     uint64_t columns = mb_bytes_mul(group, (uint64_t)s.columns);
     uint64_t count = sorts ? mb_bytes_mul(columns, (uint64_t)s.pitch) : 0;
     uint64_t chunks = job->dead && !host ? (uint64_t)mb_stripes_chunks(&s) : 0;

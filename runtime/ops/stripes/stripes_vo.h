@@ -75,8 +75,8 @@ enum {
 
 /* The sorting network of a warp takes so many values. */
 #define MB_STRIPES_RUN 1536
-/* CUDA: about so many columns are in scratch at a time. */
-#define MB_STRIPES_GROUP_COLUMNS 16384
+/* CUDA: about so many columns a multiprocessor are in scratch at a time. */
+#define MB_STRIPES_GROUP_COLUMNS 256
 /* Host: columns that are sorted and put back together, and ranks that are filtered together. */
 #define MB_STRIPES_LANES 16
 
@@ -97,9 +97,11 @@ static inline mb_stripes_sinos mb_stripes_sinos_of(const mb_shape *shape)
 }
 
 /* Sinograms that are worked on together. No result depends on it. */
-static inline int64_t mb_stripes_group(const mb_stripes_sinos *s, bool host)
+static inline int64_t mb_stripes_group(const mb_stripes_sinos *s, const mb_device_facts *facts)
 {
-    int64_t group = host || s->columns == 0 ? 1 : MB_STRIPES_GROUP_COLUMNS / s->columns;
+    bool host = facts->compute_capability == 0;
+    int64_t columns = (int64_t)MB_STRIPES_GROUP_COLUMNS * facts->threads;
+    int64_t group = host || s->columns == 0 ? 1 : columns / s->columns;
     group = group < 1 ? 1 : group > 64 ? 64 : group;
     return group < s->rows ? group : s->rows;
 }
@@ -126,11 +128,15 @@ static inline int64_t mb_stripes_order_bytes(const mb_stripes_sinos *s, bool hos
 MB_BOTH static inline int32_t mb_stripes_key(float value)
 {
     int32_t bits;
+#ifdef __CUDA_ARCH__
+    bits = __float_as_int(__fadd_rn(value, 0.0F)); /* -0 becomes 0, and any NaN 0x7fffffff */
+#else
     memcpy(&bits, &value, 4);
     if ((bits & 0x7fffffff) > 0x7f800000)
-        return 0x7fffffff;
+        bits = 0x7fffffff;
     if ((bits & 0x7fffffff) == 0)
-        return 0;
+        bits = 0;
+#endif
     return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
