@@ -35,7 +35,7 @@ struct product_loads {
     {
         const int k = threadIdx.x / COLUMNS, m = threadIdx.x % COLUMNS;
         at = f.data + (row + k) * f.pitch + column + m;
-        pitch = STEP * f.pitch;
+        pitch = f.pitch;
         inside = k < STEP && column + m < f.width;
     }
     /* Loads a run, of which `rows` exist. */
@@ -43,8 +43,9 @@ struct product_loads {
     {
         const int left = rows < PRODUCT_RUN ? (int)rows : PRODUCT_RUN;
 #pragma unroll
-        for (int i = 0; i < EACH; i++, at += pitch)
+        for (int i = 0; i < EACH; i++, at += STEP * pitch)
             value[i] = inside && (int)(threadIdx.x / COLUMNS) + i * STEP < left ? *at : 0.0f;
+        at += (PRODUCT_RUN - EACH * STEP) * pitch; /* not 0 if STEP does not divide a run */
     }
     __device__ __forceinline__ void store(float *to) const
     {
@@ -117,16 +118,23 @@ struct product_tile {
             }
         }
     }
-    /* The row and the column of an element, in the tile. */
+    /* The row of elements sum[r], and the column of sum[r][0] (half 0) or sum[r][4] (half 1) in
+    ** the tile. */
     __device__ static __forceinline__ int row_of(int r)
     {
         return threadIdx.x / 16 * TR + r;
     }
-    __device__ static __forceinline__ int column_of(int c)
+    __device__ static __forceinline__ int column_of(int half)
     {
-        return (c / 4 * 64) + threadIdx.x % 16 * 4 + c % 4;
+        return half * 64 + threadIdx.x % 16 * 4;
     }
 };
+
+/* Whether rows of this pitch are made of whole vectors of four. */
+__device__ static __forceinline__ bool product_wide(const float *data, int64_t pitch)
+{
+    return (uintptr_t)data % 16 == 0 && pitch % 4 == 0;
+}
 
 /* t = P x: a block for some columns, some modes of one part, and a sinogram. */
 template <int TR>
@@ -138,6 +146,7 @@ __global__ void __launch_bounds__(PRODUCT_THREADS, 2) modes_project_many(modes_g
     const int64_t a0 = part * (int64_t)g.segment, end = a0 + g.segment;
     const product_factor p = {g.p, g.pad, g.pad};
     const product_factor x = {g.s.from + blockIdx.z * g.s.from_row, g.s.from_angle, g.s.columns};
+    const bool wide = g.s.columns % 4 == 0;
     tile.run(p, x, a0, end < g.s.angles ? end : g.s.angles, m0, c0);
 #pragma unroll
     for (int r = 0; r < TR; r++) {
@@ -146,9 +155,17 @@ __global__ void __launch_bounds__(PRODUCT_THREADS, 2) modes_project_many(modes_g
             continue;
         float *t = g.t + ((blockIdx.z * (int64_t)g.modes + mode) * g.parts + part) * g.s.columns;
 #pragma unroll
-        for (int c = 0; c < 8; c++)
-            if (c0 + tile.column_of(c) < g.s.columns)
-                t[c0 + tile.column_of(c)] = tile.sum[r][c];
+        for (int half = 0; half < 2; half++) {
+            const float *v = tile.sum[r] + 4 * half;
+            const int64_t c = c0 + tile.column_of(half);
+            if (wide && c < g.s.columns)
+                *(float4 *)(t + c) = make_float4(v[0], v[1], v[2], v[3]);
+            else
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    if (c + i < g.s.columns)
+                        t[c + i] = v[i];
+        }
     }
 }
 
@@ -165,16 +182,28 @@ __global__ static void __launch_bounds__(PRODUCT_THREADS, 2)
     tile.run(q, s, 0, g.modes, a0, c0);
     const float *from = g.s.from + blockIdx.z * g.s.from_row;
     float *to = g.s.to + blockIdx.z * g.s.to_row;
+    const bool wide = g.s.columns % 4 == 0 && product_wide(from, g.s.from_angle) &&
+                      product_wide(to, g.s.to_angle);
 #pragma unroll
     for (int r = 0; r < 8; r++) {
         const int64_t a = a0 + tile.row_of(r);
         if (a >= g.s.angles)
             continue;
+        const float *x = from + a * g.s.from_angle;
+        float *y = to + a * g.s.to_angle;
 #pragma unroll
-        for (int c = 0; c < 8; c++) {
-            const int64_t column = c0 + tile.column_of(c);
-            if (column < g.s.columns)
-                to[a * g.s.to_angle + column] = from[a * g.s.from_angle + column] - tile.sum[r][c];
+        for (int half = 0; half < 2; half++) {
+            const float *v = tile.sum[r] + 4 * half;
+            const int64_t c = c0 + tile.column_of(half);
+            if (wide && c < g.s.columns) {
+                const float4 u = *(const float4 *)(x + c);
+                *(float4 *)(y + c) = make_float4(u.x - v[0], u.y - v[1], u.z - v[2], u.w - v[3]);
+            } else {
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    if (c + i < g.s.columns)
+                        y[c + i] = x[c + i] - v[i];
+            }
         }
     }
 }
