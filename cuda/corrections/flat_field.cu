@@ -191,15 +191,28 @@ __device__ inline float as_float<__half>(__half v)
     return __half2float(v);
 }
 
+/* a / b from an inverse of b: the quotient's rest corrects it to the last place. An infinity or a
+** NaN of a comes out as one that is not finite, as that of the division does. */
+__device__ static inline float divided_by(float a, float b, float inverse)
+{
+    const float q = a * inverse;
+    return fmaf(fmaf(-q, b, a), inverse, q);
+}
+
 /* One divisor for all frames. */
 struct one_divisor {
-    float bottom;
+    float bottom, inverse;
     __device__ one_divisor(const mb_flat_field_frame *, const float *denominator, int64_t,
                            int64_t i)
-        : bottom(denominator ? denominator[i] : 1.0f)
+        : bottom(denominator ? denominator[i] : 1.0f), inverse(1.0f / bottom)
     {
+        if (inverse == 0) /* of an infinite flat: the rest is no part of the result */
+            bottom = 0;
     }
-    __device__ float operator()(float difference, int64_t) { return difference / bottom; }
+    __device__ float operator()(float difference, int64_t)
+    {
+        return divided_by(difference, bottom, inverse);
+    }
 };
 
 /* One between those of two groups, which are kept until a frame has others. */
@@ -226,7 +239,9 @@ struct listed_divisor {
             group = f.group;
             next = f.next;
         }
-        return difference * f.scale / (low + f.part * (high - low));
+        const float above = difference * f.scale, bottom = low + f.part * (high - low);
+        return bottom < 8e37f ? divided_by(above, bottom, __fdividef(1.0f, bottom))
+                              : above / bottom;
     }
 };
 
@@ -244,29 +259,36 @@ __global__ void __launch_bounds__(MB_THREADS)
         float *out = to.data + y * to.stride_y + x * to.stride_x;
         const float base = dark ? dark[i] : 0.0f;
         Divisor divided(list, denominator, height * width, i);
-        for (int64_t f = blockIdx.y; f < data.frames; f += (int64_t)gridDim.y * BATCH) {
+        const int64_t step = gridDim.y, in_step = step * data.stride_f;
+        const int64_t out_step = step * to.stride_f;
+        unsigned bad = 0, low = 0;
+        int64_t f = blockIdx.y;
+        in += f * data.stride_f;
+        out += f * to.stride_f;
+        const auto store = [&](float *place, float v) {
+            const bool finite = fabsf(v) <= 3.402823466e38f;
+            bad += !finite;
+            low += finite && v <= 0;
+            *place = finite ? v : replacement;
+        };
+        for (; f + (BATCH - 1) * step < data.frames; f += BATCH * step) {
             float v[BATCH]; /* all loads before the first store: the result may be the same array */
 #pragma unroll
-            for (int k = 0; k < BATCH; k++) {
-                int64_t frame = f + k * (int64_t)gridDim.y;
-                v[k] = frame < data.frames ? as_float(in[frame * data.stride_f]) : 1.0f;
-            }
+            for (int k = 0; k < BATCH; k++)
+                v[k] = as_float(in[k * in_step]);
 #pragma unroll
-            for (int k = 0; k < BATCH; k++) {
-                int64_t frame = f + k * (int64_t)gridDim.y;
-                if (frame < data.frames)
-                    v[k] = divided(v[k] - base, frame);
-            }
+            for (int k = 0; k < BATCH; k++)
+                v[k] = divided(v[k] - base, f + k * step);
 #pragma unroll
-            for (int k = 0; k < BATCH; k++) {
-                int64_t frame = f + k * (int64_t)gridDim.y;
-                bool finite = fabsf(v[k]) <= 3.402823466e38f, there = frame < data.frames;
-                replaced += there && !finite;
-                not_positive += there && finite && v[k] <= 0;
-                if (there)
-                    out[frame * to.stride_f] = finite ? v[k] : replacement;
-            }
+            for (int k = 0; k < BATCH; k++)
+                store(out + k * out_step, v[k]);
+            in += BATCH * in_step;
+            out += BATCH * out_step;
         }
+        for (; f < data.frames; f += step, in += in_step, out += out_step)
+            store(out, divided(as_float(*in) - base, f));
+        replaced += bad;
+        not_positive += low;
     }
     replaced = mb_block_fold(replaced, mb_fold_sum());
     not_positive = mb_block_fold(not_positive, mb_fold_sum());

@@ -72,7 +72,7 @@ extern "C" mb_status mb_cuda_gram_matrix(const mb_op_call *call)
     s.n = a->shape.dims[0];
     s.rows = a->shape.dims[1];
     s.columns = a->shape.dims[2];
-    s.segments = mb_gram_matrix_segments(s.rows);
+    s.segments = mb_gram_matrix_segments(s.n, s.rows);
     s.stride_f = a->strides[0];
     s.stride_y = a->strides[1];
     if (s.n == 0)

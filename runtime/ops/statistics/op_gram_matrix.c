@@ -36,7 +36,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     const uint64_t n = (uint64_t)shape->dims[0];
     (void)params;
     mb_planner_slot(planner, "partials",
-                    n * n * 8 * (uint64_t)mb_gram_matrix_segments(shape->dims[1]), 0, 0);
+                    n * n * 8 * (uint64_t)mb_gram_matrix_segments(shape->dims[0], shape->dims[1]),
+                    0, 0);
 }
 
 /* Sums in lanes of their own, so that their order is always the same. */
@@ -74,7 +75,7 @@ static mb_status run_host(const mb_op_call *call)
     const mb_array *a = call->arrays[MB_GRAM_MATRIX_A];
     mb_array *result = call->arrays[MB_GRAM_MATRIX_RESULT];
     const int64_t n = a->shape.dims[0], rows = a->shape.dims[1];
-    const int64_t segments = mb_gram_matrix_segments(rows);
+    const int64_t segments = mb_gram_matrix_segments(n, rows);
     double *partials = call->slots[MB_GRAM_MATRIX_PARTIALS];
     const int threads = call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)

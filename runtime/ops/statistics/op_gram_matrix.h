@@ -14,11 +14,13 @@ typedef struct mb_gram_matrix_params {
 
 enum { MB_GRAM_MATRIX_A, MB_GRAM_MATRIX_RESULT };
 enum { MB_GRAM_MATRIX_PARTIALS };
-enum { MB_GRAM_MATRIX_SEGMENTS = 32, MB_GRAM_MATRIX_MOST = 512 };
+enum { MB_GRAM_MATRIX_MOST = 512 };
 
-static inline int64_t mb_gram_matrix_segments(int64_t rows)
+/* Many where their sums are few. */
+static inline int64_t mb_gram_matrix_segments(int64_t frames, int64_t rows)
 {
-    return rows < MB_GRAM_MATRIX_SEGMENTS ? rows : MB_GRAM_MATRIX_SEGMENTS;
+    const int64_t most = frames <= 64 ? 256 : 32;
+    return rows < most ? rows : most;
 }
 
 /* The first row of a segment. */
