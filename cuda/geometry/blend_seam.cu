@@ -15,11 +15,10 @@ __global__ void __launch_bounds__(MB_THREADS) blend_seam_kernel(seam_job job)
     const int64_t x = blockIdx.x * (int64_t)MB_THREADS + threadIdx.x;
     if (x >= job.cols)
         return;
-    for (int64_t i = blockIdx.y; i < job.frames * job.rows; i += gridDim.y) {
-        const int64_t f = i / job.rows, y = i % job.rows;
-        job.to[f * job.to_frame + y * job.to_pitch + x] = mb_blend_seam_at(
-            job.from + f * job.from_frame + y * job.from_pitch, job.seam, job.overlap, x);
-    }
+    for (int64_t f = blockIdx.z; f < job.frames; f += gridDim.z)
+        for (int64_t y = blockIdx.y; y < job.rows; y += gridDim.y)
+            job.to[f * job.to_frame + y * job.to_pitch + x] = mb_blend_seam_at(
+                job.from + f * job.from_frame + y * job.from_pitch, job.seam, job.overlap, x);
 }
 
 extern "C" mb_status mb_cuda_blend_seam(const mb_op_call *call)
@@ -39,11 +38,11 @@ extern "C" mb_status mb_cuda_blend_seam(const mb_op_call *call)
     job.cols = result->shape.dims[rank - 1];
     job.seam = p->seam;
     job.overlap = p->overlap;
-    const int64_t lines = job.frames * job.rows;
-    if (lines == 0 || job.cols == 0)
+    if (job.frames == 0 || job.rows == 0 || job.cols == 0)
         return MB_STATUS_OK;
     const dim3 blocks((unsigned)((job.cols + MB_THREADS - 1) / MB_THREADS),
-                      (unsigned)(lines < 65535 ? lines : 65535));
+                      (unsigned)(job.rows < 65535 ? job.rows : 65535),
+                      (unsigned)(job.frames < 65535 ? job.frames : 65535));
     blend_seam_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
     MB_LAUNCHED("blend_seam_kernel");
     return MB_STATUS_OK;

@@ -17,12 +17,12 @@ __global__ void __launch_bounds__(MB_THREADS) stitch_turn_kernel(stitch_job job)
     const int64_t x = blockIdx.x * (int64_t)MB_THREADS + threadIdx.x;
     if (x >= job.cols)
         return;
-    for (int64_t i = blockIdx.y; i < job.frames * job.rows; i += gridDim.y) {
-        const int64_t k = i / job.rows, y = i % job.rows;
-        const float *own = job.from + k * job.from_frame + y * job.from_row;
-        job.to[k * job.to_frame + y * job.to_row + x] =
-            mb_stitch_turn_at(&job.stitch, own, own + job.half * job.from_frame, x);
-    }
+    for (int64_t k = blockIdx.z; k < job.frames; k += gridDim.z)
+        for (int64_t y = blockIdx.y; y < job.rows; y += gridDim.y) {
+            const float *own = job.from + k * job.from_frame + y * job.from_row;
+            job.to[k * job.to_frame + y * job.to_row + x] =
+                mb_stitch_turn_at(&job.stitch, own, own + job.half * job.from_frame, x);
+        }
 }
 
 extern "C" mb_status mb_cuda_stitch_turn(const mb_op_call *call)
@@ -42,11 +42,11 @@ extern "C" mb_status mb_cuda_stitch_turn(const mb_op_call *call)
     job.frames = result->shape.dims[0];
     job.rows = result->shape.dims[1];
     job.cols = result->shape.dims[2];
-    const int64_t lines = job.frames * job.rows;
-    if (lines == 0 || job.cols == 0)
+    if (job.frames == 0 || job.rows == 0 || job.cols == 0)
         return MB_STATUS_OK;
     const dim3 blocks((unsigned)((job.cols + MB_THREADS - 1) / MB_THREADS),
-                      (unsigned)(lines < 65535 ? lines : 65535));
+                      (unsigned)(job.rows < 65535 ? job.rows : 65535),
+                      (unsigned)(job.frames < 65535 ? job.frames : 65535));
     stitch_turn_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
     MB_LAUNCHED("stitch_turn_kernel");
     return MB_STATUS_OK;

@@ -64,15 +64,11 @@ static mb_status infer(const void *params, mb_spec *arrays)
 static void stitch_row(const mb_stitch_turn *s, const float *own, const float *other, int64_t cols,
                        float *to)
 {
-    const int64_t start = s->before, end = s->before + s->joined, twice = (int64_t)(2 * s->axis);
-    const bool whole = 2 * s->axis == (double)twice;
-    /* Columns that both see, or none: between those of one frame and those of the other. */
-    const int64_t few = twice - s->cols + 1 < s->cols ? twice - s->cols + 1 : s->cols,
-                  many = twice - s->cols + 2 > s->cols ? twice - s->cols + 2 : s->cols;
+    const int64_t start = s->before, end = s->before + s->joined, few = s->few;
     const int64_t own_at = s->left ? end - few : start; /* columns of the result */
-    const int64_t others = whole && s->joined > many ? s->joined - many : 0,
+    const int64_t others = s->whole && s->joined > s->many ? s->joined - s->many : 0,
                   other_at = s->left ? start : end - others;
-    const int64_t last = s->left ? s->cols - 1 - twice + s->joined - 1 : twice - many;
+    const int64_t last = s->left ? s->cols - 1 - s->twice + s->joined - 1 : s->twice - s->many;
     memcpy(to + own_at, own + (s->left ? s->cols - few : 0), (size_t)few * sizeof *to);
     for (int64_t i = 0; i < others; i++)
         to[other_at + i] = other[last - i];

@@ -28,7 +28,10 @@ typedef struct mb_stitch_turn {
     double axis;          /* a */
     int64_t cols, joined; /* W; columns without the added ones */
     int64_t before;
+    int64_t twice;     /* 2 a, rounded down */
+    int64_t few, many; /* t < few: seen by one frame alone; t >= many: by the other one */
     bool left, edge;
+    bool whole; /* 2 a is a whole number: the other frame has no places between pixels */
 } mb_stitch_turn;
 
 static inline mb_stitch_turn mb_stitch_turn_of(const mb_stitch_turn_params *p, int64_t cols)
@@ -38,6 +41,10 @@ static inline mb_stitch_turn mb_stitch_turn_of(const mb_stitch_turn_params *p, i
     s.axis = (double)cols - 0.5 * (p->overlap + 1);
     s.joined = (int64_t)floor(2 * s.axis + 1e-9) + 1;
     s.before = p->before;
+    s.twice = (int64_t)(2 * s.axis);
+    s.whole = 2 * s.axis == (double)s.twice;
+    s.few = s.twice - cols + 1 < cols ? s.twice - cols + 1 : cols;
+    s.many = s.twice - cols + 2 > cols ? s.twice - cols + 2 : cols;
     s.left = p->side == MB_STITCH_LEFT;
     s.edge = p->gap == MB_STITCH_EDGE;
     return s;
@@ -66,6 +73,10 @@ MB_BOTH static inline float mb_stitch_turn_at(const mb_stitch_turn *s, const flo
     int64_t t = x - s->before;
     t = t < 0 ? 0 : t < s->joined ? t : s->joined - 1; /* added columns repeat the edges */
     t = s->left ? s->joined - 1 - t : t;
+    if (t < s->few)
+        return mb_stitch_from(s, own, t);
+    if (s->whole && t >= s->many)
+        return mb_stitch_from(s, other, s->twice - t);
     double back = 2 * s->axis - (double)t;
     back = back > 0 ? back : 0;
     const bool seen = (double)t <= last, behind = back <= last;

@@ -242,7 +242,7 @@ static void filter_line(const float *line, const float *weights, int64_t n, floa
     }
 }
 
-/* One row of the coefficients of a frame. Rows beyond the part are clamped, as nothing needs them. */
+/* One row of the coefficients of a frame. Rows beyond the part are clamped; nothing needs them. */
 static void filter_row(const job *j, const float *frame, int64_t pitch, int64_t row,
                        const float *weights, float *line, float *to)
 {
