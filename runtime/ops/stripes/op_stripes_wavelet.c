@@ -278,16 +278,18 @@ const mb_op mb_op_stripes_wavelet = {
     .name = "stripes_wavelet",
     .summary =
         "Removes stripes from sinograms: vertical details of a wavelet transform are damped.",
-    .doc = "Each level of the transform has a band of details along the columns, smooth along the "
-           "angles. The Fourier transform of the band along the angles is multiplied by 1 - "
-           "exp(-f^2 / "
-           "(2 sigma^2)), f in cycles per band, and the transform is inverted. With an origin o, "
-           "where the band has an even number of rows, f + o stands for f, and the real part is "
-           "taken. Frequencies of which less than 1e-7 goes are left alone.\n"
-           "The work grows with sigma times the number of levels; what is damped is computed and "
-           "subtracted, not the whole transformed. symmetric repeats the edge values, periodic "
-           "begins again, after one more last value where the extent is odd.\n"
-           "A NaN spreads over its sinogram, and to no other. out = sino works in place.",
+    .doc =
+        "Each level of the transform has a band of details along the columns, smooth along the "
+        "angles. The Fourier transform of the band along the angles is multiplied by 1 - "
+        "exp(-f^2 / "
+        "(2 sigma^2)), f in cycles per band, and the transform is inverted. With an origin o, "
+        "where the band has an even number of rows, f + o stands for f, and the real part is "
+        "taken. Frequencies of which less than 1e-6 goes are left alone.\n"
+        "What is damped is computed and subtracted, not the whole transformed: work and scratch "
+        "grow with sigma times the number of levels, up to the number of angles. symmetric repeats "
+        "the edge values, periodic begins again, after one more last value where the extent is "
+        "odd.\n"
+        "A NaN spreads over its sinogram, and to no other. out = sino works in place.",
     .reference = "B. Muench, P. Trtik, F. Marone, M. Stampanoni, Stripe and ring artifact removal "
                  "with combined wavelet-Fourier filtering, Opt. Express 17 (2009) 8567",
     .category = "stripes",
