@@ -2,8 +2,10 @@
 -- on whole arrays, and count each value once.
 
 local check = require "spec.support.step_check"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
+local pixel_list = require "moonbeam.scan.pixel_list"
 
 local ANGLES <const>, ROWS <const>, COLS <const> = 14, 9, 21
 local LINES <const> = "line integrals"
@@ -213,6 +215,48 @@ describe("the step dead_pixels", function()
         local _ <close> = check.gives(want, own.scan, listed) -- luacheck: ignore
         local stuck = {{"dead_pixels", detect = "constant", method = "mean"}, "flat_field"}
         local _ <close> = check.gives(want, own.scan, stuck) -- luacheck: ignore
+    end)
+
+    it("reads pixels from a text, an image, and datasets", function()
+        local own <close> = counts()
+        local list = {4, 11, 9, 1, 1, 21}
+        local folder = files.folder()
+        local mask <close> = mb.zeros({ROWS, COLS}, {dtype = "u8"})
+        for i = 1, #list, 2 do
+            local view <close> = mask:view({list[i], list[i]}, {list[i + 1], list[i + 1]})
+            mb.fill(view, 255)
+        end
+        files.write(folder .. "/list.txt", "# row, column\n4 11\n9, 1\n1 21\n")
+        mb.npy.write(folder .. "/mask.npy", mask)
+        mb.images.write(folder .. "/mask.tif", mask)
+        local pairs_of <close> = mb.array {{4, 11}, {9, 1}, {1, 21}}
+        do
+            local file <close> = assert(mb.h5.create(folder .. "/mask.h5"))
+            file:write("/mask", mask)
+            file:write("/pairs", pairs_of)
+            file:finish()
+        end
+        for _, name in ipairs {"list.txt", "mask.npy", "mask.tif", "mask.h5:/mask",
+            "mask.h5:/pairs"} do
+            local got = pixel_list.read(own.scan, folder .. "/" .. name)
+            local found = {}
+            for i = 1, #got, 2 do
+                found[i // 2 + 1] = got[i] * 100 + got[i + 1]
+            end
+            table.sort(found)
+            assert.same({121, 411, 901}, found, name)
+        end
+        local small <close> = mb.zeros({ROWS, 4}, {dtype = "u8"})
+        mb.npy.write(folder .. "/small.npy", small)
+        files.write(folder .. "/bad.txt", "4 elf")
+        for name, message in pairs {["small.npy"] = "a mask of 9 x 4 pixels; the scan's frames "
+            .. "have 9 x 21", ["bad.txt"] = "'elf' is not a number", ["mask.h5:/no"] = "has no dataset /no"} do
+            assert.is_truthy(helper.failure(pixel_list.read, own.scan, folder .. "/" .. name)
+                :find(message, 1, true), name)
+        end
+        assert.matches("which is no text of numbers", (helper.failure(pixel_list.read, own.scan,
+            "no/where.txt")))
+        files.remove(folder)
     end)
 
     it("takes pixels of the scan after a crop", function()

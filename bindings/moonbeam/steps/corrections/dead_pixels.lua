@@ -1,7 +1,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local vertical_shifts = require "moonbeam.tomo.vertical_shifts"
+local pixel_list = require "moonbeam.scan.pixel_list"
 local windows = require "moonbeam.pipeline.windows"
 
 -- The element of the data, from 1, of a pixel of the scan, from 1.
@@ -57,7 +57,8 @@ return {
             "constant", "none"}, default = "flats"},
         declared.from("dead_pixels", "least"),
         {"pixels", "list", "row, column, row, column ... of pixels of the scan, from 1; or a text "
-            .. "file, a dataset of the scan (\"/path\"), or FILE:/path", also = "string",
+            .. "file of these, a mask that is not 0 there (.npy, .tif), a dataset of the "
+            .. "scan (\"/path\"), or FILE:/path", also = "string",
             path = true, dataset = true},
         declared.from("mend", "method", "reach")),
     takes = function(options)
@@ -75,7 +76,7 @@ return {
             own[name] = value
         end
         if type(own.pixels) == "string" and source.scan then
-            own.pixels = vertical_shifts.read(source.scan, own.pixels)
+            own.pixels = pixel_list.read(source.scan, own.pixels)
         end
         return own
     end,
