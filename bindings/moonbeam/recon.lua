@@ -9,6 +9,7 @@ local pipeline_plan = require "moonbeam.pipeline.plan"
 local pipeline_run = require "moonbeam.pipeline.run"
 local OPTIONS = require "moonbeam.tomo.recon_options"
 local process_memory = require "moonbeam.internal.process_memory"
+local axis_tilt = require "moonbeam.tomo.axis.axis_tilt"
 local scan_center = require "moonbeam.tomo.scan_center"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 local scan_recipe = require "moonbeam.tomo.scan_recipe"
@@ -108,6 +109,20 @@ end
 function recon.find_center(scan, options)
     scan_values.check(scan, options)
     return scan_center.find(scan, options)
+end
+
+--- The tilt of the axis in the plane of the detector, in radians: the option axis_tilt of a scan
+-- whose axis leans. Opposite projections are registered at four heights, from the top to the bottom
+-- of the detector, and a line is laid through the columns. Uses the options flat_mode, log and
+-- device; rows has no effect.
+-- Returns the angle (positive: further right in lower rows), and a table: verdict ("found";
+-- "differ": the columns are more than half a pixel off the line; "few": only two heights tell;
+-- "flat": less than two do; "low": the scan has less than 8 rows), remedy (a sentence, if the
+-- verdict needs one), centers (a list of {row, column, residual, uncertainty}), apart (px, the
+-- largest distance of a column from the line).
+function recon.find_tilt(scan, options)
+    scan_values.check(scan, options)
+    return axis_tilt.find(scan, options)
 end
 
 --- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns the axis
@@ -313,7 +328,7 @@ return whole_call.module(recon, "recon", {
     chunk = "scan: scan, device: device, first: count, last: count, settings: table",
     read_shifts = "scan: scan", check_values = {"scan: scan", OPTIONS},
     expected_values = {"scan: scan", OPTIONS},
-    find_center = {"scan: scan", OPTIONS},
+    find_center = {"scan: scan", OPTIONS}, find_tilt = {"scan: scan", OPTIONS},
     center_bounds = {"scan: scan", OPTIONS}, center_picture = "path: string, details: table",
     find_range = {"scan: scan", OPTIONS},
     range_codes = {"scan: scan", OPTIONS}, decoded = "scan: scan", plan = {"scan: scan", OPTIONS},

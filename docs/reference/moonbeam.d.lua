@@ -1897,6 +1897,42 @@ function mb.recon.find_center(scan, options) end
 ---@param options? moonbeam.options.recon_find_range
 function mb.recon.find_range(scan, options) end
 
+---@class moonbeam.options.recon_find_tilt
+---@field device? any where the work is done
+---@field available? any bytes that it may take
+---@field chunk? any rows at a time
+---@field rows? any {first, last} of the detector's rows, from 1
+---@field center? any 0-based column of the rotation axis, halfway down the detector
+---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field log? any false: the frames are line integrals already
+---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
+---@field threads? any threads that read, and as many that write
+---@field pinned? any pinned host memory for reading and writing
+---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
+---@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field slices_per_file? any the result's, where the volume goes to several files
+---@field out? any the array on the host that the slices go to, where that is no result
+---@field quiet? any no progress
+---@field filter? "ram-lak"|"shepp-logan"|"cosine"|"hamming"|"hann"|"tukey"|"lanczos"|"parzen"|"none" window that multiplies the ramp; none: no ramp either
+---@field cutoff? number where the window ends; the response is 0 above; more than 1: a part of the window
+---@field padding? "zero"|"edge" what rows are padded with
+---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
+---@field size? number|number[] full slice {ny, nx} or n; default cols x cols
+---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
+---@field scale? number factor on the sum over angles; default pi / angles
+---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+
+---The tilt of the axis in the plane of the detector, in radians: the option axis_tilt of a scan whose axis leans.
+---@param scan table 
+---@param options? moonbeam.options.recon_find_tilt
+---@return any # the angle (positive: further right in lower rows), and a table: verdict ("found"; "differ": the columns are more than half a pixel off the line; "few": only two heights tell; "flat": less than two do; "low": the scan has less than 8 rows), remedy (a sentence, if the verdict needs one), centers (a list of {row, column, residual, uncertainty}), apart (px, the largest distance of a column from the line).
+function mb.recon.find_tilt(scan, options) end
+
 ---Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more rows): the input of `recon.slices`.
 ---@param scan table 
 ---@param device moonbeam.device|string 

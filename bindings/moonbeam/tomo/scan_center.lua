@@ -9,7 +9,7 @@
 local mb = require "moonbeam"
 local axis_moments = require "moonbeam.tomo.axis_moments"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
-local axis_wedge = require "moonbeam.tomo.axis_wedge"
+local axis_wedge = require "moonbeam.tomo.axis.axis_wedge"
 local center = require "moonbeam.tomo.center"
 local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.tomo.lean"
@@ -259,7 +259,8 @@ local function words_of(found, others, band)
 end
 
 -- What other searches need of this one.
-scan_center.rows_of, scan_center.bounded = rows_of, bounded
+scan_center.rows_of, scan_center.bounded, scan_center.registered = rows_of, bounded, registered
+scan_center.WEAK = center.WEAK
 
 --- The band {first, last} of rows around one that tells, by what the first frame shows; and the
 -- mean of the line integrals of these rows, a sinogram (angle, column), to be closed. With `row`,

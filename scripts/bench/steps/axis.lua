@@ -1,4 +1,4 @@
---- Finders of the rotation axis.
+--- Finders of the rotation axis. Times are those of one sinogram, or of one trial column.
 
 local mb = require "moonbeam"
 
@@ -11,5 +11,11 @@ return function(bench, report)
     end
     report("double_wedge", "trial of 201", #centers, sino.bytes, function()
         mb.double_wedge(sino, centers):release()
+    end)
+    report("axis by Vo's search", "sinogram", 1, sino.bytes, function()
+        mb.tomo.find_center_vo(sino)
+    end)
+    report("overlap_metric", "side of a sinogram", 1, sino.bytes, function()
+        mb.overlap_metric(sino, sino, {window = 20}):release()
     end)
 end

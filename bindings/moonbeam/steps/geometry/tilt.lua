@@ -1,6 +1,21 @@
+local axis_tilt = require "moonbeam.tomo.axis.axis_tilt"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
+
+-- The angle of a scan; raises where it is not sure.
+local function measured(source)
+    if not source.scan then
+        fail("argument", nil, "angle", "angle is \"auto\", but without a scan there is nothing to "
+            .. "measure; give a number of radians")
+    end
+    local angle, details = axis_tilt.find(source.scan, {device = "host",
+        log = source.kind.quantity ~= "line integrals"})
+    if details.remedy then
+        fail("argument", nil, "angle", "angle is \"auto\": %s", details.remedy)
+    end
+    return angle
+end
 
 return {
     name = "tilt",
@@ -8,15 +23,27 @@ return {
     doc = "The column of the axis is given or found at the middle of the detector's height. It "
         .. "moves tan(angle) columns to the right for each row further down. Step fbp reconstructs "
         .. "every row about its own column. That corrects the shear of the lean; the rows of the "
-        .. "object stay level. Place it before step center.",
+        .. "object stay level. Place it before step center.\n"
+        .. "With angle = \"auto\" the angle is measured when the pipeline is made, on the host, "
+        .. "from opposite projections of the scan at four heights: that reads a few frames, and "
+        .. "takes memory that the plan does not count. The recipe in the result has the angle. An "
+        .. "axis whose columns are not on a line, or known at less than three heights, is an "
+        .. "error.",
     options = declared.options(
         {"angle", "number", "between the axis and the detector's columns; positive: further right "
-            .. "in lower rows, like a backslash", unit = "rad", above = -math.pi / 4,
-            below = math.pi / 4, required = true}),
+            .. "in lower rows, like a backslash; \"auto\" measures it", unit = "rad",
+            above = -math.pi / 4, below = math.pi / 4, also = "string", required = true}),
     takes = {quantity = "any", layout = "frames", dtypes = "any"},
     gives = {quantity = "same", layout = "same", dtype = "same"},
     cuts = {"rows", "frames"},
-    check = function(_, _, g, _, before)
+    prepare = function(options, _, source)
+        return {angle = options.angle == "auto" and measured(source) or options.angle}
+    end,
+    check = function(options, _, g, _, before)
+        if type(options.angle) ~= "number" then
+            fail("argument", nil, "angle", "angle is '%s'; give a number of radians, or \"auto\"",
+                tostring(options.angle))
+        end
         geometry.before_center(before)
         if g.half_acquisition then
             fail("argument", nil, nil, "it does not go with step half_acquisition, which weights "

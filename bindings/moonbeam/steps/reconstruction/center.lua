@@ -1,4 +1,4 @@
-local axis_methods = require "moonbeam.tomo.axis_methods"
+local axis_methods = require "moonbeam.tomo.axis.axis_methods"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"

@@ -3,11 +3,11 @@
 -- frame of the rows around the middle, and all frames of a band of rows; or two frames.
 
 local mb = require "moonbeam"
-local axis_overlap = require "moonbeam.tomo.axis_overlap"
+local axis_overlap = require "moonbeam.tomo.axis.axis_overlap"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
-local axis_phase = require "moonbeam.tomo.axis_phase"
-local axis_slices = require "moonbeam.tomo.axis_slices"
-local axis_wedge = require "moonbeam.tomo.axis_wedge"
+local axis_phase = require "moonbeam.tomo.axis.axis_phase"
+local axis_slices = require "moonbeam.tomo.axis.axis_slices"
+local axis_wedge = require "moonbeam.tomo.axis.axis_wedge"
 local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.tomo.lean"
 local scan_center = require "moonbeam.tomo.scan_center"

@@ -1,7 +1,7 @@
 --- The rotation axis by Vo's double wedge, from one sinogram over half a turn.
 
 local mb = require "moonbeam"
-local axis_curve = require "moonbeam.tomo.axis_curve"
+local axis_curve = require "moonbeam.tomo.axis.axis_curve"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"

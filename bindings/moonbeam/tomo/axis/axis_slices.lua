@@ -2,7 +2,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
-local axis_curve = require "moonbeam.tomo.axis_curve"
+local axis_curve = require "moonbeam.tomo.axis.axis_curve"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
