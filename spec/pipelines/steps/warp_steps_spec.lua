@@ -44,6 +44,15 @@ describe("the step distortion", function()
             columns = {4, 24}}, {"distortion", center = {13.5, 11}, factors = FACTORS}}, LINES)
     end)
 
+    it("takes distances in pixels of the scan, after a binning too", function()
+        local data <close> = mb.random({5, 30, 24}, {seed = 5})
+        local small <close> = mb.bin(data, {1, 2, 3})
+        local want <close> = mb.undistort(small, {(13.5 - 0.5) / 2, (11 - 1) / 3}, {1.01, 5e-3},
+            {scale = {2, 3}})
+        local _ <close> = check.gives(want, check.scan(data), {{"bin", rows = 2, columns = 3},
+            {"distortion", center = {13.5, 11}, factors = {1.01, 5e-3}}}, LINES)
+    end)
+
     it("reads a file of coefficients beside the recipe", function()
         local data <close> = mb.random({5, 30, 24}, {seed = 4})
         local folder = files.folder()
