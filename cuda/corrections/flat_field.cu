@@ -239,7 +239,8 @@ struct listed_divisor {
             group = f.group;
             next = f.next;
         }
-        const float above = difference * f.scale, bottom = low + f.part * (high - low);
+        const float above = difference * f.scale;
+        const float bottom = f.part == 0 ? low : low + f.part * (high - low);
         return bottom < 8e37f ? divided_by(above, bottom, __fdividef(1.0f, bottom))
                               : above / bottom;
     }

@@ -379,8 +379,12 @@ MB_MULTIVERSION
 static void divide_between(float *values, const float *low, const float *high,
                            mb_flat_field_frame f, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        values[i] = values[i] * f.scale / (low[i] + f.part * (high[i] - low[i]));
+    if (f.part == 0) /* one group alone, even where another one is not finite */
+        for (int64_t i = 0; i < n; i++)
+            values[i] = values[i] * f.scale / low[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            values[i] = values[i] * f.scale / (low[i] + f.part * (high[i] - low[i]));
 }
 
 /* Stores finite values and the substitute of others; counts both kinds of bad ones. */
