@@ -65,6 +65,8 @@ struct tile {
     static constexpr int threads = TILE_X / 4 * rows,
                          blocks = KZ == 7 ? 5 : 4;           /* of a multiprocessor */
     static constexpr int px = TILE_X + 8, py = rows + 2 * h; /* four columns beside it: aligned */
+    /* Rows of a window that settle most values: a few more values than half of it. */
+    static constexpr int enough = (count / 2 + 1 + K - 1) / K;
     typedef float plane[py][px];
     static constexpr bool alone = count <= 27; /* a thread finds the median by itself */
 };
@@ -170,47 +172,41 @@ struct tile_loads {
     }
 };
 
-/* Counts, for the four values c, how many of a plane's window lie within their reach. */
-template <int KZ, int K>
-__device__ static __forceinline__ void count_plane(const typename tile<KZ, K>::plane &plane, int ty,
-                                                   int tx, const float (&c)[4],
-                                                   const float (&reach)[4], int (&in)[4])
+/* Counts, for the four values c, how many of one row of their windows lie within their reach. */
+template <int K>
+__device__ static __forceinline__ void count_row(const float *s, const float (&c)[4],
+                                                 const float (&reach)[4], int (&in)[4])
 {
     constexpr int h = K / 2;
-#pragma unroll
-    for (int dy = 0; dy < K; dy++) {
-        float v[12];
-        const float *s = &plane[ty + dy][4 * tx];
-        const float4 q = *(const float4 *)(s + 4);
-        v[4] = q.x;
-        v[5] = q.y;
-        v[6] = q.z;
-        v[7] = q.w;
-        if (K == 3) {
-            v[3] = s[3];
-            v[8] = s[8];
-        } else if (K == 5) {
-            const float2 l = *(const float2 *)(s + 2), r = *(const float2 *)(s + 8);
-            v[2] = l.x;
-            v[3] = l.y;
-            v[8] = r.x;
-            v[9] = r.y;
-        } else {
-            const float4 l = *(const float4 *)s, r = *(const float4 *)(s + 8);
-            v[1] = l.y;
-            v[2] = l.z;
-            v[3] = l.w;
-            v[8] = r.x;
-            v[9] = r.y;
-            v[10] = r.z;
-        }
-#pragma unroll
-        for (int o = 0; o < 4; o++)
-#pragma unroll
-            for (int dx = 0; dx < K; dx++) {
-                in[o] += fabsf(v[4 - h + o + dx] - c[o]) <= reach[o];
-            }
+    float v[12];
+    const float4 q = *(const float4 *)(s + 4);
+    v[4] = q.x;
+    v[5] = q.y;
+    v[6] = q.z;
+    v[7] = q.w;
+    if (K == 3) {
+        v[3] = s[3];
+        v[8] = s[8];
+    } else if (K == 5) {
+        const float2 l = *(const float2 *)(s + 2), r = *(const float2 *)(s + 8);
+        v[2] = l.x;
+        v[3] = l.y;
+        v[8] = r.x;
+        v[9] = r.y;
+    } else {
+        const float4 l = *(const float4 *)s, r = *(const float4 *)(s + 8);
+        v[1] = l.y;
+        v[2] = l.z;
+        v[3] = l.w;
+        v[8] = r.x;
+        v[9] = r.y;
+        v[10] = r.z;
     }
+#pragma unroll
+    for (int o = 0; o < 4; o++)
+#pragma unroll
+        for (int dx = 0; dx < K; dx++)
+            in[o] += fabsf(v[4 - h + o + dx] - c[o]) <= reach[o];
 }
 
 /* The median of the window of one thread. (bx, by): its first column and row in the planes. */
@@ -347,26 +343,23 @@ __global__ void __launch_bounds__(tile<KZ, K>::threads, tile<KZ, K>::blocks)
                 return (unsigned)(in[0] < half) | (unsigned)(in[1] < half) << 1 |
                        (unsigned)(in[2] < half) << 2 | (unsigned)(in[3] < half) << 3;
             };
-            auto plane = [&](int slot) { count_plane<KZ, K>(ring[slot], ty, tx, c, reach, in); };
-            unsigned open;
-            if (KZ == 3) {
-                plane(0);
-                plane(1);
-                plane(2);
-                open = unsettled();
-            } else {
-                plane(middle);
-                open = unsettled();
-                /* The slots above and below in turn: -1, 1, -2, 2 ... */
+            /* Rows of the middle plane, then of those above and below it in turn. */
+            auto row = [&](int at) {
+                const int step = at / K, slot = middle + (step & 1 ? -(step + 1) / 2 : step / 2);
+                count_row<K>(&ring[slot < 0     ? slot + KZ
+                                   : slot >= KZ ? slot - KZ
+                                                : slot][ty + at - step * K][4 * tx],
+                             c, reach, in);
+            };
+#pragma unroll
+            for (int at = 0; at < G::enough; at++)
+                row(at);
+            unsigned open = unsettled();
+            if (__any_sync(0xffffffffu, open)) {
 #pragma unroll 1
-                for (int step = 2; step < KZ + 1; step++) {
-                    const int slot = middle + (step & 1 ? step / 2 : -step / 2);
-                    plane(slot < 0 ? slot + KZ : slot >= KZ ? slot - KZ : slot);
-                    if (step & 1)
-                        open = unsettled();
-                    if (step >= 3 && !__any_sync(0xffffffffu, open))
-                        break;
-                }
+                for (int at = G::enough; at < KZ * K; at++)
+                    row(at);
+                open = unsettled();
             }
             if (__any_sync(0xffffffffu, open)) {
                 unsigned which = settle<KZ, K>(ring, tx, ty, open, rule, c);
