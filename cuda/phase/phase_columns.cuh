@@ -50,45 +50,57 @@ __device__ static __forceinline__ float2 phase_of_row(const phase_job &job, cons
     return row < job.apart ? phase_first(a, b) : phase_second(a, b);
 }
 
-/* What padding holds at y >= rows. */
-template <int W>
-__device__ static __forceinline__ float2 phase_outside(const phase_job &job, const phase_column &c,
-                                                       float2 top, float2 bottom, int y)
+/* Pairs of rows of a column, Z(m) in the first J points and Z(-m) in the next. */
+template <class C, int J, int W>
+__device__ static __forceinline__ void phase_load(float2 (&v)[C::E], const phase_job &job,
+                                                  const phase_column &c, int t)
 {
-    if (job.edge)
-        return y < job.row_half ? bottom : top;
-    const int row = __ldg(job.row_sources + y);
-    return row < 0 ? make_float2(c.outside, 0) : phase_of_row<W>(job, c, row);
+    const float2 *plus = c.plus + t * W, *minus = c.self ? plus : c.minus + t * W;
+#pragma unroll
+    for (int j = 0; j < J; j++) {
+        v[j] = v[j + J] = make_float2(0, 0);
+        if (c.real && t + C::T * j < job.pairs) {
+            v[j] = plus[C::T * W * j];
+            v[j + J] = minus[C::T * W * j];
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < J; j++) {
+        const float2 a = v[j], b = v[j + J];
+        v[j] = phase_first(a, b);
+        v[j + J] = phase_second(a, b);
+    }
 }
 
-/* A column, padded. Rows J * T apart are pairs. */
+/* A column, padded by its edges. Rows J * T apart are pairs. */
+template <class C, int J, int W>
+__device__ static __forceinline__ void phase_fill_edge(float2 (&v)[C::E], const phase_job &job,
+                                                       const phase_column &c, int t)
+{
+    const float2 top = phase_of_row<W>(job, c, 0), bottom = phase_of_row<W>(job, c, job.rows - 1);
+    phase_load<C, J, W>(v, job, c, t);
+#pragma unroll
+    for (int j = 0; j < C::E; j++) {
+        const int y = t + C::T * j;
+        const float2 outside = y < job.row_half ? bottom : top;
+        v[j] = j < 2 * J && y < job.rows ? v[j] : outside;
+    }
+}
+
+/* A column, padded in any way. */
 template <class C, int J, int W>
 __device__ static __forceinline__ void phase_fill(float2 (&v)[C::E], const phase_job &job,
                                                   const phase_column &c, int t)
 {
-    const float2 top = phase_of_row<W>(job, c, 0), bottom = phase_of_row<W>(job, c, job.rows - 1);
-    const float2 *plus = c.plus + t * W, *minus = c.self ? plus : c.minus + t * W;
+    phase_load<C, J, W>(v, job, c, t);
 #pragma unroll
-    for (int j = 0; j < J; j++) {
+    for (int j = 0; j < C::E; j++) {
         const int y = t + C::T * j;
-        float2 a = make_float2(0, 0), b = a;
-        if (c.real && y < job.pairs) {
-            a = plus[C::T * W * j];
-            b = minus[C::T * W * j];
-        }
-        v[j] = a;
-        v[j + J] = b;
+        if (j < 2 * J && y < job.rows)
+            continue;
+        const int row = __ldg(job.row_sources + y);
+        v[j] = row < 0 ? make_float2(c.outside, 0) : phase_of_row<W>(job, c, row);
     }
-#pragma unroll
-    for (int j = 0; j < J; j++) {
-        const int y = t + C::T * j, z = y + C::T * J;
-        const float2 a = v[j], b = v[j + J];
-        v[j] = y < job.rows ? phase_first(a, b) : phase_outside<W>(job, c, top, bottom, y);
-        v[j + J] = z < job.rows ? phase_second(a, b) : phase_outside<W>(job, c, top, bottom, z);
-    }
-#pragma unroll
-    for (int j = 2 * J; j < C::E; j++)
-        v[j] = phase_outside<W>(job, c, top, bottom, t + C::T * j);
 }
 
 template <class C, int J, int W>
@@ -165,7 +177,10 @@ __global__ void __launch_bounds__(phase_columns<N>::threads)
                                      m == 0 || highest,
                                      m == 0 ? job.constant * (float)(2 * half) : 0.0f};
         float2 v[C::E];
-        phase_fill<C, J, W>(v, job, column, t);
+        if (job.edge)
+            phase_fill_edge<C, J, W>(v, job, column, t);
+        else
+            phase_fill<C, J, W>(v, job, column, t);
         mb_fft_run<C, false>(v, t, phase_memory, shared, W, lane);
         phase_multiply<C, RATIONAL>(v, job, column.real ? m : 0, t);
         mb_fft_run<C, false>(v, t, phase_memory, shared, W, lane);

@@ -29,16 +29,13 @@ static mb_status launch(const phase_launch &l, void (*kernel)(const phase_job), 
     return MB_STATUS_OK;
 }
 
-template <int N>
-static mb_status rows(const phase_launch &l, bool back)
+template <int N, bool BACK>
+static mb_status rows(const phase_launch &l)
 {
-    typedef phase_rows<N> R;
+    typedef phase_rows<N, BACK> R;
     const int64_t items = (int64_t)l.job.frames * ((l.job.pairs + R::L - 1) / R::L);
-    return launch(l,
-                  !back                    ? phase_rows_forth<N>
-                  : 2 * l.job.columns <= N ? phase_rows_back<N, true>
-                                           : phase_rows_back<N, false>,
-                  R::threads, mb_phase_row_shared(N), items);
+    const auto back = 2 * l.job.columns <= N ? phase_rows_back<N, true> : phase_rows_back<N, false>;
+    return launch(l, BACK ? back : phase_rows_forth<N>, R::threads, R::shared, items);
 }
 
 template <int N, int J>
@@ -86,7 +83,7 @@ static mb_status rows_of(const phase_launch &l, bool back)
 {
     switch (l.padded[1]) {
 #define CASE(N)                                                                                    \
-    case N: return rows<N>(l, back);
+    case N: return back ? rows<N, true>(l) : rows<N, false>(l);
         PHASE_EXTENTS(CASE)
 #undef CASE
     }

@@ -44,10 +44,13 @@ struct phase_job {
     mb_phase_response response;
 };
 
-template <int N>
+/* L rows of a block. Forth, two blocks on a multiprocessor are faster; back, longer runs are. */
+template <int N, bool BACK>
 struct phase_rows {
     typedef phase_cut<N> cut;
-    static constexpr int T = cut::T, most = 512 / T, L = most < 8 ? most : 8, threads = T * L;
+    static constexpr int T = cut::T, most = (BACK ? 512 : 256) / T, L = most < 8 ? most : 8,
+                         threads = T * L, blocks = BACK ? 1 : 2;
+    static constexpr int shared = (int)sizeof(float2) * (cut::table + L * cut::room);
 };
 
 /* Makes the table of a factorization. */
@@ -135,11 +138,11 @@ __device__ static __forceinline__ void phase_fill_edge(float2 (&v)[C::E], const 
 *because a tile has
 ** them side by side. */
 template <int N>
-__global__ void __launch_bounds__(phase_rows<N>::threads)
+__global__ void __launch_bounds__(phase_rows<N, false>::threads, phase_rows<N, false>::blocks)
     phase_rows_forth(const __grid_constant__ phase_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    typedef phase_rows<N> R;
+    typedef phase_rows<N, false> R;
     typedef typename R::cut C;
     extern __shared__ float2 phase_memory[];
     const int h = threadIdx.x % R::L, t = threadIdx.x / R::L;
@@ -179,11 +182,11 @@ __device__ static __forceinline__ float phase_value(const phase_job &job, float 
 
 /* HALF: columns <= N / 2. */
 template <int N, bool HALF>
-__global__ void __launch_bounds__(phase_rows<N>::threads)
+__global__ void __launch_bounds__(phase_rows<N, true>::threads, phase_rows<N, true>::blocks)
     phase_rows_back(const __grid_constant__ phase_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    typedef phase_rows<N> R;
+    typedef phase_rows<N, true> R;
     typedef typename R::cut C;
     extern __shared__ float2 phase_memory[];
     const int h = threadIdx.x % R::L, t = threadIdx.x / R::L;

@@ -197,9 +197,12 @@ MB_BOTH static inline float mb_phase_response_at(const mb_phase_response *r, con
     if (r->method == MB_PHASE_FARAGO)
         return r->scale / (c + s / r->absorption);
     const float contrast = s + c * r->absorption;
-    const float from_cut = 100.0f * (sqrtf(sum) - r->cut);
-    const float limit =
-        r->low * (r->part * erfcf(from_cut)) + r->high * (r->rest + r->part * erfcf(-from_cut));
+    /* The complementary error function on both sides, exact in its tail. */
+    const float from_cut = 100.0f * (sqrtf(sum) - r->cut), far = fabsf(from_cut);
+    const float tail = far < 5.0f ? erfcf(far) : 0.0f;
+    const float below = from_cut < 0 ? 2.0f - tail : tail,
+                above = from_cut < 0 ? tail : 2.0f - tail;
+    const float limit = r->low * (r->part * below) + r->high * (r->rest + r->part * above);
     return r->scale * contrast / (2.0f * contrast * contrast + limit);
 }
 
