@@ -62,6 +62,8 @@ describe("stripes_sorting", function()
                 compare(device, values(angles, 5, 1 << 20), 3)
             end
             compare(device, values(1700, 4, 9, true), 3)
+            compare(device, values(12300, 2, 1 << 20), 3)
+            compare(device, values(65540, 1, 1 << 20), 1)
         end)
 
         it("works on permuted projections, in place, on " .. device, function()
