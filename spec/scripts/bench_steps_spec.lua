@@ -37,7 +37,7 @@ describe("bench.lua steps", function()
             "rotate, a frame",
             "resample linear, a frame",
             "horizontal_shift, a frame",
-            "bin by two, a frame",
+            "bin 2 x 2, a frame",
             "stitch_turn, a frame",
             "dezinger 3x3x3, a frame",
             "median 5x5x5, a frame",

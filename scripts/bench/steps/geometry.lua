@@ -29,7 +29,7 @@ return function(bench, report)
         mb.horizontal_shift(frames, shifts, {mode = "edge", out = result})
     end)
     local small <close> = mb.empty({count, n // 2, n // 2}, {device = device})
-    report("bin by two", "frame", count, frames.bytes + small.bytes, function()
+    report("bin 2 x 2", "frame", count, frames.bytes + small.bytes, function()
         mb.bin(frames, {1, 2, 2}, {out = small})
     end)
     if count < 2 then

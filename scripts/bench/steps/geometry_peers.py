@@ -19,7 +19,7 @@ def host(size, angles, slices):
         "resample linear": ("SciPy", 1, lambda: zoom(frame, 0.99, order=1, grid_mode=True,
                                                      mode="nearest")),
         "horizontal_shift": ("SciPy", 1, lambda: shift(frame, (0, 2.3), order=1, mode="nearest")),
-        "bin by two": ("NumPy", 1, lambda: frame.reshape(size // 2, 2, size // 2, 2).mean((1, 3))),
+        "bin 2 x 2": ("NumPy", 1, lambda: frame.reshape(size // 2, 2, size // 2, 2).mean((1, 3))),
         "stitch_turn": ("algotom", 1, lambda: stitch_image(frame, np.fliplr(frame),
                                                            size // 8 // 2 * 2, 1, norm=False)),
     }
