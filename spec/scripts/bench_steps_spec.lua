@@ -25,7 +25,7 @@ describe("bench.lua steps", function()
             "bilateral_filter, 2-D, a slice",
             "CTF, a frame",
             "double_wedge, a trial",
-            "axis by Vo's search, a", "overlap_metric, a side",
+            "find_center_vo, a", "overlap_metric, a side",
             "flat_field, a sinogram",
             "eigen_flat_field of 8 images, a frame",
             "gram_matrix, a frame",

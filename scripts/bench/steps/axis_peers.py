@@ -17,7 +17,7 @@ def host(size, angles, slices):
 
     return {
         "double_wedge": ("algotom", 1, trial),
-        "axis by Vo's search": ("algotom", 1, lambda: calculation.find_center_vo(sino, ncore=1)),
+        "find_center_vo": ("algotom", 1, lambda: calculation.find_center_vo(sino, ncore=1)),
         "overlap_metric": (
             "algotom",
             1,
