@@ -42,7 +42,7 @@ end
 describe("double_wedge", function()
     helper.each_device(function(device, it)
         it("is the masked mean of the transform's magnitudes on " .. device, function()
-            for _, size in ipairs {{5, 8}, {4, 7}, {1, 6}} do
+            for _, size in ipairs {{5, 8}, {12, 6}, {4, 7}, {1, 6}} do
                 local sino <close> = mb.random(size, {seed = 4, device = device})
                 local centers, expected, rows = {}, {}, sino:to_table()
                 for i = 0, 2 * (size[2] - 1) do
@@ -89,7 +89,8 @@ describe("double_wedge", function()
         end
     end)
 
-    for _, case in ipairs {{61, 80, 0.5, 20}, {60, 81, 0.7, 20}, {33, 47, 0.5, 3}, {7, 5, 1, 20}} do
+    for _, case in ipairs {{61, 80, 0.5, 20}, {60, 81, 0.7, 20}, {33, 47, 0.5, 3}, {7, 5, 1, 20},
+        {90, 64, 0.5, 20}} do
         it(("has algotom's values for %d x %d"):format(case[1], case[2]), function()
             oracle.needs "algotom"
             local height, width, ratio, drop = table.unpack(case)
