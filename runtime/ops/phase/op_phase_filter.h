@@ -67,7 +67,7 @@ enum {
 /* Columns that the host transforms together: a line of memory. */
 #define MB_PHASE_COLUMNS 8
 /* Bytes of spectra that CUDA holds at a time, where a frame does not need more. */
-#define MB_PHASE_CUDA_BYTES ((int64_t)128 << 20)
+#define MB_PHASE_CUDA_BYTES ((int64_t)256 << 20)
 /* In natural logarithms: how far the filter has decayed over the chosen padding on a side. */
 #define MB_PHASE_DECAY 9.0
 
