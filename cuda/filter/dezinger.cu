@@ -10,6 +10,7 @@
 
 struct dezinger_rule {
     float threshold;
+    float above;  /* the next number above it */
     float narrow; /* relative: a part of the value so that the limit of the median is not less */
     int relative, which;
     mb_median_part part;
@@ -21,6 +22,7 @@ static dezinger_rule rule_of(const mb_op_call *call)
     const mb_dezinger_params *p = (const mb_dezinger_params *)call->params;
     dezinger_rule rule = {};
     rule.threshold = (float)p->threshold;
+    rule.above = nextafterf(rule.threshold, INFINITY);
     /* |v - m| <= d and d = t |v| / (1 + t) give |v - m| <= t |m|; a little less for rounding. */
     rule.narrow = (float)(p->threshold / (1 + p->threshold) * (1 - 1e-6));
     rule.relative = p->relative;
@@ -30,9 +32,10 @@ static dezinger_rule rule_of(const mb_op_call *call)
     return rule;
 }
 
+/* Neighbors that are nearer than this are not too far. Never 0, so that equal values are near. */
 __device__ static inline float reach_of(const dezinger_rule &r, float value)
 {
-    return r.relative ? r.narrow * fabsf(value) : r.threshold;
+    return r.relative ? fmaxf(r.narrow * fabsf(value), 1.4e-45f) : r.above;
 }
 
 __device__ static inline bool counted(const dezinger_rule &r, int64_t z, int64_t y, int64_t x)
@@ -172,7 +175,8 @@ struct tile_loads {
     }
 };
 
-/* Counts, for the four values c, how many of one row of their windows lie within their reach. */
+/* Counts, for the four values c, how many of one row of their windows lie below their reach: by the
+** sign of a difference, which takes less than a comparison. */
 template <int K>
 __device__ static __forceinline__ void count_row(const float *s, const float (&c)[4],
                                                  const float (&reach)[4], int (&in)[4])
@@ -206,7 +210,7 @@ __device__ static __forceinline__ void count_row(const float *s, const float (&c
     for (int o = 0; o < 4; o++)
 #pragma unroll
         for (int dx = 0; dx < K; dx++)
-            in[o] += fabsf(v[4 - h + o + dx] - c[o]) <= reach[o];
+            in[o] -= __float_as_int(fabsf(v[4 - h + o + dx] - c[o]) - reach[o]) >> 31;
 }
 
 /* The median of the window of one thread. (bx, by): its first column and row in the planes. */
@@ -390,7 +394,7 @@ __device__ static int count_direct(const void *in, int type, const median_array 
             const int64_t row = plane + median_source(a, 1, y + j - a.k[1] / 2) * a.row;
             for (int k = 0; k < a.k[2]; k++) {
                 const float v = value_at(in, type, row + median_source(a, 2, x + k - a.k[2] / 2));
-                within += fabsf(v - c) <= reach;
+                within += fabsf(v - c) < reach;
             }
         }
     }
