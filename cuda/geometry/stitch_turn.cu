@@ -1,8 +1,11 @@
 /*
-** stitch_turn on CUDA: a thread makes one column of one row.
+** stitch_turn on CUDA: a thread makes one column of several rows. Where one frame alone is seen it
+** reads all of them before it stores any.
 */
 #include "ops/geometry/op_stitch_turn.h"
 #include "shared/cuda_launch.cuh"
+
+#define ST_ROWS 8
 
 struct stitch_job {
     mb_stitch_turn stitch;
@@ -17,12 +20,34 @@ __global__ void __launch_bounds__(MB_THREADS) stitch_turn_kernel(stitch_job job)
     const int64_t x = blockIdx.x * (int64_t)MB_THREADS + threadIdx.x;
     if (x >= job.cols)
         return;
-    for (int64_t k = blockIdx.z; k < job.frames; k += gridDim.z)
-        for (int64_t y = blockIdx.y; y < job.rows; y += gridDim.y) {
-            const float *own = job.from + k * job.from_frame + y * job.from_row;
-            job.to[k * job.to_frame + y * job.to_row + x] =
-                mb_stitch_turn_at(&job.stitch, own, own + job.half * job.from_frame, x);
+    const mb_stitch_turn &s = job.stitch;
+    const int64_t t = mb_stitch_place(&s, x);
+    const bool own = t < s.few, other = !own && s.whole && t >= s.many;
+    const int64_t u = own ? t : s.twice - t, column = s.left ? s.cols - 1 - u : u;
+    const int64_t later = job.half * job.from_frame;
+    for (int64_t k = blockIdx.z; k < job.frames; k += gridDim.z) {
+        const float *frame = job.from + k * job.from_frame;
+        float *to = job.to + k * job.to_frame + x;
+        for (int64_t y0 = blockIdx.y * (int64_t)ST_ROWS; y0 < job.rows;
+             y0 += gridDim.y * (int64_t)ST_ROWS) {
+            float v[ST_ROWS];
+            if (own || other) {
+                const float *from = frame + (other ? later : 0) + column;
+#pragma unroll
+                for (int j = 0; j < ST_ROWS; j++)
+                    v[j] = y0 + j < job.rows ? from[(y0 + j) * job.from_row] : 0.0f;
+#pragma unroll
+                for (int j = 0; j < ST_ROWS; j++)
+                    if (y0 + j < job.rows)
+                        to[(y0 + j) * job.to_row] = v[j];
+            } else {
+                for (int64_t y = y0; y < y0 + ST_ROWS && y < job.rows; y++) {
+                    const float *row = frame + y * job.from_row;
+                    to[y * job.to_row] = mb_stitch_turn_at(&s, row, row + later, x);
+                }
+            }
         }
+    }
 }
 
 extern "C" mb_status mb_cuda_stitch_turn(const mb_op_call *call)
@@ -45,7 +70,7 @@ extern "C" mb_status mb_cuda_stitch_turn(const mb_op_call *call)
     if (job.frames == 0 || job.rows == 0 || job.cols == 0)
         return MB_STATUS_OK;
     const dim3 blocks((unsigned)((job.cols + MB_THREADS - 1) / MB_THREADS),
-                      (unsigned)(job.rows < 65535 ? job.rows : 65535),
+                      (unsigned)(job.rows < 65535 ? (job.rows + ST_ROWS - 1) / ST_ROWS : 65535),
                       (unsigned)(job.frames < 65535 ? job.frames : 65535));
     stitch_turn_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
     MB_LAUNCHED("stitch_turn_kernel");

@@ -65,14 +65,20 @@ MB_BOTH static inline float mb_stitch_other(const mb_stitch_turn *s, const float
     return f > 0 ? near + f * (mb_stitch_from(s, row, b + 1) - near) : near;
 }
 
+/* The place t of column x of the result; added columns repeat the edges. */
+MB_BOTH static inline int64_t mb_stitch_place(const mb_stitch_turn *s, int64_t x)
+{
+    int64_t t = x - s->before;
+    t = t < 0 ? 0 : t < s->joined ? t : s->joined - 1;
+    return s->left ? s->joined - 1 - t : t;
+}
+
 /* Column x of the result, from a row and the row half a turn later. */
 MB_BOTH static inline float mb_stitch_turn_at(const mb_stitch_turn *s, const float *own,
                                               const float *other, int64_t x)
 {
     const double last = (double)(s->cols - 1);
-    int64_t t = x - s->before;
-    t = t < 0 ? 0 : t < s->joined ? t : s->joined - 1; /* added columns repeat the edges */
-    t = s->left ? s->joined - 1 - t : t;
+    const int64_t t = mb_stitch_place(s, x);
     if (t < s->few)
         return mb_stitch_from(s, own, t);
     if (s->whole && t >= s->many)
