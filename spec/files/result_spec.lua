@@ -268,6 +268,12 @@ describe("result", function()
             local step = pixel or 1
             assert.same({9 * step, 10 * step, 11 * step}, f:value "/entry/data/z")
         end
+        do -- slices may be further apart than their pixels
+            write {first_row = 10, pixel_size = 2e-6, slice_distance = 3e-6, overwrite = true}
+            local f <close> = assert(mb.h5.open(path))
+            assert.same({9 * 3e-6, 10 * 3e-6, 11 * 3e-6}, f:value "/entry/data/z")
+            assert.equal(2e-6, f:value("/entry/data/x")[2])
+        end
         assert.matches("first_row", (helper.failure(mb.result.create, path,
             {shape = {1, 1, 1}, first_row = 0})))
     end)

@@ -275,8 +275,9 @@ function methods:find(name)
     if not def then
         local near = core.error.nearest(name, self:names())
         fail("argument", "pipeline", "recipe", "there is no step '%s'%s",
-            core.error.printable(name), near and ("; did you mean '%s'?"):format(near)
-                or "; the steps are " .. table.concat(self:names(), ", ")
+            core.error.printable(name), near and ("; did you mean '%s'? Steps of your own come "
+                .. "from --steps FILE.lua"):format(near) or "; the steps are "
+                    .. table.concat(self:names(), ", ")
                     .. "; steps of your own come from --steps FILE.lua")
     end
     return def

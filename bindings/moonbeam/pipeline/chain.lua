@@ -32,7 +32,8 @@ local chain = {}
 local OPTIONS = declared.options({"catalog", "table", "the known steps"},
     {"folder", "string", "where relative paths begin"},
     {"foreign", "boolean", "the recipe comes from a result: its paths are not followed"},
-    {"trust_paths", "boolean", "follow them nevertheless"})
+    {"trust_paths", "boolean", "follow them nevertheless"},
+    {"typed", "table", "{value = true}: file names that the user has typed"})
 
 -- ---- sources ----
 
@@ -132,7 +133,7 @@ local function connect(steps, step, state, source)
     step.shape = def.shape and called(step, def.shape, options, state.shape, state.geometry)
         or state.shape
     step.geometry = def.geometry and called(step, def.geometry, options, state.geometry,
-        state.shape) or state.geometry
+        state.shape, state.kind) or state.geometry
     set_dtypes(step, state)
     for _, extent in ipairs(step.shape) do
         if extent < 1 then

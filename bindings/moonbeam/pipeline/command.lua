@@ -11,6 +11,7 @@ local fail = require "moonbeam.internal.fail"
 local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
+local shipped = require "moonbeam.pipeline.shipped"
 local snapshots = require "moonbeam.pipeline.pictures.snapshots"
 local sweep = require "moonbeam.pipeline.pictures.sweep"
 
@@ -18,7 +19,8 @@ local command = {}
 
 --- The options of the command line that go with a recipe.
 command.options = {
-    {"recipe", value = "FILE", doc = "the steps to run, in a file or inside an earlier result"},
+    {"recipe", value = "FILE|NAME", doc = "the steps to run, in a file or inside an earlier "
+        .. "result; or a recipe of the library: " .. table.concat(shipped.names(), ", ")},
     {"steps", value = "FILE", many = true, doc = "Lua file with your own steps; it is run"},
     {"set", value = "STEP.OPTION=VALUE", many = true, doc = "another value for an option of the "
         .. "recipe, such as fbp.filter=hann"},
@@ -40,7 +42,11 @@ command.options = {
 }
 
 -- The entries of a recipe, its folder, and whether it comes from a result.
-local function read_recipe(path)
+local function read_recipe(name)
+    local path, missing = shipped.path_of(name)
+    if not path then
+        fail("io", "recipe", nil, "%s", missing)
+    end
     local signature
     do
         local file <close>, problem = io.open(path, "rb")
@@ -49,7 +55,7 @@ local function read_recipe(path)
         end
         signature = file:read(8)
     end
-    local folder = path:match "^(.*)/[^/]*$" or ""
+    local folder = path == name and path:match "^(.*)/[^/]*$" or "" -- of the library's: here
     if signature ~= "\137HDF\r\n\26\n" then
         return recipe_text.read(path), folder, false
     end
@@ -66,23 +72,25 @@ local function read_recipe(path)
     return recipe, folder, true
 end
 
-local function set_option(recipe, text, known)
+local function set_option(recipe, text, known, typed)
     local path, value = text:match "^([^=]+)=(.*)$"
     if not path then
         fail("argument", "recipe", "set", "--set is '%s'; give STEP.OPTION=VALUE, such as "
             .. "fbp.filter=hann", text)
     end
-    return chain.with(recipe, path, recipe_text.value(value), known)
+    value = recipe_text.value(value)
+    typed[value] = type(value) == "string" or nil
+    return chain.with(recipe, path, value, known)
 end
 
--- The source that a command line describes: {recipe, catalog, folder, foreign}.
+-- The source that a command line describes: {recipe, catalog, folder, foreign, typed}.
 local function source_of(options)
     local recipe, folder, foreign = read_recipe(options.recipe)
-    local known = catalog.new(options.steps)
+    local known, typed = catalog.new(options.steps), {}
     for _, text in ipairs(options.set or {}) do
-        recipe = set_option(recipe, text, known)
+        recipe = set_option(recipe, text, known, typed)
     end
-    return {recipe = recipe, catalog = known, folder = folder,
+    return {recipe = recipe, catalog = known, folder = folder, typed = typed,
         foreign = foreign and not options.trust_paths}
 end
 
@@ -93,7 +101,7 @@ local function pipeline_of(scan, source, options, recipe, rows)
         block = options.chunk, overlap = options.no_overlap and false or nil,
         threads = options.threads, pinned = options.pinned, input = options.input,
         quiet = options.quiet}, {catalog = source.catalog, folder = source.folder,
-        foreign = source.foreign})
+        foreign = source.foreign, typed = source.typed})
 end
 
 -- The pipelines of a sweep, all of them: what is wrong with one is said before any runs.

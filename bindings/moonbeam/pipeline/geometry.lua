@@ -6,9 +6,10 @@
 -- column_step: detector pixels per element; rows, cols, projections: how many the scan has;
 -- first_y, first_x: the pixel of the whole slice, from 1, of the first element; slice: {ny, nx} of
 -- the whole slice, nil if the data tell it, false if nothing does before the axis is found;
--- pixel_size (m) of an element, or nil; turn: "half" or "whole"; half_acquisition; lean: the slope
--- of the axis in columns per row; vertical_shifts: by how many rows of the scan each projection of
--- the scan was shifted, or nil; timeline, currents: those of the scan (scan/timeline.lua), or nil.
+-- pixel_size (m) of an element, or nil; row_size (m) of a row, or nil; turn: "half" or "whole";
+-- half_acquisition; lean: the slope of the axis in columns per row; vertical_shifts: by how many
+-- rows of the scan each projection of the scan was shifted, or nil; timeline, currents: those of
+-- the scan (scan/timeline.lua), or nil.
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local fail = require "moonbeam.internal.fail"
@@ -23,7 +24,8 @@ function geometry.of_scan(scan)
     end
     return {angles = scan.angles, frames = frames, first_row = 1, first_column = 1, row_step = 1,
         column_step = 1, rows = scan.rows, cols = scan.cols, projections = #frames, first_y = 1,
-        first_x = 1, pixel_size = scan.pixel_size, half_acquisition = false, lean = 0,
+        first_x = 1, pixel_size = scan.pixel_size,
+        row_size = scan.pixel_size, half_acquisition = false, lean = 0,
         timeline = scan.timeline, currents = scan.currents,
         turn = axis_pairs.is_turn(scan.angles) and "whole" or "half"}
 end

@@ -6,7 +6,9 @@
 local bound = require "moonbeam.pipeline.bound"
 local catalog = require "moonbeam.pipeline.catalog"
 local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
 local recipe_text = require "moonbeam.pipeline.recipe"
+local shipped = require "moonbeam.pipeline.shipped"
 
 local pipeline = {}
 
@@ -33,12 +35,14 @@ local OPTIONS = declared.options(
 --- Binds a recipe to a scan and to devices.
 --
 -- Nothing is read. `recipe` is a list of steps such as {"flat_field", "minus_log", {"center"},
--- {"fbp", filter = "hann"}}, or the name of a file that contains one.
+-- {"fbp", filter = "hann"}}, the name of a file that contains one, or that of a recipe of the
+-- library, such as "FBP3d_tomobar".
 -- Returns a pipeline: p:plan(), p:run(), p:slices(), p:print().
 -- Errors: argument (a chain that makes no sense; the message names the step).
 pipeline.new = declared("pipeline.new", {
     {"scan", "scan", "the result of mb.scan.open or mb.scan.of_arrays"},
-    {"recipe", "any", "the steps, or the name of a file that contains them"},
+    {"recipe", "any", "the steps, the name of a file that contains them, or of a recipe of the "
+        .. "library"},
     options = OPTIONS,
 }, function(scan, recipe, options)
     local own, files = options.steps or {}, {}
@@ -47,7 +51,12 @@ pipeline.new = declared("pipeline.new", {
     end
     local entries, folder = recipe, nil
     if type(recipe) == "string" then
-        entries, folder = recipe_text.read(recipe), recipe:match "^(.*)/[^/]*$"
+        local path, missing = shipped.path_of(recipe)
+        if not path then
+            fail("io", "pipeline", "recipe", "%s", missing)
+        end
+        entries = recipe_text.read(path)
+        folder = path == recipe and path:match "^(.*)/[^/]*$" or nil -- of the library's: here
     end
     return bound.new(scan, entries, options, {folder = folder,
         catalog = catalog.new(files, own and next(own) and own or nil)})

@@ -114,8 +114,8 @@ function output.run(self, options)
     local shape, last = output.shape(made)
     local g = last.geometry
     local result <close> = mb.result.create(options.output, {shape = shape, dtype = last.dtype,
-        units = output.units(self.chain), pixel_size = g.pixel_size,
-        first_row = g.first_row + last.first - 1, overwrite = options.overwrite,
+        units = output.units(self.chain), pixel_size = g.pixel_size, slice_distance = g.row_size,
+        first_row = (g.first_row - 1) // g.row_step + last.first, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, input = options.input,
         title = options.title, parameters = parameters_of(self, made)})
     local report = run.execute(made, {sink = result, each = options.each, quiet = options.quiet,

@@ -175,7 +175,9 @@ end
 -- What is wrong with a file name in a recipe, or nil.
 local function path_problem(entry, value, rules)
     local file = value:match("^(.+):/") or value
-    if rules.foreign and not rules.trust_paths then
+    if rules.typed and rules.typed[value] then
+        return nil
+    elseif rules.foreign and not rules.trust_paths then
         return ("%s is the file '%s', but the recipe is from a result, so its paths are not "
             .. "followed; give the option on the command line, or trust them with --trust-paths")
             :format(entry.name, core.error.printable(value))
@@ -194,7 +196,8 @@ local function path_problem(entry, value, rules)
 end
 
 local function located(entry, value, rules)
-    if entry.dataset and value:find "^/" or not rules.folder or rules.folder == "" then
+    if entry.dataset and value:find "^/" or not rules.folder or rules.folder == ""
+        or rules.typed and rules.typed[value] then
         return value
     end
     return rules.folder .. "/" .. value
@@ -271,7 +274,8 @@ end
 
 --- The options of a step with presets and defaults: a new table. `given` is the entry of the
 -- recipe, `op` names the step in messages. `rules`: folder (of the recipe), foreign (the recipe
--- comes from a result), trust_paths.
+-- comes from a result), trust_paths, typed ({value = true}: texts that the user has typed, whose
+-- paths are not those of the recipe).
 function step_options.resolved(def, given, op, rules)
     local values = checked(def, type(given) == "table" and given or {}, op, rules or {})
     for _, entry in ipairs(def.options) do

@@ -24,6 +24,8 @@ local CREATE = declared.options(
     {"dtype", "string", "element type of the volume", default = "f32"},
     {"units", "string", "of the values", usual = "1/m with pixel_size, else 1/pixel"},
     pixel_size.option,
+    {"slice_distance", "number", "between neighboring slices", unit = "m", min = 1e-13, max = 1,
+        usual = "pixel_size"},
     {"first_row", "count", "row of the detector that slice 1 is of", min = 1, default = 1},
     {"parameters", "table", "what the reconstruction was done with"},
     {"input", "string", "the scan's file"},
@@ -126,8 +128,9 @@ local function write_axes(file, options)
     for axis, name in ipairs { "z", "y", "x" } do
         local values = {}
         local first = axis == 1 and options.first_row - 1 or 0
+        local own = axis == 1 and options.pixel_size and options.slice_distance or step
         for i = 1, shape[axis] do
-            values[i] = (name == "y" and shape[axis] - i or first + i - 1) * step
+            values[i] = (name == "y" and shape[axis] - i or first + i - 1) * own
         end
         file:write("/entry/data/" .. name, values, {
             dtype = "f64",

@@ -36,7 +36,8 @@ return {
     geometry = function(options, g)
         return geometry.with(g, {row_step = g.row_step * options.rows,
             column_step = g.column_step * options.columns,
-            pixel_size = g.pixel_size and g.pixel_size * options.columns})
+            pixel_size = g.pixel_size and g.pixel_size * options.columns,
+            row_size = g.row_size and g.row_size * options.rows})
     end,
     needs = function(options, first, last, _, cut)
         if cut ~= "rows" then

@@ -14,11 +14,12 @@ end
 
 return {
     name = "resample",
-    summary = "Frames with another number of rows and columns.",
-    doc = "The new pixels cover the same area. box takes means over it and is for smaller frames; "
-        .. "linear interpolates at the middle of the new pixels, with the edges repeated. Columns "
-        .. "of the axis and rows are still those of the scan, and the pixel size that of the new "
-        .. "pixels. A NaN spreads to all pixels that it is a part of.",
+    summary = "Frames or slices with another number of rows and columns.",
+    doc = "The new pixels cover the same area. Of slices, rows and columns are y and x. box takes "
+        .. "means over the area and is for smaller frames; linear interpolates at the middle of "
+        .. "the new pixels, with the edges repeated. Columns of the axis and rows are still those "
+        .. "of the scan, and the pixel size that of the new pixels. A NaN spreads to all pixels "
+        .. "that it is a part of.",
     presets = {httomo = {method = "linear"}},
     options = declared.options(
         {"rows", "count", "rows of the result", min = 1, max = MOST, usual = "by factor"},
@@ -26,7 +27,8 @@ return {
         {"factor", "number", "new rows and columns for each old one, rounded to whole ones",
             above = 0, below = 64, usual = "1"},
         declared.from("resample", "method")),
-    takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
+    takes = {quantity = {"transmission", "line integrals", "phase", "attenuation"},
+        layout = {"frames", "slices"}},
     gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     check = function(options)
@@ -37,14 +39,18 @@ return {
     shape = function(options, shape)
         return {shape[1], table.unpack(size_of(options, shape))}
     end,
-    geometry = function(options, g, shape)
+    geometry = function(options, g, shape, kind)
         local size = size_of(options, shape)
         local row, column = shape[2] / size[1], shape[3] / size[2]
+        local pixel_size = g.pixel_size and g.pixel_size * column
+        if kind.layout == "slices" then
+            return geometry.with(g, {pixel_size = pixel_size})
+        end
         return geometry.with(g, {row_step = g.row_step * row, column_step = g.column_step * column,
-            pixel_size = g.pixel_size and g.pixel_size * column})
+            pixel_size = pixel_size, row_size = g.row_size and g.row_size * row})
     end,
     needs = function(options, first, last, step, cut)
-        if cut ~= "rows" then
+        if cut ~= "rows" or step.kind_before.layout == "slices" then
             return first, last
         end
         local shape = step.shape_before
@@ -55,7 +61,7 @@ return {
     end,
     run = function(block, options)
         local shape, own = block.step.shape_before, {method = options.method}
-        if block.cut == "rows" then
+        if block.cut == "rows" and block.layout == "frames" then
             own.part, own.rows = {block.rows[1], shape[2]}, block.wanted
             block.rows = block.wanted
         end
