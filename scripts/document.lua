@@ -8,7 +8,7 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local documentation = require "moonbeam.internal.documentation"
 local op = require "moonbeam.op"
-local step_records = require "moonbeam.pipeline.step_records"
+local step_records = require "moonbeam.pipeline.definitions.step_records"
 
 local sorted_keys = documentation.sorted_keys
 

@@ -6,7 +6,7 @@ local declared = require "moonbeam.internal.declared"
 local documentation = require "moonbeam.internal.documentation"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
-local step_records = require "moonbeam.pipeline.step_records"
+local step_records = require "moonbeam.pipeline.definitions.step_records"
 local strict = require "moonbeam.internal.strict"
 local synonyms = require "moonbeam.internal.synonyms"
 

@@ -1305,7 +1305,7 @@ function mb.picture.write_png(path, array, options) end
 
 ---Binds a recipe to a scan and to devices.
 ---@param scan table the result of mb.scan.open or mb.scan.of_arrays
----@param recipe any the steps, or the name of a file that contains them
+---@param recipe any the steps, the name of a file that contains them, or of a recipe of the library
 ---@param options? moonbeam.options.pipeline_new
 ---@return any # a pipeline: p:plan(), p:run(), p:slices(), p:print().
 function mb.pipeline.new(scan, recipe, options) end
@@ -2046,6 +2046,7 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field dtype? string element type of the volume
 ---@field units? string of the values
 ---@field pixel_size? number edge of a detector pixel
+---@field slice_distance? number between neighboring slices
 ---@field first_row? integer row of the detector that slice 1 is of
 ---@field parameters? table what the reconstruction was done with
 ---@field input? string the scan's file

@@ -3,7 +3,7 @@
 local mb = require "moonbeam"
 local catalog = require "moonbeam.pipeline.catalog"
 local helper = require "spec.helper"
-local step_records = require "moonbeam.pipeline.step_records"
+local step_records = require "moonbeam.pipeline.definitions.step_records"
 
 describe("help on steps", function()
     it("shows a step with its options, defaults and units", function()

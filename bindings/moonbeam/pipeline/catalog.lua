@@ -8,8 +8,8 @@ local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local kinds = require "moonbeam.pipeline.kinds"
-local own_step = require "moonbeam.pipeline.own_step"
-local step_options = require "moonbeam.pipeline.step_options"
+local own_step = require "moonbeam.pipeline.definitions.own_step"
+local step_options = require "moonbeam.pipeline.definitions.step_options"
 
 local catalog = {}
 local methods = {}

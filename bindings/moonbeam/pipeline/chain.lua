@@ -25,7 +25,7 @@ local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 local kinds = require "moonbeam.pipeline.kinds"
 local recipe_text = require "moonbeam.pipeline.recipe"
-local step_options = require "moonbeam.pipeline.step_options"
+local step_options = require "moonbeam.pipeline.definitions.step_options"
 
 local chain = {}
 
