@@ -56,6 +56,16 @@ describe("examples", function()
         assert.is_true(predicted > 3 * number(text, "image +(%d+) bytes"))
     end
 
+    function facts.clean_scan()
+        local text = run("clean_scan", "%s/scan.h5 4 %s/before.png %s/after.png")
+        for _, method in ipairs {"registration", "vo", "phase_correlation", "entropy"} do
+            local column = number(text, method .. " +axis at column ([%d.]+)")
+            assert.is_true(math.abs(column - 33.25) < 1.5, text)
+        end
+        assert.equal(32, (png_size "before.png"))
+        assert.equal(32, (png_size "after.png"))
+    end
+
     function facts.own_step()
         files.write(folder .. "/own.lua", '{"flat_field", "minus_log", "center", "fbp", '
             .. '"remove_background"}')
