@@ -22,7 +22,7 @@ describe("help on steps", function()
             assert.is_truthy(list:find("step " .. name, 1, true), name)
         end
         assert.is_truthy(mb.help.text("circle_value"):find("step fbp", 1, true))
-        assert.equal(mb.help.text "step tilt", mb.help.text "leans") -- the only one
+        assert.equal(mb.help.text "step vertical_shift", mb.help.text "helical") -- the only one
     end)
 
     it("has a summary, a kind and documented options for each", function()

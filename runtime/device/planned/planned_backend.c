@@ -59,6 +59,8 @@ static mb_status planned_open(int index, void **self, mb_device_facts *facts)
 {
     *self = (void *)(uintptr_t)records[index];
     *facts = records[index]->facts;
+    if (facts->block_shared_bytes == 0 && facts->compute_capability > 0)
+        facts->block_shared_bytes = mb_block_shared_bytes(facts->compute_capability);
     return MB_STATUS_OK;
 }
 

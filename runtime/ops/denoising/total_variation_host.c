@@ -123,7 +123,8 @@ static inline void flux_at(const image_rows *u, int64_t left, int64_t x, int64_t
     const float gy = flat ? 0 : u->below[x] - c, my = flat ? 0 : smaller(gy, c - u->above[x]);
     px[x] = flux(gx, my, mz, epsilon);
     pz[x] = flux(gz, mx, my, epsilon);
-    if (!flat)
+    if (!flat) /* py is NULL where flat */
+        /* cppcheck-suppress nullPointer */
         py[x] = flux(gy, mx, mz, epsilon);
 }
 

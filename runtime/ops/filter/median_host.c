@@ -138,7 +138,7 @@ static void merge(builder *b, const uint16_t *x, int m, const uint16_t *y, int n
 
 static void sort(builder *b, uint16_t *rows, int n)
 {
-    uint16_t sorted[MOST];
+    uint16_t sorted[MOST] = {0};
     if (n < 2)
         return;
     sort(b, rows, n / 2);
@@ -173,14 +173,14 @@ static int join(builder *b, const uint16_t *x, const uint16_t *y, int n, int shi
 static int build(builder *b, const mb_median_window *w)
 {
     const int n = w->k[0] * w->k[1], k = w->k[2];
-    uint16_t lists[5][MOST], all[2 * MOST], other[MOST];
+    uint16_t lists[5][MOST] = {{0}}, all[2 * MOST] = {0}, other[MOST] = {0};
     int level = 0, shift, have;
     for (int i = 0; i < n; i++)
         lists[0][i] = (uint16_t)b->rows++;
     sort(b, lists[0], n);
     for (; 2 << level <= k; level++) {
         const int m = n << level;
-        uint16_t kept[MOST];
+        uint16_t kept[MOST] = {0};
         copy(b, lists[level], m, 1 << level, other);
         if (k >> level & 1)
             copy(b, lists[level], m, 0, kept);
@@ -193,7 +193,7 @@ static int build(builder *b, const mb_median_window *w)
     memcpy(all, lists[level], (size_t)have * sizeof *all);
     while (--level > 0)
         if (k >> level & 1) {
-            uint16_t merged[MOST];
+            uint16_t merged[MOST] = {0};
             copy(b, lists[level], n << level, shift, other);
             merge(b, all, have, other, n << level, 1, merged);
             have += n << level;

@@ -119,13 +119,13 @@ mb_vector mb_median_part_piece(const mb_vector *counted, const mb_shape *shape, 
 
 MB_BOTH static inline int32_t mb_median_key(int32_t bits)
 {
-    return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc00000 : bits ^ ((bits >> 31) & 0x7fffffff);
+    return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc00000 : bits ^ (bits < 0 ? 0x7fffffff : 0);
 }
 
 /* The bits of the float that has this key. */
 MB_BOTH static inline int32_t mb_median_bits(int32_t key)
 {
-    return key ^ ((key >> 31) & 0x7fffffff);
+    return key ^ (key < 0 ? 0x7fffffff : 0);
 }
 
 /* ---- the host's medians (median_host.c) ---- */

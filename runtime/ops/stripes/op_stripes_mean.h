@@ -72,7 +72,7 @@ MB_BOTH static inline double mb_stripes_mean_gaussian(int64_t period, double sig
 {
     const double pi = 3.14159265358979323846;
     const double width = (double)period / (2 * pi * sigma), far = ceil(9 * width);
-    const int64_t last = far < (double)(period / 2) ? (int64_t)far : period / 2;
+    const int64_t half = period / 2, last = far < (double)half ? (int64_t)far : half;
     const double turn = 2 * pi * (double)(d % period) / (double)period;
     const double cos_turn = cos(turn), sin_turn = sin(turn);
     double sum = 0, c = 1, s = 0;

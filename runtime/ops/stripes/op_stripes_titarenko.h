@@ -29,7 +29,8 @@ static inline mb_profile_filter mb_stripes_titarenko_filter(double beta, int64_t
 {
     mb_profile_filter f = {columns, columns + columns % 2, 0, 0};
     double far = beta < 1 ? ceil(log(1e-9) / log((1 - beta) / (1 + beta))) : 0;
-    f.reach = far < (double)(f.period / 2) ? (int64_t)far : f.period / 2;
+    const int64_t half = f.period / 2;
+    f.reach = far < (double)half ? (int64_t)far : half;
     return f;
 }
 

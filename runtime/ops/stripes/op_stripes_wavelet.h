@@ -94,7 +94,8 @@ MB_BOTH static inline double mb_wavelet_gain(const mb_wavelet_plan *w, int64_t r
 static inline int64_t mb_wavelet_highest(const mb_wavelet_plan *w, int64_t rows)
 {
     const double far = floor(w->sigma * sqrt(2 * log(1e6)) + w->origin);
-    int64_t top = far < (double)(rows / 2) ? (int64_t)far : rows / 2;
+    const int64_t half = rows / 2;
+    int64_t top = far < (double)half ? (int64_t)far : half;
     while (top > 0 && mb_wavelet_gain(w, rows, top) < 1e-6)
         top--;
     return top;

@@ -137,13 +137,13 @@ MB_BOTH static inline int32_t mb_stripes_key(float value)
     if ((bits & 0x7fffffff) == 0)
         bits = 0;
 #endif
-    return bits ^ (bits >> 31 & 0x7fffffff);
+    return bits ^ (bits < 0 ? 0x7fffffff : 0);
 }
 
 MB_BOTH static inline float mb_stripes_value(int32_t key)
 {
     float value;
-    key ^= key >> 31 & 0x7fffffff;
+    key ^= key < 0 ? 0x7fffffff : 0;
     memcpy(&value, &key, 4);
     return value;
 }

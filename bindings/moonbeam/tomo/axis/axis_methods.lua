@@ -64,8 +64,7 @@ end
 function methods.sharpness(scan, device, settings, axis)
     local sino <close>, band = scan_center.sinogram(scan, device, settings, axis.row)
     local column, details = axis_slices.search(sino, scan.angles, {metric = axis.method,
-        guess = axis.guess, range = axis.range or axis.method == "sharpness" and scan.cols / 32
-            or nil, coarse_step = 1, radius = axis.radius or 2,
+        guess = axis.guess, range = axis.range, coarse_step = 1, radius = axis.radius or 2,
         step = axis.step or 0.5, sigma = 2, filter = "hann", accuracy = settings.accuracy}, OP)
     return column, details, band
 end
