@@ -308,7 +308,8 @@ static void run_steps(const mb_median_step *steps, int count, int32_t *rows)
             break;
         case LESSER: EACH a[i] = lesser(a[i], b[i]); break;
         case GREATER: EACH b[i] = greater(a[i], b[i]); break;
-        case COPY: memcpy(a, b + steps[s].shift, COLUMNS * sizeof *a); break;
+        /* what comes from beyond the row, maybe from a itself, is in columns that are not used */
+        case COPY: memmove(a, b + steps[s].shift, COLUMNS * sizeof *a); break;
         default: EACH a[i] = lesser(a[i], greater(b[i], c[i])); break;
         }
     }
