@@ -266,6 +266,7 @@ local function checked(def, given, op, rules)
                 fail("argument", op, name, "%s", problem)
             end
             values[name] = entry.path and type(value) == "string" and located(entry, value, rules)
+                or entry.kind == "count" and math.tointeger(value) -- 4.0 is 4
                 or copied(value)
         end
     end
