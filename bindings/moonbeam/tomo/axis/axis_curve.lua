@@ -27,8 +27,8 @@ local function lowest(values)
     return best
 end
 
--- The lowest value outside the valley around `best`.
-local function second_of(values, best)
+--- The number of the lowest value outside the valley around number `best`, or nil.
+function axis_curve.second_of(values, best)
     local left, right, other = best, best, nil
     while left > 1 and values[left - 1] >= values[left] do
         left = left - 1
@@ -75,7 +75,7 @@ end
 function axis_curve.judge(values, least, alike)
     local best, middle = lowest(values), median(values)
     local depth = middle - values[best]
-    local other = second_of(values, best)
+    local other = axis_curve.second_of(values, best)
     local ends = best == 1 or best == #values -- the rest of the valley is not seen
     if not (depth > (not ends and least or LEAST_DEPTH) * math.abs(middle)
         and depth > LEAST_STEPS * roughness_of(values)) then

@@ -1,6 +1,7 @@
 --- By how much two images overlap, and the rotation axis near an edge of the detector from it.
 
 local mb = require "moonbeam"
+local axis_curve = require "moonbeam.tomo.axis.axis_curve"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
@@ -43,29 +44,12 @@ local function valley_of(values)
     return i - 1 + (math.abs(offset) <= 1 and offset or 0), math.abs(curvature), lowest
 end
 
--- The lowest value outside the valley around `best`.
-local function second_of(values, best)
-    local left, right, other = best, best, nil
-    while left > 1 and values[left - 1] >= values[left] do
-        left = left - 1
-    end
-    while right < #values and values[right + 1] >= values[right] do
-        right = right + 1
-    end
-    for i, value in ipairs(values) do
-        if (i < left or i > right) and (not other or value < values[other]) then
-            other = i
-        end
-    end
-    return other
-end
-
 local function verdict_of(values, lowest)
     local highest = 0
     for _, value in ipairs(values) do
         highest = math.max(highest, value)
     end
-    local other = second_of(values, lowest)
+    local other = axis_curve.second_of(values, lowest)
     if values[lowest] > 1 - LEAST_CORRELATION then
         return "flat"
     elseif lowest <= 2 or lowest >= #values - 1 then
