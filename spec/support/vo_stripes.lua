@@ -1,7 +1,22 @@
 -- The removal of stripes of Vo et al. by its definition, in loops. Sinograms are tables
 -- {{...}, ...}, [angle][column].
 
+local mb = require "moonbeam"
+
 local vo = {}
+
+-- What an operator makes of a sinogram on a device, as a table.
+function vo.run(operator, sino, options, device)
+    local a <close> = mb.array(sino, {dtype = "f32", device = device})
+    local result <close> = operator(a, options)
+    return result:to_table()
+end
+
+-- Values as float32 has them, so that both sides start with the same.
+function vo.rounded(sino)
+    local a <close> = mb.array(sino, {dtype = "f32"})
+    return a:to_table()
+end
 
 -- The column that stands for column c (1-based) of n.
 local function reflected(c, n)

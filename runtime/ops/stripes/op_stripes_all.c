@@ -26,23 +26,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 11, 7}}, params = {large_size = 3, small_size = 3}}",
     "{inputs = {{'f32', 2, 1601, 12}}, params = {large_size = 5, small_size = 3, snr = 1}}", NULL};
 
-static mb_status infer(const void *params, mb_spec *arrays)
-{
-    (void)params;
-    return mb_stripes_infer(arrays);
-}
-
-static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
-{
-    const mb_stripes_job job = mb_stripes_job_of(MB_STRIPES_BY_ALL, params);
-    mb_stripes_plan(&job, arrays, planner);
-}
-
-static mb_status run_host(const mb_op_call *call)
-{
-    const mb_stripes_job job = mb_stripes_job_of(MB_STRIPES_BY_ALL, call->params);
-    return mb_stripes_run(call, &job);
-}
+MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_ALL)
 
 const mb_op mb_op_stripes_all = {
     .name = "stripes_all",

@@ -23,23 +23,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 40, 18}}, params = {size = 6, normalize = false, snr = 0.5}}",
     "{inputs = {{'f32', 11, 7}}, params = {size = 3}}", NULL};
 
-static mb_status infer(const void *params, mb_spec *arrays)
-{
-    (void)params;
-    return mb_stripes_infer(arrays);
-}
-
-static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
-{
-    const mb_stripes_job job = mb_stripes_job_of(MB_STRIPES_BY_LARGE, params);
-    mb_stripes_plan(&job, arrays, planner);
-}
-
-static mb_status run_host(const mb_op_call *call)
-{
-    const mb_stripes_job job = mb_stripes_job_of(MB_STRIPES_BY_LARGE, call->params);
-    return mb_stripes_run(call, &job);
-}
+MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_LARGE)
 
 const mb_op mb_op_stripes_large = {
     .name = "stripes_large",

@@ -20,23 +20,7 @@ static const char *const samples[] = {"{inputs = {{'f32', 3, 23, 37}}, params = 
                                       "{inputs = {{'f32', 2, 1601, 10}}, params = {size = 3}}",
                                       NULL};
 
-static mb_status infer(const void *params, mb_spec *arrays)
-{
-    (void)params;
-    return mb_stripes_infer(arrays);
-}
-
-static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
-{
-    const mb_stripes_job job = mb_stripes_job_of(MB_STRIPES_BY_SORTING, params);
-    mb_stripes_plan(&job, arrays, planner);
-}
-
-static mb_status run_host(const mb_op_call *call)
-{
-    const mb_stripes_job job = mb_stripes_job_of(MB_STRIPES_BY_SORTING, call->params);
-    return mb_stripes_run(call, &job);
-}
+MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_SORTING)
 
 const mb_op mb_op_stripes_sorting = {
     .name = "stripes_sorting",

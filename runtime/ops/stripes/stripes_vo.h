@@ -158,4 +158,22 @@ MB_BOTH static inline int64_t mb_stripes_reflect(int64_t c, int64_t columns)
     return c < columns ? c : 2 * columns - 1 - c;
 }
 
+/* What the files of the operators have in common: infer, plan and run_host, for one way. */
+#define MB_STRIPES_FUNCTIONS(way)                                                                  \
+    static mb_status infer(const void *params, mb_spec *arrays)                                    \
+    {                                                                                              \
+        (void)params;                                                                              \
+        return mb_stripes_infer(arrays);                                                           \
+    }                                                                                              \
+    static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)               \
+    {                                                                                              \
+        const mb_stripes_job job = mb_stripes_job_of(way, params);                                 \
+        mb_stripes_plan(&job, arrays, planner);                                                    \
+    }                                                                                              \
+    static mb_status run_host(const mb_op_call *call)                                              \
+    {                                                                                              \
+        const mb_stripes_job job = mb_stripes_job_of(way, call->params);                           \
+        return mb_stripes_run(call, &job);                                                         \
+    }
+
 #endif

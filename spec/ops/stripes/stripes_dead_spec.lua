@@ -3,16 +3,7 @@ local helper = require "spec.helper"
 local oracle = require "spec.support.oracle"
 local vo = require "spec.support.vo_stripes"
 
-local function run(operator, sino, options, device)
-    local a <close> = mb.array(sino, {dtype = "f32", device = device})
-    local result <close> = operator(a, options)
-    return result:to_table()
-end
-
-local function rounded(sino)
-    local a <close> = mb.array(sino, {dtype = "f32"})
-    return a:to_table()
-end
+local run, rounded = vo.run, vo.rounded
 
 local function count(mask)
     local n = 0
