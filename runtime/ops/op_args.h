@@ -73,6 +73,15 @@ static inline mb_status mb_check_whole(const char *name, const mb_vector *vector
     return MB_STATUS_OK;
 }
 
+/* None, or two whole numbers. */
+static inline mb_status mb_check_pair(const char *name, const mb_vector *pair)
+{
+    if (pair->count && pair->count != 2)
+        return mb_fail(MB_STATUS_ARGUMENT, name, "%s has %lld numbers; give two", name,
+                       (long long)pair->count);
+    return mb_check_whole(name, pair);
+}
+
 /* A number for each of so many axes, or with `one` a single number for all. */
 static inline mb_status mb_check_axes(const char *name, const mb_vector *vector, int64_t axes,
                                       bool one)

@@ -24,12 +24,13 @@ typedef struct mb_circle {
 static inline mb_circle mb_circular_mask_circle(const mb_circular_mask_params *p,
                                                 const mb_shape *shape)
 {
-    const double *size = p->size.values, *origin = p->origin.values;
-    const double ny = size ? size[0] : (double)shape->dims[shape->rank - 2];
-    const double nx = size ? size[p->size.count - 1] : (double)shape->dims[shape->rank - 1];
+    const mb_vector *size = &p->size, *origin = &p->origin;
+    const double ny = size->count ? size->values[0] : (double)shape->dims[shape->rank - 2];
+    const double nx =
+        size->count ? size->values[size->count - 1] : (double)shape->dims[shape->rank - 1];
     const double radius = 0.5 * p->radius * (nx < ny ? nx : ny);
-    return (mb_circle){0.5 * (ny - 1) - (origin ? origin[0] : 0),
-                       0.5 * (nx - 1) - (origin ? origin[1] : 0), radius * radius};
+    return (mb_circle){0.5 * (ny - 1) - (origin->count ? origin->values[0] : 0),
+                       0.5 * (nx - 1) - (origin->count ? origin->values[1] : 0), radius * radius};
 }
 
 /* The same comparison as that of the mask of backproject, in the same arithmetic. */

@@ -79,14 +79,6 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 8, 300}}, params = {size = {17, 280}, method = 'linear'}}",
     "{inputs = {{'f32', 9, 31}}, params = {size = {4, 62}, rows = {2, 4}}}", NULL};
 
-static mb_status check_pair(const char *name, const mb_vector *pair)
-{
-    if (pair->count && pair->count != 2)
-        return mb_fail(MB_STATUS_ARGUMENT, name, "%s has %lld numbers; give two", name,
-                       (long long)pair->count);
-    return mb_check_whole(name, pair);
-}
-
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_resample_params *p = params;
@@ -94,9 +86,10 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const int rank = result.shape.rank;
     const int64_t held = result.shape.dims[rank - 2];
     char text[64];
-    MB_TRY(check_pair("size", &p->size));
-    MB_TRY(check_pair("part", &p->part));
-    MB_TRY(check_pair("rows", &p->rows));
+    MB_TRY(mb_check_axes("size", &p->size, 2, false));
+    MB_TRY(mb_check_whole("size", &p->size));
+    MB_TRY(mb_check_pair("part", &p->part));
+    MB_TRY(mb_check_pair("rows", &p->rows));
     if (held == 0 || result.shape.dims[rank - 1] == 0)
         return mb_fail(MB_STATUS_SHAPE, "a", "a is %s: frames without pixels have no values",
                        mb_shape_format(&result.shape, text, sizeof text));

@@ -20,41 +20,23 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "the same frames, or the rows of them"),
     {.name = NULL}};
 
-static int64_t rows_axis(const mb_spec *arrays)
-{
-    return arrays[MB_UNDISTORT_A].shape.rank - 2;
-}
-
 static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
 {
     const mb_undistort_params *p = params;
-    if (axis != rows_axis(arrays))
-        return rows;
-    const mb_warp_window w = mb_warp_window_of(&p->warp, &arrays[MB_UNDISTORT_A].shape);
+    const mb_shape *shape = &arrays[MB_UNDISTORT_A].shape;
     const mb_warp_map map = mb_undistort_map(p);
-    const mb_rows found = mb_warp_needs(&p->warp, &map, w.height, w.cols,
-                                        (mb_rows){w.from + rows.first, w.from + rows.end});
-    return (mb_rows){found.first - w.first, found.end - w.first};
+    return mb_warp_split_needs(&p->warp, &map, shape, axis, rows);
 }
 
 static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
-    if (axis != rows_axis(arrays))
-        return;
-    mb_warp_piece(&((mb_undistort_params *)params)->warp, &arrays[MB_UNDISTORT_A].shape, piece,
-                  room);
-    piece->skip = 0;
-}
-
-/* Columns are whole: those of one frame are its second axis. */
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis <= rows_axis(arrays);
+    mb_warp_split_piece(&((mb_undistort_params *)params)->warp, &arrays[MB_UNDISTORT_A].shape, axis,
+                        piece, room);
 }
 
 static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = piece),
-                                    MB_SPLIT_AXIS(1, .needs = needs, .piece = piece, .adapt = adapt,
+                                    MB_SPLIT_AXIS(1, .needs = needs, .piece = piece,
+                                                  .adapt = mb_warp_split_adapt,
                                                   .when = "there are three axes"),
                                     MB_SPLIT_END};
 

@@ -5,8 +5,8 @@
 */
 #include "core/multiversion.h"
 #include "ops/geometry/warp.h"
-#include "ops/array/strided.h"
 #include "ops/op_args.h"
+#include "ops/array/strided.h"
 #include <omp.h>
 
 enum { TILE = 512, FRAMES = 16 };
@@ -38,21 +38,13 @@ typedef struct job {
 
 /* ---- arguments ---- */
 
-static mb_status check_pair(const char *name, const mb_vector *pair)
-{
-    if (pair->count && pair->count != 2)
-        return mb_fail(MB_STATUS_ARGUMENT, name, "%s has %lld numbers; give two", name,
-                       (long long)pair->count);
-    return mb_check_whole(name, pair);
-}
-
 mb_status mb_warp_check(const mb_warp_params *p, const mb_shape *shape)
 {
     const int64_t rows = shape->dims[shape->rank - 2], cols = shape->dims[shape->rank - 1];
     if (p->order == 2)
         return mb_fail(MB_STATUS_ARGUMENT, "order", "order is 2; give 1, linear, or 3, cubic");
-    MB_TRY(check_pair("part", &p->part));
-    MB_TRY(check_pair("rows", &p->rows));
+    MB_TRY(mb_check_pair("part", &p->part));
+    MB_TRY(mb_check_pair("rows", &p->rows));
     if (rows > INT32_MAX / 2 || cols > INT32_MAX / 2)
         return mb_fail(MB_STATUS_SHAPE, "a", "frames of %lld x %lld are too large", (long long)rows,
                        (long long)cols);
@@ -69,8 +61,22 @@ mb_status mb_warp_check(const mb_warp_params *p, const mb_shape *shape)
     return MB_STATUS_OK;
 }
 
-void mb_warp_piece(mb_warp_params *p, const mb_shape *shape, const mb_op_piece *piece, double *room)
+mb_rows mb_warp_split_needs(const mb_warp_params *p, const mb_warp_map *map, const mb_shape *shape,
+                            int axis, mb_rows rows)
 {
+    if (axis != shape->rank - 2)
+        return rows;
+    const mb_warp_window w = mb_warp_window_of(p, shape);
+    const mb_rows found =
+        mb_warp_needs(p, map, w.height, w.cols, (mb_rows){w.from + rows.first, w.from + rows.end});
+    return (mb_rows){found.first - w.first, found.end - w.first};
+}
+
+void mb_warp_split_piece(mb_warp_params *p, const mb_shape *shape, int axis, mb_op_piece *piece,
+                         double *room)
+{
+    if (axis != shape->rank - 2)
+        return;
     const mb_warp_window w = mb_warp_window_of(p, shape);
     room[0] = (double)(w.first + piece->input.first + 1);
     room[1] = (double)w.height;
@@ -78,6 +84,14 @@ void mb_warp_piece(mb_warp_params *p, const mb_shape *shape, const mb_op_piece *
     room[3] = (double)(w.from + piece->rows.end);
     p->part = (mb_vector){room, 2};
     p->rows = (mb_vector){room + 2, 2};
+    piece->skip = 0;
+}
+
+/* Columns are whole: those of one frame are its second axis. */
+bool mb_warp_split_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    (void)params;
+    return cut->split->axis <= arrays[0].shape.rank - 2;
 }
 
 void mb_warp_plan(const mb_warp_params *p, const mb_spec *a, mb_planner *planner)

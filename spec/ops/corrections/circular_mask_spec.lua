@@ -59,6 +59,13 @@ describe("circular_mask", function()
         assert.truthy(kept:item(2, 2) ~= kept:item(2, 2))
     end)
 
+    it("takes empty lists as none", function()
+        local a <close> = mb.random({6, 7}, {seed = 1})
+        local want <close> = mb.circular_mask(a)
+        local found <close> = mb.circular_mask(a, {size = {}, origin = {}})
+        assert.is_true(want:to_string() == found:to_string())
+    end)
+
     it("says what is wrong", function()
         local a <close> = mb.zeros {4, 6}
         for _, case in ipairs {{"size", {size = {4, 5}}}, {"size", {size = {1, 2, 3}}},

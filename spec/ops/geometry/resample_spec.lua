@@ -96,6 +96,7 @@ b = zoom(a.astype(float), (0.65, 1.9), order=1, mode='nearest', grid_mode=True)
     it("refuses what makes no sense", function()
         local a <close> = mb.zeros {2, 9, 9}
         assert.matches("size has 1 numbers", (helper.failure(mb.resample, a, {3})))
+        assert.matches("size has 0 numbers", (helper.failure(mb.resample, a, {})))
         assert.matches("need rows 1 to 12 of 12; a has 1 to 9", (helper.failure(mb.resample, a,
             {3, 3}, {part = {1, 12}})))
     end)
