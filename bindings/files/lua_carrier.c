@@ -52,6 +52,7 @@ static mb_carrier_options check_options(lua_State *L, int index)
     mb_carrier_options options = {.threads = 1};
     options.threads = (int)mbl_option_integer(L, index, "threads", 4);
     options.writing = mbl_option_flag(L, index, "writing");
+    options.hashes = mbl_option_flag(L, index, "hashes");
     if (mbl_option(L, index, "slot"))
         options.slot_bytes = mbl_check_bytes(L, -1, "slot");
     options.pinned_bytes = (uint64_t)64 << 20;
@@ -60,10 +61,11 @@ static mb_carrier_options check_options(lua_State *L, int index)
     return options;
 }
 
-/* open({device =, writing = false, threads = 4, pinned = "64Mi", slot =}) */
+/* open({device =, writing = false, threads = 4, pinned = "64Mi", slot =, hashes = false}) */
 static int carrier_open(lua_State *L)
 {
-    static const char *const names[] = {"device", "writing", "threads", "pinned", "slot", NULL};
+    static const char *const names[] = {"device", "writing", "threads", "pinned",
+                                        "slot",   "hashes",  NULL};
     mbl_check_options(L, 1, names, "carrier.open");
     const mb_carrier_options options = check_options(L, 1);
     mb_device *device = mbl_option_device(L, 1);
@@ -83,7 +85,7 @@ static int carrier_open(lua_State *L)
 ** options. */
 static int carrier_plan(lua_State *L)
 {
-    static const char *const names[] = {"writing", "threads", "pinned", "slot", NULL};
+    static const char *const names[] = {"writing", "threads", "pinned", "slot", "hashes", NULL};
     int slots = 0;
     uint64_t slot_bytes = 0;
     mbl_check_options(L, 1, names, "carrier.plan");
@@ -217,6 +219,18 @@ static int carrier_wait_any(lua_State *L)
     return 1;
 }
 
+/* hash(from, to): the sum of the hashes of all lines of the transfers that were queued between two
+** marks, as an integer that wraps. Legal after ready(to); they are forgotten. */
+static int carrier_hash(lua_State *L)
+{
+    uint64_t sum = 0;
+    mb_carrier *carrier = check_carrier(L);
+    const uint64_t from = (uint64_t)mbl_check_integer(L, 2, "from");
+    mbl_check(L, mb_carrier_hash(carrier, from, (uint64_t)mbl_check_integer(L, 3, "to"), &sum));
+    lua_pushinteger(L, (lua_Integer)sum);
+    return 1;
+}
+
 static int carrier_finish(lua_State *L)
 {
     mbl_check(L, mb_carrier_finish(check_carrier(L)));
@@ -281,17 +295,12 @@ int mbl_open_carrier(lua_State *L)
                                          {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", carrier_close}, {"__close", carrier_close}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"carry", carrier_carry},
-                                       {"carry_last", carrier_carry_last},
-                                       {"wait", carrier_wait},
-                                       {"passed", carrier_passed},
-                                       {"ready", carrier_ready},
-                                       {"finish", carrier_finish},
-                                       {"mark", carrier_mark},
-                                       {"stats", carrier_stats},
-                                       {"pending", carrier_pending},
-                                       {"close", carrier_close},
-                                       {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"carry", carrier_carry}, {"carry_last", carrier_carry_last},
+                                       {"wait", carrier_wait},   {"passed", carrier_passed},
+                                       {"ready", carrier_ready}, {"finish", carrier_finish},
+                                       {"mark", carrier_mark},   {"hash", carrier_hash},
+                                       {"stats", carrier_stats}, {"pending", carrier_pending},
+                                       {"close", carrier_close}, {NULL, NULL}};
     mbl_register_type(L, CARRIER, metamethods, methods);
     luaL_newlib(L, functions);
     return 1;

@@ -62,12 +62,11 @@ static int rawfile_create(lua_State *L)
     return 1;
 }
 
-/* resume(path [, overwrite]): continues the unfinished file of `path` that keep() left. */
-static int rawfile_resume(lua_State *L)
+/* keep(path): the file of that name, new unless it is there; it stays when it is closed. */
+static int rawfile_keep(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
-    const bool overwrite = lua_toboolean(L, 2);
-    mbl_check(L, mb_rawfile_resume(path, overwrite, &new_box(L)->file));
+    mbl_check(L, mb_rawfile_keep(path, &new_box(L)->file));
     return 1;
 }
 
@@ -171,13 +170,6 @@ static int file_put(lua_State *L)
 static int file_finish(lua_State *L)
 {
     mbl_check(L, mb_rawfile_finish(check_file(L)));
-    return 0;
-}
-
-/* keep(): closing will not remove the unfinished file. */
-static int file_keep(lua_State *L)
-{
-    mbl_check(L, mb_rawfile_keep(check_file(L)));
     return 0;
 }
 
@@ -294,22 +286,15 @@ int mbl_open_rawfile(lua_State *L)
         {NULL, NULL},
     };
     static const luaL_Reg methods[] = {
-        {"read", file_read},
-        {"write", file_write},
-        {"get", file_get},
-        {"put", file_put},
-        {"resize", file_resize},
-        {"finish", file_finish},
-        {"keep", file_keep},
-        {"close", file_close},
-        {"bytes", file_bytes},
-        {"read_tiff", file_read_tiff},
+        {"read", file_read},   {"write", file_write},   {"get", file_get},
+        {"put", file_put},     {"resize", file_resize}, {"finish", file_finish},
+        {"close", file_close}, {"bytes", file_bytes},   {"read_tiff", file_read_tiff},
         {NULL, NULL},
     };
     static const luaL_Reg functions[] = {
         {"open", rawfile_open},
         {"create", rawfile_create},
-        {"resume", rawfile_resume},
+        {"keep", rawfile_keep},
         {"scratch", rawfile_scratch},
         {"tiff_scratch_bytes", tiff_scratch_bytes},
         {NULL, NULL},

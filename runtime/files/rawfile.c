@@ -92,18 +92,6 @@ mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out)
     return adopt(path, target, out);
 }
 
-mb_status mb_rawfile_resume(const char *path, bool overwrite, mb_rawfile **out)
-{
-    mb_target *target;
-    struct stat facts;
-    *out = NULL;
-    MB_TRY(mb_target_resume(path, overwrite, &target));
-    MB_TRY(adopt(path, target, out));
-    if (fstat((*out)->fd, &facts) == 0)
-        (*out)->bytes = (uint64_t)facts.st_size;
-    return MB_STATUS_OK;
-}
-
 mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
 {
     char folder[PATH_MAX];
@@ -118,6 +106,26 @@ mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
         mb_rawfile_destroy(file);
         return status;
     }
+    *out = file;
+    return MB_STATUS_OK;
+}
+
+mb_status mb_rawfile_keep(const char *path, mb_rawfile **out)
+{
+    struct stat facts;
+    *out = NULL;
+    mb_rawfile *file = make(path);
+    if (!file)
+        return MB_STATUS_MEMORY;
+    file->writable = true;
+    file->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (file->fd < 0 || fstat(file->fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+        mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s", path,
+                file->fd < 0 ? strerror(errno) : "it is not an ordinary file");
+        mb_rawfile_destroy(file);
+        return MB_STATUS_IO;
+    }
+    file->bytes = (uint64_t)facts.st_size;
     *out = file;
     return MB_STATUS_OK;
 }
@@ -156,11 +164,10 @@ mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes)
 
 static mb_status need_target(const mb_rawfile *file)
 {
-    return file->target ? MB_STATUS_OK
-                        : mb_fail(MB_STATUS_ARGUMENT, NULL,
-                                  "'%s' was opened for reading: only a created file can be "
-                                  "finished or kept",
-                                  file->path);
+    return file->target
+               ? MB_STATUS_OK
+               : mb_fail(MB_STATUS_ARGUMENT, NULL,
+                         "'%s' was not created: only a created file can be finished", file->path);
 }
 
 mb_status mb_rawfile_finish(mb_rawfile *file)
@@ -173,13 +180,6 @@ mb_status mb_rawfile_finish(mb_rawfile *file)
     const mb_status status = mb_target_name(file->target, (int64_t)file->bytes, true, NULL);
     mb_rawfile_close(file);
     return status;
-}
-
-mb_status mb_rawfile_keep(mb_rawfile *file)
-{
-    MB_TRY(ready(file, true));
-    MB_TRY(need_target(file));
-    return mb_target_keep(file->target);
 }
 
 void mb_rawfile_close(mb_rawfile *file)

@@ -4,8 +4,8 @@
 ** - A block is a host array; each of its axes has a step in the file, in bytes. Nothing is buffered
 **   here: elements go straight between the file and the array, so a block's bytes are the pool's.
 ** - A created file is a target (files/target.h): mb_rawfile_finish gives it its name; one that is
-**   closed before is gone, or kept. A scratch file has no name at all: whatever happens to the
-**   process, nothing of it stays behind.
+**   closed before is gone. A scratch file has no name at all: whatever happens to the process,
+**   nothing of it stays behind. A kept file has its name from the beginning, and stays.
 ** - Files written here are little-endian, as this machine is; `swap` reads the other order.
 **
 ** Threads: one file belongs to one thread at a time; reading uses positions, not a cursor. While
@@ -23,15 +23,13 @@ mb_status mb_rawfile_open(const char *path, mb_rawfile **out); /* for reading */
 mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out);
 /* A file without a name in the folder of `beside`, for reading and writing. */
 mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out);
+/* The file `path`, for reading and writing; new, unless it is there. */
+mb_status mb_rawfile_keep(const char *path, mb_rawfile **out);
 /* Sets the size; takes the disk space now, so that a full disk is an error here. */
 mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes);
-/* Keeps a created file under "<path>.unfinished" when it is closed without mb_rawfile_finish. */
-mb_status mb_rawfile_keep(mb_rawfile *file);
-/* Goes on with the kept file of `path`. */
-mb_status mb_rawfile_resume(const char *path, bool overwrite, mb_rawfile **out);
 /* Completes a created file: sync, check of the size, rename. */
 mb_status mb_rawfile_finish(mb_rawfile *file);
-/* Closes; a created and unfinished file is gone unless it was kept. Idempotent. */
+/* Closes; a created and unfinished file is gone. Idempotent. */
 void mb_rawfile_close(mb_rawfile *file);
 void mb_rawfile_destroy(mb_rawfile *file); /* NULL is fine */
 

@@ -1,8 +1,8 @@
 /*
 ** Targets (target.h): their states, and the list of those that the exit handler removes.
 **
-** Invariants: while a target is a part or kept, target->fd is open on its file, `now` is the file's
-** name, and the file is locked where the file system can. Parts are on a list, guarded by a mutex;
+** Invariants: while a target is a part or kept, target->fd is open on its file (until it is
+** discarded) and `now` is the file's name. A part is locked where the file system can. Parts are on a list, guarded by a mutex;
 ** what is on it goes when the process that made it exits (a forked child leaves its parent's
 ** alone).
 */
@@ -201,34 +201,77 @@ mb_status mb_target_create(const char *path, bool overwrite, mb_target **out)
     return MB_STATUS_OK;
 }
 
-static void kept_name(const mb_target *target, char *buffer)
+static mb_target *make_kept(const char *path, const char *now, bool overwrite)
 {
-    snprintf(buffer, strlen(target->path) + PART_EXTRA, "%s.unfinished", target->path);
+    mb_target *target = make(path, overwrite);
+    char *name = target ? realloc(target->now, strlen(now) + PART_EXTRA) : NULL;
+    if (!name) {
+        mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", path);
+        mb_target_destroy(target);
+        return NULL;
+    }
+    target->now = strcpy(name, now);
+    target->owner = getpid();
+    return target;
 }
 
-mb_status mb_target_resume(const char *path, bool overwrite, mb_target **out)
+mb_status mb_target_keep(const char *path, const char *now, bool overwrite, mb_target **out)
 {
-    struct stat facts;
-    const char *problem = NULL;
     *out = NULL;
-    MB_TRY(mb_target_check(path, overwrite));
-    mb_target *target = make(path, overwrite);
+    mb_target *target = make_kept(path, now, overwrite);
     if (!target)
         return MB_STATUS_MEMORY;
-    kept_name(target, target->now);
-    target->fd = open(target->now, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (target->fd < 0 || fstat(target->fd, &facts) != 0)
-        problem = strerror(errno);
-    else if (!S_ISREG(facts.st_mode))
-        problem = "it is not an ordinary file";
-    else if (flock(target->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        problem = "another process is at work on it";
-    if (problem) {
-        mb_fail(MB_STATUS_IO, "path", "cannot resume '%s': %s", target->now, problem);
+    mb_random_id(target->id.text); /* of a slices folder */
+    target->fd = mb_step_open(now, O_RDWR | O_CREAT | O_EXCL);
+    if (target->fd < 0) {
+        mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s", now, strerror(errno));
         mb_target_destroy(target);
         return MB_STATUS_IO;
     }
-    target->owner = getpid();
+    target->state = MB_TARGET_KEPT;
+    *out = target;
+    return MB_STATUS_OK;
+}
+
+/* The slices folder of a kept file: beside it, or, where a process was killed between two renames,
+** beside the final name. */
+static mb_status resume_folder(mb_target *target, const char *name)
+{
+    char here[PATH_MAX], there[PATH_MAX], buffer[PATH_MAX];
+    struct stat facts;
+    if ((size_t)snprintf(here, sizeof here, "%s/%s", mb_folder_of(target->now, buffer), name) >=
+            sizeof here ||
+        (size_t)snprintf(there, sizeof there, "%s/%s", mb_folder_of(target->path, buffer), name) >=
+            sizeof there)
+        return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' is too long a name", target->path);
+    if (lstat(here, &facts) != 0 && mb_step_rename(there, here, false) != 0)
+        return mb_fail(MB_STATUS_IO, "path", "cannot find the folder '%s': %s", here,
+                       strerror(errno));
+    target->folder = strdup(here);
+    return target->folder ? MB_STATUS_OK
+                          : mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left for a name");
+}
+
+mb_status mb_target_resume(const char *path, const char *now, const char *folder, bool overwrite,
+                           mb_target **out)
+{
+    struct stat facts;
+    mb_status status = MB_STATUS_OK;
+    *out = NULL;
+    mb_target *target = make_kept(path, now, overwrite);
+    if (!target)
+        return MB_STATUS_MEMORY;
+    target->fd = open(now, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (target->fd < 0 || fstat(target->fd, &facts) != 0)
+        status = mb_fail(MB_STATUS_IO, "path", "cannot open '%s': %s", now, strerror(errno));
+    else if (!S_ISREG(facts.st_mode))
+        status = mb_fail(MB_STATUS_IO, "path", "'%s' is not an ordinary file", now);
+    else if (folder)
+        status = resume_folder(target, folder);
+    if (status != MB_STATUS_OK) {
+        mb_target_destroy(target);
+        return status;
+    }
     target->state = MB_TARGET_KEPT;
     *out = target;
     return MB_STATUS_OK;
@@ -294,11 +337,12 @@ mb_status mb_target_make_folder(mb_target *target, const char **out)
 {
     char name[PATH_MAX];
     *out = NULL;
-    if (target->state != MB_TARGET_PART || target->folder)
+    const bool kept = target->state == MB_TARGET_KEPT;
+    if ((target->state != MB_TARGET_PART && !kept) || target->folder)
         return mb_fail(MB_STATUS_ARGUMENT, NULL,
                        "'%s' already has a slices folder, or is finished and takes none",
                        target->path);
-    mb_slices_name(target->path, target->id.text, name, sizeof name);
+    mb_slices_name(kept ? target->now : target->path, target->id.text, name, sizeof name);
     if (mb_step_mkdir(name) != 0)
         return mb_fail(MB_STATUS_IO, "path", "cannot create the folder '%s': %s", name,
                        strerror(errno));
@@ -308,21 +352,6 @@ mb_status mb_target_make_folder(mb_target *target, const char **out)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to create '%s'", name);
     }
     *out = target->folder;
-    return MB_STATUS_OK;
-}
-
-mb_status mb_target_keep(mb_target *target)
-{
-    char name[PATH_MAX];
-    if (target->state != MB_TARGET_PART)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' is not being written", target->path);
-    kept_name(target, name);
-    if (mb_step_rename(target->now, name, false) != 0)
-        return mb_fail(MB_STATUS_IO, NULL, "cannot keep '%s' as '%s': %s%s", target->path, name,
-                       strerror(errno), errno == EEXIST ? "; resume that file, or remove it" : "");
-    delist(target);
-    strcpy(target->now, name);
-    target->state = MB_TARGET_KEPT;
     return MB_STATUS_OK;
 }
 
@@ -359,8 +388,23 @@ static bool swap(mb_target *target)
     return mb_step_exchange(target->now, target->path) == 0;
 }
 
+/* The slices folder of a kept file goes beside the final name. */
+static mb_status rename_folder(mb_target *target)
+{
+    char buffer[PATH_MAX], name[PATH_MAX];
+    if (target->state != MB_TARGET_KEPT || !target->folder)
+        return MB_STATUS_OK;
+    snprintf(name, sizeof name, "%s/%s", mb_folder_of(target->path, buffer),
+             mb_base_of(target->folder));
+    if (mb_step_rename(target->folder, name, false) == 0)
+        return MB_STATUS_OK;
+    return mb_fail(MB_STATUS_IO, NULL, "cannot rename the folder '%s' to '%s': %s", target->folder,
+                   name, strerror(errno));
+}
+
 static mb_status rename_part(mb_target *target, bool hold)
 {
+    MB_TRY(rename_folder(target));
     target->holds = hold && target->overwrite && swap(target);
     if (target->holds || mb_step_rename(target->now, target->path, target->overwrite) == 0)
         return MB_STATUS_OK;
@@ -407,7 +451,7 @@ mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char
 void mb_target_discard(mb_target *target)
 {
     struct stat facts, named;
-    const bool unnamed = target->state == MB_TARGET_PART || target->state == MB_TARGET_KEPT;
+    const bool unnamed = target->state == MB_TARGET_PART;
     if (unnamed && target->owner == getpid()) { /* a forked child leaves its parent's alone */
         if (target->folder)
             mb_remove_slices(target->folder);
@@ -431,10 +475,7 @@ void mb_target_destroy(mb_target *target)
 {
     if (!target)
         return;
-    if (target->state != MB_TARGET_KEPT)
-        mb_target_discard(target);
-    else if (target->fd >= 0)
-        close(target->fd);
+    mb_target_discard(target);
     mb_own_id_remove(&target->id);
     free(target->folder);
     free(target->now);

@@ -8,8 +8,9 @@
 **          O_NOFOLLOW) and locked. <host> names the running kernel, the host and the PID namespace,
 ** <id> is random: no other process, host or container makes the same name. A part goes when
 **          its target is discarded and when the process exits.
-** - kept:  the file is "<path>.unfinished", to be gone on with later. Nothing removes it but
-**          mb_target_discard: no exit handler, no scavenging.
+** - kept:  the file has a name that the caller has chosen, in the folder of an unfinished run
+**          (files/unfinished.h) or in a slices folder there, so that a later process can go on with
+**          it. It stays when the target is discarded and when the process exits.
 ** - named: the file is complete, synced and has its final name.
 ** - gone:  nothing is left.
 **
@@ -48,8 +49,12 @@ mb_status mb_target_check(const char *path, bool overwrite);
 
 /* A new part for `path`, after mb_target_check. */
 mb_status mb_target_create(const char *path, bool overwrite, mb_target **out);
-/* The kept file of `path`, locked. Fails where there is none, or where another process has it. */
-mb_status mb_target_resume(const char *path, bool overwrite, mb_target **out);
+/* A new kept file `now` for `path`, on the same file system. */
+mb_status mb_target_keep(const char *path, const char *now, bool overwrite, mb_target **out);
+/* The same with the file that an earlier process has left. `folder` is the name of its slices
+** folder, without a path, or NULL. */
+mb_status mb_target_resume(const char *path, const char *now, const char *folder, bool overwrite,
+                           mb_target **out);
 
 int mb_target_fd(const mb_target *target); /* for reading and writing; -1 once named or gone */
 mb_target_state mb_target_state_of(const mb_target *target);
@@ -62,11 +67,8 @@ mb_status mb_target_latch(mb_target *target, mb_status status);
 /* The latched failure, put on record again if nothing else is; or MB_STATUS_OK. */
 mb_status mb_target_failure(const mb_target *target);
 
-/* Makes the target's slices folder; *out is its path. */
+/* Makes the target's slices folder, that of a kept file beside where it is now; *out is its path. */
 mb_status mb_target_make_folder(mb_target *target, const char **out);
-
-/* Keeps the unfinished file under "<path>.unfinished"; fails where there is one. */
-mb_status mb_target_keep(mb_target *target);
 
 /* Gives the file its name: sync, check (it is still ours, and has `bytes` bytes unless that is -1),
 ** rename, sync of the folder. Without `sync` the disk is not waited for: for a file among many
@@ -76,9 +78,10 @@ mb_status mb_target_keep(mb_target *target);
 ** was. */
 mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char **held);
 
-/* Removes what has no final name, slices folder and held file included. Idempotent. */
+/* Removes what has no final name and is not kept, slices folder and held file included.
+** Idempotent. */
 void mb_target_discard(mb_target *target);
-/* Discards a part, leaves a kept and a named file alone, and frees. NULL is fine. */
+/* Discards and frees. NULL is fine. */
 void mb_target_destroy(mb_target *target);
 
 /* A file without a name in `folder`, for reading and writing: whatever happens to the process,
@@ -103,8 +106,8 @@ void mb_target_remove_folder(const char *folder);
 ** the process ends then. */
 void mb_target_remove_parts(void);
 
-/* For specs. Every change of a name (create, mkdir, rename, unlink, rmdir) and every sync is a
-** step. The n-th step from now kills the process (error == 0) or fails with that errno; 0
+/* For specs. Every change of a name (create, mkdir, rename, unlink, rmdir), every sync and every
+** record of a journal is a step. The n-th step from now kills the process (error == 0) or fails with that errno; 0
 ** switches off. */
 void mb_target_inject(int64_t n, int error);
 int64_t mb_target_steps(void); /* since the process began */

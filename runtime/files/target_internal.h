@@ -23,6 +23,8 @@ int mb_step_rmdir(const char *name);
 int mb_step_rename(const char *from, const char *to, bool replace);
 int mb_step_exchange(const char *one, const char *other); /* both exist; not on every file system */
 int mb_step_sync(int fd);
+/* The whole text by one write at the end of the file. */
+int mb_step_append(int fd, const void *text, size_t bytes);
 void mb_step_sync_folder(const char *folder); /* as far as the file system can */
 
 /* ---- names of parts (target_parts.c) ---- */
@@ -31,6 +33,10 @@ void mb_step_sync_folder(const char *folder); /* as far as the file system can *
 const char *mb_folder_of(const char *path, char *buffer);
 /* The last component of a file name. */
 const char *mb_base_of(const char *path);
+/* 8 hexadecimal digits that name the running kernel, the host and the PID namespace. */
+const char *mb_host_text(void);
+/* Is the process dead? False where that cannot be known. */
+bool mb_process_is_dead(long pid, const char *of_host);
 /* 8 random hexadecimal digits. */
 void mb_random_id(char id[9]);
 /* "<path>.part-<pid>-<host>-<id>" of this process. */

@@ -78,7 +78,7 @@ static void find_host(void)
     snprintf(host_text, sizeof host_text, "%08x", sum);
 }
 
-static const char *host(void)
+const char *mb_host_text(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_host);
@@ -87,7 +87,7 @@ static const char *host(void)
 
 void mb_part_name(const char *path, const char *id, char *buffer, size_t bytes)
 {
-    snprintf(buffer, bytes, "%s.part-%ld-%s-%s", path, (long)getpid(), host(), id);
+    snprintf(buffer, bytes, "%s.part-%ld-%s-%s", path, (long)getpid(), mb_host_text(), id);
 }
 
 /* The length of a path without the extension of its last component. */
@@ -229,13 +229,18 @@ static bool is_zombie(long pid)
     return after && (strncmp(after, ") Z", 3) == 0 || strncmp(after, ") X", 3) == 0);
 }
 
+bool mb_process_is_dead(long pid, const char *of_host)
+{
+    if (strcmp(of_host, mb_host_text()) != 0 || !host_known || pid < 1)
+        return false;
+    return (kill((pid_t)pid, 0) != 0 && errno == ESRCH) || is_zombie(pid);
+}
+
 static bool owner_is_dead(long pid, const char *of_host, const char *id)
 {
-    if (strcmp(of_host, host()) != 0 || !host_known || pid < 1)
-        return false;
     if (pid == (long)getpid()) /* one before us had our number */
-        return !mb_own_id_exists(id);
-    return (kill((pid_t)pid, 0) != 0 && errno == ESRCH) || is_zombie(pid);
+        return strcmp(of_host, mb_host_text()) == 0 && host_known && !mb_own_id_exists(id);
+    return mb_process_is_dead(pid, of_host);
 }
 
 /* An ordinary file of ours with one link and without a lock: open and locked, so that two

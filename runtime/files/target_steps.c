@@ -95,6 +95,16 @@ int mb_step_sync(int fd)
     return refused() ? -1 : fsync(fd);
 }
 
+int mb_step_append(int fd, const void *text, size_t bytes)
+{
+    if (refused())
+        return -1;
+    const ssize_t done = write(fd, text, bytes);
+    if (done >= 0 && (size_t)done < bytes)
+        errno = ENOSPC;
+    return done == (ssize_t)bytes ? 0 : -1;
+}
+
 /* The names, too, shall survive a power cut. Some network file systems cannot; that is no
 ** failure. */
 void mb_step_sync_folder(const char *folder)

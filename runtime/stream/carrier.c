@@ -207,6 +207,8 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
     if (device->dead)
         return mb_device_sync(device); /* raises that error */
     MB_TRY(mb_carrier_plan(options, &slots, &slot_bytes));
+    if (options->hashes && !options->writing)
+        return mb_fail(MB_STATUS_ARGUMENT, "hashes", "only a carrier that writes has hashes");
     mb_carrier *c = calloc(1, sizeof *c);
     if (!c)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a carrier");
@@ -267,6 +269,7 @@ void mb_carrier_destroy(mb_carrier *c, const char *owner)
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->lane_lock);
     pthread_cond_destroy(&c->work);
+    free(c->hashes);
     free(c->events);
     free(c->threads);
     free(c->ring);

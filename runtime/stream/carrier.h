@@ -47,6 +47,7 @@ typedef struct mb_carrier_options {
     /* at most; mb_carrier_plan gives what is taken. 0: no ring, direct transfers only */
     uint64_t pinned_bytes;
     uint64_t slot_bytes; /* limit on a slot; at least 8 MiB are allowed */
+    bool hashes;         /* writing: hash what is written to files (mb_carrier_hash) */
 } mb_carrier_options;
 
 #define MB_CARRIER_MAX_THREADS 64
@@ -111,6 +112,13 @@ mb_status mb_carrier_reached(mb_carrier *carrier, uint64_t count, bool to_end, b
 ** mb_carrier_finish for that point does not sleep; call one of them, because they order later
 ** computing and release arrays. */
 mb_status mb_carrier_wait_any(const mb_carrier_point *points, int count, int *which);
+
+/* The sum, modulo 2^64, of the hashes (core/line_hash.h) of all lines of the transfers with the
+** numbers `from` to `to` - 1 (mb_carrier_queued), which must be over. A line is a row of the last
+** axis, as the array has it; its place is the distance in bytes of its first element from that of
+** the dataset, or from the beginning of the file. So the sum does not depend on how transfers are
+** cut into pieces. Transfers to host memory count as 0. The hashes are forgotten. */
+mb_status mb_carrier_hash(mb_carrier *carrier, uint64_t from, uint64_t to, uint64_t *sum);
 
 /* Are transfers of this dataset under way? */
 bool mb_carrier_pending(mb_carrier *carrier, const mb_h5_dataset *dataset);

@@ -1,8 +1,8 @@
 /*
 ** The records that the parts of a carrier share: its ring and its transfers. carrier.c and
 ** carrier_wait.c are the work of the calling thread, carrier_queue.c makes transfers,
-** carrier_worker.c has the workers and the lane, and carrier_ends.c moves the bytes at the other
-** ends.
+** carrier_worker.c has the workers and the lane, carrier_ends.c moves the bytes at the other ends, and
+** carrier_hash.c hashes them.
 */
 #ifndef MB_STREAM_CARRIER_INTERNAL_H
 #define MB_STREAM_CARRIER_INTERNAL_H
@@ -39,7 +39,14 @@ typedef struct transfer {
     int active;      /* workers on it */
     uint64_t copied; /* lines that are through the ring */
     uint64_t done;   /* lines whose work is over at both ends */
+    uint64_t hash;   /* the sum over these lines, if the carrier has hashes */
+    bool hash_taken; /* by mb_carrier_hash */
 } transfer;
+
+/* The hash of a transfer that is off the list. */
+typedef struct transfer_hash {
+    uint64_t number, hash;
+} transfer_hash;
 
 struct mb_carrier {
     mb_device *device;
@@ -60,7 +67,9 @@ struct mb_carrier {
     mb_error failure; /* latched */
     void **events;    /* unused ones for transfers */
     int event_count, event_room;
-    void *joined; /* event: the end of the uploads, which computing waits for */
+    void *joined;          /* event: the end of the uploads, which computing waits for */
+    transfer_hash *hashes; /* of finished transfers, until they are asked for */
+    int hash_count, hash_room;
 
     int file_active;
     struct timespec file_since;
@@ -100,5 +109,15 @@ mb_status mb_carrier_report(mb_carrier *c);
 void mb_carrier_free_transfer(mb_carrier *c, transfer *t);
 /* Hands the transfer to the workers. Frees it if `status` is a failure or this call fails. */
 mb_status mb_carrier_enqueue(mb_carrier *c, transfer *t, mb_status status);
+
+/* carrier_hash.c */
+
+/* The sum of the hashes of some lines of a transfer, which are dense in `memory`. */
+uint64_t mb_carrier_hash_lines(const transfer *t, uint64_t line, uint64_t lines,
+                               const void *memory);
+/* Under the lock: keeps the hash of a transfer that leaves the list. */
+void mb_carrier_keep_hash(mb_carrier *c, const transfer *t);
+/* Under the lock: mb_carrier_hash. */
+mb_status mb_carrier_take_hashes(mb_carrier *c, uint64_t from, uint64_t to, uint64_t *sum);
 
 #endif

@@ -37,6 +37,7 @@ static transfer *take_finished(mb_carrier *c)
             continue;
         }
         *link = t->next;
+        mb_carrier_keep_hash(c, t);
         t->next = list;
         list = t;
     }
@@ -116,6 +117,20 @@ mb_status mb_carrier_wait(mb_carrier *c, uint64_t count)
 mb_status mb_carrier_finish(mb_carrier *c)
 {
     return wait_until(c, true, MB_CARRIER_ALL);
+}
+
+mb_status mb_carrier_hash(mb_carrier *c, uint64_t from, uint64_t to, uint64_t *sum)
+{
+    *sum = 0;
+    if (!c->options.hashes)
+        return mb_fail(MB_STATUS_ARGUMENT, "hashes",
+                       "this carrier has no hashes: open it with hashes = true");
+    pthread_mutex_lock(&c->lock);
+    mb_status status = mb_carrier_report(c);
+    if (status == MB_STATUS_OK)
+        status = mb_carrier_take_hashes(c, from, to, sum);
+    pthread_mutex_unlock(&c->lock);
+    return status;
 }
 
 /* ---- the first of several ---- */

@@ -118,9 +118,22 @@ static bool held(const mb_carrier *c, const piece *p)
     return c->options.writing || p->transfer->direct;
 }
 
+/* Adds the hashes of a piece that is in its slot. */
+static void hash_piece(mb_carrier *c, const piece *p)
+{
+    if (!c->options.hashes)
+        return;
+    const uint64_t sum =
+        mb_carrier_hash_lines(p->transfer, p->line, p->lines, c->slots[p->slot].memory);
+    pthread_mutex_lock(&c->lock);
+    p->transfer->hash += sum;
+    pthread_mutex_unlock(&c->lock);
+}
+
 static mb_status move_piece(mb_carrier *c, const piece *p)
 {
     file_work(c, 1);
+    hash_piece(c, p);
     const mb_status status = mb_carrier_move(p->transfer, p->line, p->lines,
                                              c->slots[p->slot].memory, c->options.writing);
     file_work(c, -1);

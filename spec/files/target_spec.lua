@@ -240,44 +240,19 @@ describe("target", function()
         end)
     end)
 
-    describe("kept", function()
-        local kept
-
-        before_each(function()
-            path = folder .. "/a.npy"
-            kept = path .. ".unfinished"
-            local output = run [[
-                local f = core.rawfile.create(path)
-                f:put(0, "first ")
-                f:keep()
-                f:put(6, "second ")
-            ]]
-            assert.equal("", output)
-        end)
-
-        it("survives the program, and no later target touches it", function()
-            assert.equal("first second ", files.read(kept))
-            core.rawfile.create(path):close()
-            assert.same({ "a.npy.unfinished" }, names())
-        end)
-
-        it("is gone on with, by one process at a time, and gets the name", function()
-            local f <close> = core.rawfile.resume(path)
-            assert.equal(13, f:bytes())
-            assert.matches("another process is at work on it",
-                (helper.failure(core.rawfile.resume, path)))
-            f:put(13, "third")
-            f:finish()
-            assert.equal("first second third", files.read(path))
-            assert.same({ "a.npy" }, names())
-            assert.matches("cannot resume", (helper.failure(core.rawfile.resume, path, true)))
-        end)
-
-        it("is not replaced by another", function()
-            local f <close> = core.rawfile.create(path)
-            assert.matches("resume that file, or remove it", (helper.failure(f.keep, f)))
-            assert.equal("first second ", files.read(kept))
-        end)
+    it("of a kept file stays, whoever closes it, and goes on", function()
+        path = folder .. "/store"
+        local output = run [[
+            local f = core.rawfile.keep(path)
+            f:put(0, "first ")
+            f:close()
+            local g = core.rawfile.keep(path)
+            g:put(g:bytes(), "second")
+            os.execute "kill -9 $PPID"
+        ]]
+        assert.equal("", output:gsub("Killed%s*", ""))
+        assert.equal("first second", files.read(path))
+        assert.matches("cannot create", (helper.failure(core.rawfile.keep, folder)))
     end)
 
     it("that has failed once never gets its name", function()
