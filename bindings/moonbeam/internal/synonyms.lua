@@ -15,7 +15,6 @@ return {
     estimate = "mb.op.estimate tells what an operator takes, mb.plan.peak a function, mb.dry_run "
         .. "all its steps.",
     fftshift = "mb.fft.fftshift(a).",
-    fista = "There are no iterative reconstructions; mb.tomo.reconstruct is direct.",
     flatfield = "mb.tomo.line_integrals(raw, {flats =, darks =}); mb.flat_field is its operator.",
     free_all_blocks = "mb.pool.trim, and mb.collect for what Lua no longer refers to.",
     gridrec = "mb.fourier_reconstruct is the direct Fourier method.",

@@ -1,7 +1,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local fista = require "moonbeam.tomo.fista"
+local fista = require "moonbeam.tomo.iterative.fista"
 local geometry = require "moonbeam.pipeline.geometry"
 
 local own = fista.options

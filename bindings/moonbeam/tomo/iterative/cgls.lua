@@ -1,0 +1,152 @@
+--- Least squares by conjugate gradients: `tomo.cgls`. A function over operators, to be read, copied
+-- and changed. Axis order and units are those of tomo.lua.
+
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+local solving = require "moonbeam.tomo.iterative.solving"
+local vectors = require "moonbeam.tomo.iterative.slice_vectors"
+
+local cgls = {}
+
+cgls.options = declared.options(
+    {"iterations", "count", "steps; with noise in the data fewer are better", min = 1,
+        max = 10000, default = 20},
+    {"tikhonov", "number", "weight of |x|^2 / 2, in squared pixels", min = 0, max = 1e12,
+        default = 0},
+    solving.weights, solving.options)
+
+-- By the projector and its transpose. The rows of A and b are multiplied by the roots of the
+-- weights; r = b - A x, s = A' r - tikhonov x, p the direction.
+local function by_pair(job, options)
+    local x, p, s, r, q = job.x, job:volume(), job:volume(), job:rays(), job:rays()
+    local tikhonov, work = options.tikhonov, options.tikhonov > 0 and job:volume()
+    local gamma, before, alpha = job:numbers(), job:numbers(), job:numbers()
+    local misfit, objective, single = job:numbers(), job:numbers(), job:factors()
+    local function measure()
+        vectors.square(r, misfit)
+        mb.binary(misfit, "mul", {scalar = 0.5, out = misfit})
+        job:penalized(misfit, tikhonov, objective)
+        return objective
+    end
+    local function gradient() -- s, and gamma = |s|^2
+        job:rooted(r, q)
+        job.model.adjoint(job.root and q or r, s)
+        if work then
+            mb.binary(x, "mul", {scalar = tikhonov, out = work})
+            mb.binary(s, "sub", {b = work, out = s})
+        end
+        vectors.square(s, gamma)
+    end
+
+    job:residual(x, r)
+    mb.unary(r, "neg", {out = r})
+    job:rooted(r, r)
+    gradient()
+    mb.convert(s, "f32", {out = p})
+    for k = 1, options.iterations do
+        if job:seen(k, job.measures and measure(), misfit) then
+            break
+        end
+        job.model.forward(p, q)
+        job:rooted(q, q)
+        vectors.square(q, alpha)
+        if work then
+            vectors.square(p, before)
+            mb.binary(before, "mul", {scalar = tikhonov, out = before})
+            mb.binary(alpha, "add", {b = before, out = alpha})
+        end
+        vectors.ratio(gamma, alpha, alpha)
+        vectors.scale(p, alpha, single, s)
+        mb.binary(x, "add", {b = s, out = x})
+        vectors.scale(q, alpha, single)
+        mb.binary(r, "sub", {b = q, out = r})
+        if job:over(k) or k == options.iterations then
+            break
+        end
+        gamma, before = before, gamma
+        gradient()
+        vectors.ratio(gamma, before, alpha)
+        vectors.scale(p, alpha, single)
+        mb.binary(p, "add", {b = s, out = p})
+    end
+end
+
+-- By the normal operator N = A' A of the model, without sinograms after the first: r = A' b - (N +
+-- tikhonov) x. The objective falls by alpha gamma / 2 in a step.
+local function by_normal(job, options)
+    local x, p, r, q, work = job.x, job:volume(), job:volume(), job:volume(), job:volume()
+    local gamma, before, alpha = job:numbers(), job:numbers(), job:numbers()
+    local objective, misfit, single = job:numbers(), job:numbers(), job:factors()
+    local tikhonov = options.tikhonov
+    local function apply(a, out) -- (N + tikhonov) a
+        job.model.normal(a, out)
+        if tikhonov > 0 then
+            mb.binary(a, "mul", {scalar = tikhonov, out = work})
+            mb.binary(out, "add", {b = work, out = out})
+        end
+    end
+
+    job.model.adjoint(job.b, p)
+    apply(x, q)
+    mb.binary(p, "sub", {b = q, out = r})
+    -- |b|^2 / 2 - x (A' b + r) / 2
+    mb.binary(p, "add", {b = r, out = p})
+    vectors.dot(x, p, work, objective)
+    vectors.square_of_rays(job.b, gamma)
+    mb.binary(gamma, "sub", {b = objective, out = objective})
+    mb.binary(objective, "mul", {scalar = 0.5, out = objective})
+    mb.convert(r, "f32", {out = p})
+    vectors.square(r, gamma)
+    for k = 1, options.iterations do
+        job:penalized(objective, -tikhonov, misfit)
+        if job:seen(k, objective, misfit) then
+            break
+        end
+        apply(p, q)
+        vectors.dot(p, q, work, alpha)
+        vectors.ratio(gamma, alpha, alpha)
+        mb.binary(gamma, "mul", {b = alpha, out = before})
+        mb.binary(before, "mul", {scalar = 0.5, out = before})
+        mb.binary(objective, "sub", {b = before, out = objective})
+        vectors.scale(p, alpha, single, work)
+        mb.binary(x, "add", {b = work, out = x})
+        vectors.scale(q, alpha, single)
+        mb.binary(r, "sub", {b = q, out = r})
+        if job:over(k) or k == options.iterations then
+            break
+        end
+        gamma, before = before, gamma
+        vectors.square(r, gamma)
+        vectors.ratio(gamma, before, alpha)
+        vectors.scale(p, alpha, single)
+        mb.binary(p, "add", {b = r, out = p})
+    end
+end
+
+--- Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 by conjugate gradients (CGLS), A
+-- being the model of the rays, b the sinograms and w the weights of the rays.
+--
+-- The fastest method for least squares. The objective falls in every step. The error of the slices
+-- falls at first and grows again when noise is fitted, so few steps regularize: give `noise`, or
+-- few iterations. Values may be negative: to clip them would spoil the directions. The values are
+-- line integrals in pixels: slices are attenuation per pixel. Each slice is reconstructed by
+-- itself. A model with a normal operator is iterated with it alone, if no rays are weighted.
+-- Memory: three volumes and the sinograms twice, beside those given, and what the operators take;
+-- one volume more with a rule (tolerance, noise), one with tikhonov. With a normal operator five
+-- volumes and no sinograms.
+-- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
+-- objectives (iteration, row), f64, if asked for}.
+-- Errors: argument, dtype, shape, budget.
+-- Reference: M. R. Hestenes, E. Stiefel, J. Res. Natl. Bur. Stand. 49 (1952) 409
+cgls.reconstruct = declared("tomo.cgls", {
+    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
+    {"angles", "list", "one per angle", unit = "rad"},
+    options = cgls.options,
+}, function(sinograms, angles, options)
+    local job <close> = solving.begin("tomo.cgls", sinograms, angles, options)
+    local way = job.model.normal and not job.root and by_normal or by_pair
+    way(job, options)
+    return job:finish()
+end)
+
+return cgls

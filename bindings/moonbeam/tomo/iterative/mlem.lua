@@ -1,0 +1,137 @@
+--- Maximum likelihood for Poisson data: `tomo.mlem` and `tomo.osem`. Functions over operators, to
+-- be read, copied and changed. Axis order and units are those of tomo.lua.
+
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+local solving = require "moonbeam.tomo.iterative.solving"
+local subsets = require "moonbeam.tomo.iterative.subsets"
+local vectors = require "moonbeam.tomo.iterative.slice_vectors"
+
+local mlem = {}
+
+-- What no ray that crosses the object is below.
+local LEAST <const> = 1e-20
+
+local shared = declared.options(
+    {"start", "number", "value of all pixels at the start, if there is no x0", above = 0,
+        below = math.huge, default = 1},
+    {"negative", "choice", "negative data: refuse is an error, zero counts them as 0",
+        choices = {"refuse", "zero"}, default = "refuse"},
+    declared.without(solving.options, "noise"))
+
+mlem.options = declared.options(
+    {"iterations", "count", "corrections by all rays", min = 1, max = 10000, default = 50}, shared)
+
+mlem.osem_options = declared.options(
+    {"iterations", "count", "passes over all rays", min = 1, max = 10000, default = 5},
+    {"subsets", "count", "parts of the angles, every n-th one; at most the number of angles",
+        min = 1, max = 1 << 24, default = 10}, shared)
+
+-- Raises where data are negative or no numbers, unless they are to be 0.
+local function check(op, job, options)
+    if options.negative == "refuse" then
+        solving.check_range(job.b, 0, math.huge, op, "sinograms",
+            "; cut them off (negative = \"zero\"), or use a least-squares method such as cgls")
+    end
+    if options.x0 then
+        solving.check_range(options.x0, 0, math.huge, op, "x0", "; a slice of 0 stays 0")
+    end
+end
+
+-- out = sum of A x - b log(A x) over the rays that cross a pixel: the negative logarithm of the
+-- likelihood but for a constant.
+local function likelihood(part, total, out)
+    local work = part.work
+    vectors.sum(part.rays, total)
+    mb.binary(part.rays, "max", {scalar = LEAST, out = work})
+    mb.unary(work, "log", {out = work})
+    mb.binary(work, "mul", {b = part.crossed, out = work})
+    vectors.dot(work, part.b, work, out)
+    mb.binary(total, "sub", {b = out, out = out})
+end
+
+-- ax = b / (A x): 0 on rays without a pixel, which say nothing.
+local function divide(ax, b, crossed)
+    mb.binary(ax, "max", {scalar = LEAST, out = ax})
+    mb.binary(b, "div", {b = ax, out = ax})
+    mb.binary(ax, "mul", {b = crossed, out = ax})
+end
+
+-- x = x / (A' 1) A' (b / (A x)) for every part.
+local function solve(op, sinograms, angles, options, count)
+    local job <close> = solving.begin(op, sinograms, angles, options)
+    check(op, job, options)
+    if options.negative == "zero" then
+        job.b = job:rays()
+        mb.binary(sinograms, "max", {scalar = 0, out = job.b})
+    end
+    local x, work = job.x, job:volume()
+    local parts = subsets.new(job, count, "crossed", job.measures)
+    local total, part_of, objective = job:numbers(), job:numbers(), job:numbers()
+    for k = 1, options.iterations do
+        local done = false
+        mb.fill(objective, 0)
+        for i, part in ipairs(parts) do
+            part.model.forward(x, part.rays)
+            if job.measures then
+                likelihood(part, total, part_of)
+                mb.binary(objective, "add", {b = part_of, out = objective})
+            end
+            done = i == #parts and job:seen(k, objective)
+            if done then
+                break
+            end
+            divide(part.rays, part.b, part.crossed)
+            part.model.adjoint(part.rays, work)
+            mb.binary(x, "mul", {b = work, out = x})
+            mb.binary(x, "mul", {b = parts:sensitivity(i, 1), out = x})
+        end
+        if done or job:over(k) then
+            break
+        end
+    end
+    return job:finish()
+end
+
+--- Slices of greatest likelihood for Poisson data, such as emission or fluorescence: x = x / (A' 1)
+-- A' (b / (A x)).
+--
+-- Data are counts along rays, not negative; line integrals of absorption may be taken where noise
+-- is small. Slices stay positive, and A x keeps the sum of b. The objective in the history is sum
+-- of A x - b log(A x). The start must be positive; what is 0 stays 0. Each slice is reconstructed
+-- by itself. The check of the data waits for the device once. Memory: two volumes and the sinograms
+-- once, beside those given, two slices and two sinograms of one slice for the sums, and what the
+-- operators take; the sinograms once more for negative = "zero", and once for history, tolerance or
+-- callback; one volume more with tolerance.
+-- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
+-- objectives (iteration, row), f64, if asked for}.
+-- Errors: argument (negative data), dtype, shape, budget.
+-- Reference: L. A. Shepp, Y. Vardi, IEEE Trans. Med. Imaging 1 (1982) 113
+mlem.reconstruct = declared("tomo.mlem", {
+    {"sinograms", "array", "counts or line integrals, 0 or more (row, angle, column)",
+        rank = {3, 3}},
+    {"angles", "list", "one per angle", unit = "rad"},
+    options = mlem.options,
+}, function(sinograms, angles, options)
+    return solve("tomo.mlem", sinograms, angles, options, 1)
+end)
+
+--- Like mlem, by one part of the angles after the other: about as many times faster as there are
+-- parts, but with noise it ends in a cycle.
+--
+-- Each part is divided by its own sums. The objective in the history is the sum over the parts,
+-- each where it is reached. Memory: as mlem.
+-- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
+-- objectives (iteration, row), f64, if asked for}.
+-- Errors: argument (negative data), dtype, shape, budget.
+-- Reference: H. M. Hudson, R. S. Larkin, IEEE Trans. Med. Imaging 13 (1994) 601
+mlem.osem = declared("tomo.osem", {
+    {"sinograms", "array", "counts or line integrals, 0 or more (row, angle, column)",
+        rank = {3, 3}},
+    {"angles", "list", "one per angle", unit = "rad"},
+    options = mlem.osem_options,
+}, function(sinograms, angles, options)
+    return solve("tomo.osem", sinograms, angles, options, options.subsets)
+end)
+
+return mlem

@@ -1,0 +1,101 @@
+--- Simultaneous and ordered-subset reconstruction: `tomo.sirt` and `tomo.sart`. Functions over
+-- operators, to be read, copied and changed. Axis order and units are those of tomo.lua.
+
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+local solving = require "moonbeam.tomo.iterative.solving"
+local subsets = require "moonbeam.tomo.iterative.subsets"
+
+local sirt = {}
+
+local RELAXATION = {"relaxation", "number", "factor of a correction", above = 0, below = 2,
+    default = 1}
+local NONNEGATIVE = {"nonnegative", "boolean", "no value below 0", default = false}
+
+sirt.options = declared.options(
+    {"iterations", "count", "corrections by all rays", min = 1, max = 10000, default = 100},
+    RELAXATION, NONNEGATIVE, solving.weights, solving.options)
+
+sirt.sart_options = declared.options(
+    {"iterations", "count", "passes over all rays", min = 1, max = 10000, default = 10},
+    {"subsets", "count", "parts of the angles, every n-th one; the slices are corrected by one "
+        .. "part after the other. The number of angles: SART proper; at most that many", min = 1,
+        max = 1 << 24, default = 10}, RELAXATION, NONNEGATIVE, solving.weights, solving.options)
+
+-- x = x - relaxation C A' W R (A x - b) for every part: R are the inverse sums of rays, C those of
+-- pixels, 1 / (A' W 1).
+local function solve(op, sinograms, angles, options, count)
+    local job <close> = solving.begin(op, sinograms, angles, options)
+    local x, work, misfit, objective = job.x, job:volume(), job:numbers(), job:numbers()
+    local parts = subsets.new(job, count, "lengths")
+    for k = 1, options.iterations do
+        local done = false
+        mb.fill(objective, 0)
+        for i, part in ipairs(parts) do
+            job:residual(x, part.rays, part)
+            if job:misfit(part.rays, misfit, part) then
+                mb.binary(objective, "add", {b = misfit, out = objective})
+            end
+            done = i == #parts and job:seen(k, objective)
+            if done then
+                break
+            end
+            mb.binary(part.rays, "mul", {b = part.lengths, out = part.rays})
+            part.model.adjoint(part.rays, work)
+            mb.binary(work, "mul", {b = parts:sensitivity(i, options.relaxation), out = work})
+            mb.binary(x, "sub", {b = work, out = x})
+            if options.nonnegative then
+                mb.binary(x, "max", {scalar = 0, out = x})
+            end
+        end
+        if done or job:over(k) then
+            break
+        end
+    end
+    return job:finish()
+end
+
+--- Slices by the simultaneous iterative reconstruction technique: corrections by all rays at once,
+-- divided by the lengths of the rays and by the sums of weights of the pixels.
+--
+-- Converges to the minimum of sum w (A x - b)^2 / length, slowly and evenly: the number of
+-- iterations regularizes. A few times the iterations of cgls give the same. The values are line
+-- integrals in pixels: slices are attenuation per pixel. Each slice is reconstructed by itself.
+-- Memory: two volumes and the sinograms once, beside those given, two slices and two sinograms of
+-- one slice for the sums (of all slices where each has weights of its own), and what the operators
+-- take; one volume more with a rule (tolerance, noise).
+-- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
+-- objectives (iteration, row), f64, if asked for}.
+-- Errors: argument, dtype, shape, budget.
+-- Reference: P. Gilbert, J. Theor. Biol. 36 (1972) 105; J. Gregor, T. Benson, IEEE Trans. Med.
+-- Imaging 27 (2008) 918
+sirt.reconstruct = declared("tomo.sirt", {
+    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
+    {"angles", "list", "one per angle", unit = "rad"},
+    options = sirt.options,
+}, function(sinograms, angles, options)
+    return solve("tomo.sirt", sinograms, angles, options, 1)
+end)
+
+--- Slices by corrections from one part of the angles after the other: SART, or SIRT with ordered
+-- subsets.
+--
+-- A pass costs about as much as an iteration of sirt and gets as far as many of them, but with
+-- noise it ends in a cycle and not in a minimum: give a relaxation below 1. The parts are taken in
+-- an order in which neighbors are far apart. The objective in the history is the sum over the
+-- parts, each where it is reached. Memory: as sirt, and one part of the sinograms more. The sums of
+-- the pixels are made again for each part, by a back-projection of one slice.
+-- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
+-- objectives (iteration, row), f64, if asked for}.
+-- Errors: argument, dtype, shape, budget.
+-- Reference: A. H. Andersen, A. C. Kak, Ultrasonic Imaging 6 (1984) 81; H. M. Hudson, R. S. Larkin,
+-- IEEE Trans. Med. Imaging 13 (1994) 601
+sirt.sart = declared("tomo.sart", {
+    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
+    {"angles", "list", "one per angle", unit = "rad"},
+    options = sirt.sart_options,
+}, function(sinograms, angles, options)
+    return solve("tomo.sart", sinograms, angles, options, options.subsets)
+end)
+
+return sirt

@@ -1,0 +1,299 @@
+--- What the iterative methods have in common: options, checks, the start, the objective of every
+-- slice, rules that end the work, and the result.
+
+local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local ray_model = require "moonbeam.tomo.iterative.ray_model"
+local vectors = require "moonbeam.tomo.iterative.slice_vectors"
+
+local solving = {}
+
+--- The options of every method.
+solving.options = declared.options(
+    {"size", "count", "pixels of a side of the slice", min = 1, max = 1 << 20,
+        usual = "the columns of the detector"},
+    {"margin", "count", "pixels by which the grid is larger than the slice on every side, for "
+        .. "objects that are larger than the field of view; they are cut off at the end",
+        unit = "px", min = 0, max = 1 << 19, default = 0},
+    {"circle", "number", "radius of the circular mask; 0: no mask. With a margin the whole grid "
+        .. "has a mask of its own", unit = "half-width", min = 0, max = 10, default = 1},
+    declared.from("backproject", "center", "shifts"),
+    {"model", "any", "how rays are modeled: \"pixel\", or a table of operators (ray_model)",
+        default = "pixel"},
+    {"x0", "array", "slices to start from (row, y, x), f32, with the margin; they are not changed",
+        rank = {3, 3}, usual = "the value of start everywhere"},
+    {"start", "number", "value of all pixels at the start, if there is no x0", default = 0},
+    {"tolerance", "number", "a slice is done when its objective changes by less than this part of "
+        .. "it between two checks", above = 0, below = 1},
+    {"noise", "number", "standard deviation of the noise of a ray: a slice is done when the root "
+        .. "mean square of A x - b is no more (the discrepancy principle)", above = 0},
+    {"check", "count", "iterations between two checks of tolerance and noise; each waits for the "
+        .. "device", min = 1, max = 10000, default = 10},
+    {"history", "boolean", "return the objective of each slice where each iteration begins"},
+    {"callback", "callable", "called after each iteration with its number, the slices as they are "
+        .. "and {objective = array}; true ends the work. What it gets is valid during the call"})
+
+--- The option that weights rays.
+solving.weights = declared.options({"weights", "array", "weight of each ray, 0 to 1: (angle, "
+    .. "column), or one for each slice (row, angle, column), f32", rank = {2, 3},
+    usual = "1"})
+
+--- The options without which a method does well in a step of a pipeline.
+solving.in_steps = {"size", "margin", "circle", "tolerance", "noise", "check"}
+
+--- Raises where `array` is not f32 with this shape; `what` names it.
+local function check_array(array, shape, op, name)
+    if array.dtype ~= "f32" then
+        fail("dtype", op, name, "%s are %s; convert them: %s:cast \"f32\"", name, array.dtype, name)
+    elseif table.concat(array.shape, " x ") ~= table.concat(shape, " x ") then
+        fail("shape", op, name, "%s has the shape %s; it must be %s", name,
+            table.concat(array.shape, " x "), table.concat(shape, " x "))
+    end
+end
+
+-- The smallest and the largest value; in a dry run the ones given. Waits for the device.
+local function range_of(array, low, high)
+    return mb.bound(low, function() return (array:min()) end),
+        mb.bound(high, function() return (array:max()) end)
+end
+
+--- Raises where values are not numbers from `low` to `high`. Waits for the device.
+function solving.check_range(array, low, high, op, name, remedy)
+    local least, most = range_of(array, low, high)
+    if not (least >= low and most <= high) then
+        fail("argument", op, name, "%s has values from %g to %g; they must be numbers%s%s", name,
+            least, most, arguments.range_text {min = low, max = high}, remedy)
+    end
+end
+
+local function check_weights(weights, rows, model, op)
+    local shape = {model.angles, model.cols}
+    if weights.rank == 3 then
+        table.insert(shape, 1, rows)
+    end
+    check_array(weights, shape, op, "weights")
+    solving.check_range(weights, 0, 1, op, "weights", "; divide them by their largest")
+end
+
+--- The slices nearest to y with little total variation of this weight, in `out`.
+function solving.denoise(y, lambda, options, out)
+    if lambda > 0 then
+        mb.total_variation(y, lambda, {iterations = options.tv_iterations,
+            dimensions = options.dimensions, nonnegative = options.nonnegative, out = out})
+    elseif options.nonnegative then
+        mb.binary(y, "max", {scalar = 0, out = out})
+    else
+        mb.convert(y, "f32", {out = out})
+    end
+end
+
+local state = {}
+state.__index = state
+
+--- The state of a call: {model, rows, x (the slices, on the whole grid), device}, to be closed. It
+-- has arrays by `volume`, `rays`, `numbers` and `factors`, which it releases.
+function solving.begin(op, sinograms, angles, options)
+    arguments.angles(angles, op, "angles", sinograms.shape[2])
+    local rows, cols = sinograms.shape[1], sinograms.shape[3]
+    check_array(sinograms, {rows, #angles, cols}, op, "sinograms")
+    local size = options.size or cols
+    local side = size + 2 * options.margin
+    local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
+    local model = ray_model.of(options.model, {angles = angles, cols = cols, side = side,
+        center = options.center, shifts = options.shifts,
+        circle = circle}, op)
+    if options.weights then
+        check_weights(options.weights, rows, model, op)
+    end
+    if options.x0 then
+        check_array(options.x0, {rows, side, side}, op, "x0")
+    end
+    local self = setmetatable({op = op, options = options, model = model, rows = rows, side = side,
+        size = size, b = sinograms, device = sinograms.device, held = {}, done = {}, left = rows,
+        rules = options.tolerance or options.noise}, state)
+    self.where = {device = self.device}
+    local _ <close> = setmetatable({}, {__close = function(_, problem)
+        if problem then
+            self:close()
+        end
+    end})
+    self.x = self:volume(true)
+    if options.x0 then
+        mb.convert(options.x0, "f32", {out = self.x})
+    elseif options.start ~= 0 then
+        mb.fill(self.x, options.start)
+    end
+    if circle > 0 and (options.x0 or options.start ~= 0) then
+        mb.circular_mask(self.x, {radius = circle, out = self.x})
+    end
+    self.result = self.rules and self:volume(true)
+    self.history = options.history and self:hold(mb.zeros({options.iterations, rows},
+        {dtype = "f64", device = self.device}))
+    self.measures = self.rules or options.history or options.callback
+    if options.weights then
+        local weights <close> = options.weights:reshape({-1, model.angles, cols})
+        self.root = self:hold(mb.unary(weights, "sqrt"))
+    end
+    return self
+end
+
+--- Keeps an array until the state is closed.
+function state:hold(array)
+    self.held[#self.held + 1] = array
+    return array
+end
+
+--- Slices of the whole grid, zero if wanted.
+function state:volume(zero)
+    return self:hold((zero and mb.zeros or mb.empty)({self.rows, self.side, self.side}, self.where))
+end
+
+--- Sinograms like those given.
+function state:rays()
+    return self:hold(mb.empty(self.b.shape, self.where))
+end
+
+--- One f64 number per slice.
+function state:numbers()
+    return self:hold(vectors.numbers(self.rows, self.device))
+end
+
+--- Factors of slices as f32 (row, 1, 1), for vectors.scale.
+function state:factors()
+    return self:hold(mb.empty({self.rows, 1, 1}, self.where))
+end
+
+--- rays = A x - b, of all angles or of a part (subsets.lua).
+function state:residual(x, rays, part)
+    part = part or self
+    part.model.forward(x, rays)
+    mb.binary(rays, "sub", {b = part.b, out = rays})
+end
+
+--- out = rays times the roots of the weights, if there are any.
+function state:rooted(rays, out, part)
+    local root = (part or self).root
+    if root then
+        mb.binary(rays, "mul", {b = root, out = out})
+    end
+end
+
+--- Multiplies the residual by the weights; out = half of its weighted square, if somebody wants to
+-- know it. Returns whether somebody does.
+function state:misfit(rays, out, part)
+    self:rooted(rays, rays, part)
+    if self.measures then
+        vectors.square(rays, out)
+        mb.binary(out, "mul", {scalar = 0.5, out = out})
+    end
+    self:rooted(rays, rays, part)
+    return self.measures
+end
+
+--- out = misfit + tikhonov |x|^2 / 2, x being the slices unless it is given.
+function state:penalized(misfit, tikhonov, out, x)
+    if tikhonov == 0 then
+        mb.convert(misfit, "f64", {out = out})
+        return
+    end
+    vectors.square(x or self.x, out)
+    mb.binary(out, "mul", {scalar = tikhonov / 2, out = out})
+    mb.binary(out, "add", {b = misfit, out = out})
+end
+
+-- Copies slice z as it is to the result.
+local function keep(self, z)
+    local from <close> = self.x:view({z, z})
+    local to <close> = self.result:view({z, z})
+    mb.convert(from, "f32", {out = to})
+    self.done[z], self.left = true, self.left - 1
+end
+
+local function on_host(numbers)
+    return mb.bound(false, function() return numbers:to_table() end)
+end
+
+-- Looks at the objectives and misfits and keeps what is done.
+local function check(self, objective, misfit)
+    local options, before = self.options, self.before
+    local enough = options.noise
+        and options.noise ^ 2 * self.model.angles * self.model.cols / 2
+    local misfits = enough and on_host(misfit)
+    local values = options.tolerance and on_host(objective)
+    for z = 1, self.rows do
+        if not self.done[z] and (misfits and misfits[z] <= enough or values and before
+            and math.abs(before[z] - values[z]) <= options.tolerance * math.abs(before[z])) then
+            keep(self, z)
+        end
+    end
+    self.before = values
+end
+
+--- Iteration k begins at x, whose objectives are `objective`, with |A x - b|^2 / 2 = `misfit`
+-- (default: the objective): notes them and applies the rules. Returns whether all slices are done.
+function state:seen(k, objective, misfit)
+    self.objective = objective
+    if self.history then
+        local line <close> = self.history:view(k)
+        mb.convert(objective, "f64", {out = line})
+        self.seen_until = k
+    end
+    if self.rules and k > 1 and (k - 1) % self.options.check == 0 then
+        check(self, objective, misfit or objective)
+    end
+    return self.left == 0
+end
+
+--- Iteration k is over. Returns whether the callback ends the work.
+function state:over(k)
+    local callback = self.options.callback
+    self.iterations = k
+    return callback and callback(k, self.x, {objective = self.objective}) == true
+end
+
+-- The middle of the grid, with the mask.
+local function cropped(self, whole)
+    local made = mb.crop(whole, {shape = {self.rows, self.size, self.size}, where = "center"})
+    if self.options.circle > 0 then
+        mb.circular_mask(made, {radius = self.options.circle, out = made})
+    end
+    return made
+end
+
+--- The result: the slices, and {iterations, done (how many slices a rule ended), history}. The
+-- caller owns them.
+function state:finish()
+    if self.rules then
+        for z = 1, self.rows do
+            if not self.done[z] then
+                keep(self, z)
+                self.left = self.left + 1
+            end
+        end
+    end
+    local made, history = self.result or self.x, self.history
+    for i = #self.held, 1, -1 do
+        if self.held[i] == made and self.options.margin == 0 or self.held[i] == history then
+            table.remove(self.held, i)
+        end
+    end
+    local facts = {iterations = self.iterations or 0, done = self.rows - self.left,
+        history = history}
+    if self.options.margin > 0 then
+        made = cropped(self, made)
+    end
+    self:close()
+    return made, facts
+end
+
+function state:close()
+    for i = #self.held, 1, -1 do
+        self.held[i]:release()
+        self.held[i] = nil
+    end
+end
+state.__close = state.close
+
+return solving

@@ -1,0 +1,107 @@
+--- Parts of the angles, for methods that correct slices by one part after the other, and the sums
+-- of the model's rows and columns by which they divide.
+
+local mb = require "moonbeam"
+
+local subsets = {}
+subsets.__index = subsets
+
+-- 1, ..., n in an order in which neighbors are far apart: that of the reversed bits.
+local function spread(n)
+    local order, bits = {}, 0
+    while 1 << bits < n do
+        bits = bits + 1
+    end
+    for i = 0, (1 << bits) - 1 do
+        local reversed = 0
+        for bit = 0, bits - 1 do
+            reversed = reversed | (i >> bit & 1) << (bits - 1 - bit)
+        end
+        order[#order + 1] = reversed < n and reversed + 1 or nil
+    end
+    return order
+end
+
+-- out = 1, 0 where a is 0; a is not negative.
+local function indicate(a, out)
+    mb.binary(a, "min", {scalar = 1e-6, out = out})
+    mb.binary(out, "mul", {scalar = 1e30, out = out})
+    mb.binary(out, "min", {scalar = 1, out = out})
+end
+
+-- a = 1 / a, 0 where a is 0; a is not negative. `scale` is a factor of the result, `some` room.
+local function invert(a, scale, some)
+    indicate(a, some)
+    mb.binary(a, "max", {scalar = 1e-20, out = a})
+    mb.binary(some, "div", {b = a, out = a})
+    mb.binary(a, "mul", {scalar = scale, out = a})
+end
+
+-- Room for rays of any part, as one dense array each: `of(angles)`.
+local function room(job, angles)
+    local rows, cols = job.rows, job.model.cols
+    local flat = job:hold(mb.empty({rows * angles * cols}, job.where))
+    return function(n)
+        local view <close> = flat:view({1, rows * n * cols})
+        return job:hold(view:reshape({rows, n, cols}))
+    end
+end
+
+-- Every count-th angle from `first`: a view, which the job holds.
+local function picked(job, array, first, count)
+    return array and job:hold(array:view(mb.all, {first, job.model.angles, count}, mb.all))
+end
+
+-- The sums of rays: "lengths", their inverse, 0 of rays without a pixel; or "crossed", 0 of those
+-- and 1 of others.
+local function sums_of(job, kind)
+    local shape = {1, job.model.angles, job.model.cols}
+    local one <close> = mb.ones({1, job.side, job.side}, job.where)
+    local sums, some <close> = job:hold(mb.empty(shape, job.where)), mb.empty(shape, job.where)
+    job.model.forward(one, sums)
+    if kind == "lengths" then
+        invert(sums, 1, some)
+    else
+        indicate(sums, sums)
+    end
+    return sums
+end
+
+--- The parts, a list of {model, b, rays, root, weights, work, lengths or crossed}, in the order in
+-- which they are taken. b is the data, copied if there are several parts; rays is to use, and
+-- `work` where it is asked for; they are the same memory in all parts. `sums` is the kind of sums
+-- of rays.
+function subsets.new(job, count, sums, work)
+    local angles, self = job.model.angles, setmetatable({job = job}, subsets)
+    count = math.min(count, angles)
+    self.weights = job.root and job:hold(job.root * job.root)
+        or job:hold(mb.ones({1, angles, job.model.cols}, job.where))
+    local all, most = sums_of(job, sums), (angles + count - 1) // count
+    local rays, works = room(job, most), work and room(job, most)
+    for i, first in ipairs(spread(count)) do
+        local n = (angles - first) // count + 1
+        local b <close> = job.b:view(mb.all, {first, angles, count}, mb.all)
+        self[i] = {model = count > 1 and job.model.part(first, count) or job.model,
+            b = count > 1 and job:hold(b:copy()) or job.b, rays = rays(n),
+            work = works and works(n),
+            weights = picked(job, self.weights, first, count),
+            root = picked(job, job.root, first, count), [sums] = picked(job, all, first, count)}
+    end
+    local slices = {self.weights.shape[1], job.side, job.side}
+    self.inverse = job:hold(mb.empty(slices, job.where))
+    self.some = job:hold(mb.empty(slices, job.where))
+    return self
+end
+
+--- The inverse sums of the pixels of a part, times `scale`: one over A' W 1, 0 where that is 0.
+-- They are made again for each of several parts.
+function subsets:sensitivity(i, scale)
+    if self.made ~= i then
+        self[i].model.adjoint(self[i].weights, self.inverse)
+        invert(self.inverse, scale, self.some)
+        self.made = i
+    end
+    return self.inverse
+end
+
+return subsets

@@ -1,0 +1,504 @@
+-- Iterative reconstruction: each method against a plain version with a dense matrix in double
+-- precision, and the rules that they share.
+
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local N, ANGLES, ROWS <const> = 11, 7, 3
+local CENTER <const> = 5.3
+
+local angles = mb.tomo.angles(ANGLES)
+for i = 1, ANGLES do
+    angles[i] = angles[i] + 0.1
+end
+
+-- The matrix of the pixel-driven model by its definition: a list of rows {column = weight}.
+local function matrix()
+    local a = {}
+    for i, t in ipairs(angles) do
+        for u = 0, N - 1 do
+            a[(i - 1) * N + u + 1] = {}
+        end
+        for y = 0, N - 1 do
+            for x = 0, N - 1 do
+                local dx, dy = x - (N - 1) / 2, (N - 1) / 2 - y
+                local u = dx * math.cos(t) + dy * math.sin(t) + CENTER
+                local low = math.floor(u)
+                for k = low, low + 1 do
+                    local weight = 1 - math.abs(u - k)
+                    if k >= 0 and k < N and dx * dx + dy * dy <= (N / 2) ^ 2 then
+                        a[(i - 1) * N + k + 1][y * N + x + 1] = weight
+                    end
+                end
+            end
+        end
+    end
+    return a
+end
+
+local A = matrix()
+local RAYS <const>, PIXELS <const> = ANGLES * N, N * N
+
+local function vector(n, value)
+    local v = {}
+    for i = 1, n do
+        v[i] = value
+    end
+    return v
+end
+
+local function forward(x)
+    local b = {}
+    for i = 1, RAYS do
+        local sum = 0
+        for j, weight in pairs(A[i]) do
+            sum = sum + weight * x[j]
+        end
+        b[i] = sum
+    end
+    return b
+end
+
+local function adjoint(b)
+    local x = vector(PIXELS, 0)
+    for i = 1, RAYS do
+        for j, weight in pairs(A[i]) do
+            x[j] = x[j] + weight * b[i]
+        end
+    end
+    return x
+end
+
+local function dot(a, b)
+    local sum = 0
+    for i = 1, #a do
+        sum = sum + a[i] * b[i]
+    end
+    return sum
+end
+
+local function map(f, ...)
+    local lists, result = {...}, {}
+    for i = 1, #lists[1] do
+        result[i] = f(lists[1][i], lists[2] and lists[2][i], lists[3] and lists[3][i], i)
+    end
+    return result
+end
+
+-- ---- plain versions ----
+
+local plain = {}
+
+function plain.cgls(b, iterations, w, tikhonov)
+    local x = vector(PIXELS, 0)
+    local r = map(function(v) return v end, b)
+    local function gradient()
+        return map(function(s, v) return s - tikhonov * v end,
+            adjoint(map(function(u, k) return u * k end, w, r)), x)
+    end
+    local s = gradient()
+    local p, gamma = s, dot(s, s)
+    for _ = 1, iterations do
+        local q = forward(p)
+        local alpha = gamma / (dot(q, map(function(u, v) return u * v end, w, q))
+            + tikhonov * dot(p, p))
+        x = map(function(v, d) return v + alpha * d end, x, p)
+        r = map(function(v, d) return v - alpha * d end, r, q)
+        s = gradient()
+        local beta = dot(s, s) / gamma
+        gamma = dot(s, s)
+        p = map(function(v, d) return v + beta * d end, s, p)
+    end
+    return x
+end
+
+function plain.landweber(b, iterations, w, tikhonov)
+    local x, bound = vector(PIXELS, 0), 1.2 * ANGLES * N + tikhonov
+    for _ = 1, iterations do
+        local g = adjoint(map(function(f, v, k) return k * (v - f) end, forward(x), b, w))
+        x = map(function(v, d) return math.max(0, v + (d - tikhonov * v) / bound) end, x, g)
+    end
+    return x
+end
+
+-- The rays of every count-th angle from `first`: 1, others 0.
+local function part(first, count)
+    return map(function(_, _, _, i) return ((i - 1) // N + 1 - first) % count == 0 and 1 or 0 end,
+        vector(RAYS, 0))
+end
+
+local function inverse(v)
+    return v > 0 and 1 / v or 0
+end
+
+function plain.sart(b, iterations, w, order, relaxation)
+    local x, lengths = vector(PIXELS, 0), map(inverse, forward(vector(PIXELS, 1)))
+    for _ = 1, iterations do
+        for _, first in ipairs(order) do
+            local rays = map(function(u, v) return u * v end, part(first, #order), w)
+            local sums = map(inverse, adjoint(rays))
+            local g = adjoint(map(function(f, v, _, i) return rays[i] * lengths[i] * (v - f) end,
+                forward(x), b))
+            x = map(function(v, d, c) return v + relaxation * c * d end, x, g, sums)
+        end
+    end
+    return x
+end
+
+function plain.osem(b, iterations, order)
+    local x = vector(PIXELS, 1)
+    for _ = 1, iterations do
+        for _, first in ipairs(order) do
+            local rays = part(first, #order)
+            local sums = map(inverse, adjoint(rays))
+            local ratio = map(function(f, v, k) return f > 0 and k * v / f or 0 end, forward(x), b,
+                rays)
+            x = map(function(v, d, c) return v * d * c end, x, adjoint(ratio), sums)
+        end
+    end
+    return x
+end
+
+-- ---- data ----
+
+local function image(z)
+    local x = {}
+    for y = 1, N do
+        for c = 1, N do
+            local inside = (y - 6) ^ 2 + (c - 6) ^ 2 < 16
+            x[(y - 1) * N + c] = inside and 0.02 * ((3 * y + 5 * c + z) % 7) + 0.1 * z or 0
+        end
+    end
+    return x
+end
+
+-- Data that no slice explains: projections and a pattern.
+local function rays_of(z)
+    return map(function(v, _, _, i) return v + 0.05 * (i * 7 % 5) end, forward(image(z)))
+end
+
+local function nested(list, rows, cols)
+    local made = {}
+    for y = 1, rows do
+        made[y] = table.move(list, (y - 1) * cols + 1, y * cols, 1, {})
+    end
+    return made
+end
+
+local function weights_of()
+    return map(function(_, _, _, i) return 0.2 + 0.8 * (i * 3 % 4) / 3 end, vector(RAYS, 0))
+end
+
+local METHODS = {
+    {"cgls", 4, {}, function(b, n) return plain.cgls(b, n, vector(RAYS, 1), 0) end},
+    {"cgls", 4, {tikhonov = 0.7, weights = true}, function(b, n, w)
+        return plain.cgls(b, n, w, 0.7)
+    end},
+    {"landweber", 6, {nonnegative = true, tikhonov = 0.3, weights = true}, function(b, n, w)
+        return plain.landweber(b, n, w, 0.3)
+    end},
+    {"sirt", 5, {weights = true}, function(b, n, w) return plain.sart(b, n, w, {1}, 1) end},
+    {"sart", 3, {subsets = 3, relaxation = 0.7}, function(b, n)
+        return plain.sart(b, n, vector(RAYS, 1), {1, 3, 2}, 0.7)
+    end},
+    {"sart", 2, {subsets = 100, weights = true}, function(b, n, w)
+        return plain.sart(b, n, w, {1, 5, 3, 7, 2, 6, 4}, 1)
+    end},
+    {"mlem", 6, {}, function(b, n) return plain.osem(b, n, {1}) end},
+    {"osem", 3, {subsets = 2}, function(b, n) return plain.osem(b, n, {1, 2}) end},
+}
+
+-- Every method with options that let it run for a few iterations.
+local ALL = {cgls = {}, landweber = {}, sirt = {}, sart = {subsets = 3}, mlem = {},
+    osem = {subsets = 3}, fista = {lambda = 0.01, tv_iterations = 3},
+    admm_tv = {lambda = 0.01, tv_iterations = 3, inner = 2}}
+
+local function with(...)
+    local made = {center = CENTER}
+    for _, options in ipairs {...} do
+        for name, value in pairs(options) do
+            made[name] = value
+        end
+    end
+    return made
+end
+
+helper.each_device(function(device_id, it)
+    describe("iterative reconstruction on " .. device_id, function()
+        local device, sinograms, weights
+        setup(function()
+            if device_id ~= "host" and helper.gpu_problem then
+                return
+            end
+            device = mb.device(device_id)
+            local rows = {}
+            for z = 1, ROWS do
+                rows[z] = nested(rays_of(z), ANGLES, N)
+            end
+            sinograms = mb.array(rows, {device = device})
+            weights = mb.array(nested(weights_of(), ANGLES, N), {device = device})
+            helper.keep_live()
+        end)
+        teardown(function()
+            if sinograms then
+                sinograms:release()
+                weights:release()
+                helper.keep_live()
+            end
+        end)
+
+        for _, case in ipairs(METHODS) do
+            local name, count, options, by_matrix = table.unpack(case)
+            local words = {}
+            for option in pairs(options) do
+                words[#words + 1] = option
+            end
+            table.sort(words)
+            it(name .. " is the method by its definition: " .. table.concat(words, ", "),
+                function()
+                local slices <close> = mb.tomo[name](sinograms, angles, with(options,
+                    {iterations = count, weights = options.weights and weights or nil}))
+                for z = 1, ROWS do
+                    local expected <close> = mb.array(nested(by_matrix(rays_of(z), count,
+                        weights_of()), N, N), {device = device})
+                    local slice <close> = slices[z]:copy()
+                    local difference <close> = slice - expected
+                    assert.is_true(difference:norm() < 2e-5 * expected:norm(),
+                        difference:norm() / expected:norm())
+                end
+            end)
+        end
+
+        for name, options in pairs(ALL) do
+            it(name .. " takes what its dry run takes, and leaves nothing", function()
+                for _, more in ipairs {{}, {history = true}, {tolerance = 1e-30, check = 1},
+                    {margin = 2}} do
+                    local function work()
+                        local slices, facts = mb.tomo[name](sinograms, angles, with(options, more,
+                            {iterations = 3}))
+                        slices:release()
+                        if facts.history then
+                            facts.history:release()
+                        end
+                    end
+                    local planned = mb.plan.peak(work, device).peak
+                    mb.collect()
+                    local scope <close> = mb.pool.scope(device)
+                    work()
+                    assert.equal(planned, (scope:finish()))
+                end
+            end)
+
+            it(name .. " takes no memory per iteration", function()
+                local function peak(count)
+                    return mb.plan.peak(function()
+                        mb.tomo[name](sinograms, angles, with(options, {iterations = count}))
+                            :release()
+                    end, device).peak
+                end
+                assert.equal(peak(2), peak(5))
+            end)
+
+            it(name .. " makes each slice by itself", function()
+                local whole <close> = mb.tomo[name](sinograms, angles, with(options,
+                    {iterations = 4, tolerance = 0.2, check = 1}))
+                for z = 1, ROWS do
+                    local one <close> = sinograms:view({z, z})
+                    local slice <close> = mb.tomo[name](one, angles, with(options,
+                        {iterations = 4, tolerance = 0.2, check = 1}))
+                    local own <close> = whole:view({z, z})
+                    assert.is_true(own:to_string() == slice:to_string(), z)
+                end
+            end)
+
+            it(name .. " continues from x0", function()
+                local half <close> = mb.tomo[name](sinograms, angles, with(options,
+                    {iterations = 3}))
+                local again <close> = mb.tomo[name](sinograms, angles, with(options,
+                    {iterations = 3, x0 = half}))
+                local reached
+                local _ <close> = mb.tomo[name](sinograms, angles, with(options, {iterations = 3,
+                    callback = function(k, x)
+                        reached = k == 3 and x:to_string() or nil
+                    end}))
+                assert.equal(half:to_string(), reached)
+                local function misfit(x)
+                    local rays <close> = mb.project(x, angles, {center = CENTER, circle = 1,
+                        cols = N})
+                    local difference <close> = rays - sinograms
+                    return difference:norm()
+                end
+                assert.is_true(misfit(again) < misfit(half))
+            end)
+
+            it(name .. " refuses what makes no sense", function()
+                local function refused(more, ...)
+                    local text = helper.failure(mb.tomo[name], sinograms, angles, with(options,
+                        more))
+                    for _, part_of in ipairs {...} do
+                        assert.is_truthy(text:find(part_of, 1, true), text)
+                    end
+                end
+                refused({iterations = 0}, "iterations is 0")
+                refused({tolerance = 0 / 0}, "tolerance is NaN")
+                refused({check = 0.5}, "check is 0.5")
+                refused({iteration = 3}, "unknown option 'iteration'", "iterations")
+                local small <close> = mb.zeros({ROWS, N - 1, N}, {device = device})
+                refused({x0 = small}, "x0 has the shape 3 x 10 x 11; it must be 3 x 11 x 11")
+                assert.matches("angles has 2 numbers", helper.failure(mb.tomo[name], sinograms,
+                    {0, 1}))
+                local counts <close> = mb.zeros({ROWS, ANGLES, N}, {dtype = "u16",
+                    device = device})
+                assert.matches("sinograms are u16", helper.failure(mb.tomo[name], counts, angles))
+            end)
+        end
+
+        it("refuses weights that are none", function()
+            for _, name in ipairs {"cgls", "landweber", "sirt", "sart", "fista", "admm_tv"} do
+                local short <close> = mb.ones({ANGLES, N - 1}, {device = device})
+                assert.matches("weights has the shape 7 x 10; it must be 7 x 11", helper.failure(
+                    mb.tomo[name], sinograms, angles, {weights = short}))
+                for _, value in ipairs {-0.5, 1.5, 0 / 0} do
+                    local bad <close> = mb.ones({ANGLES, N}, {device = device})
+                    bad:view(2, 2):fill(value)
+                    assert.matches("weights has values from .*; they must be numbers from 0 to 1",
+                        helper.failure(mb.tomo[name], sinograms, angles, {weights = bad}))
+                end
+            end
+        end)
+
+        it("keeps counts by mlem, and no value below 0", function()
+            local slices, facts = mb.tomo.mlem(sinograms, angles, with({iterations = 12,
+                history = true}))
+            local _ <close> = slices
+            local history <close> = facts.history
+            local rays <close> = mb.project(slices, angles, {center = CENTER, circle = 1, cols = N})
+            assert.is_true(slices:min() >= 0)
+            -- of rays that cross a pixel, which are all of them here
+            assert.is_true(math.abs(rays:sum() / sinograms:sum() - 1) < 1e-5,
+                rays:sum() / sinograms:sum())
+            local values = history:to_table()
+            for k = 2, 12 do
+                for z = 1, ROWS do
+                    assert.is_true(values[k][z] <= values[k - 1][z])
+                end
+            end
+        end)
+
+        it("refuses negative data by mlem and osem, or counts them as 0", function()
+            local data <close> = sinograms:copy()
+            data:view(2, 3, 4):fill(-0.5)
+            for _, name in ipairs {"mlem", "osem"} do
+                assert.matches("sinograms has values from %-0.5 to .*negative = \"zero\"",
+                    helper.failure(mb.tomo[name], data, angles))
+                local slices <close> = mb.tomo[name](data, angles, {iterations = 2,
+                    negative = "zero"})
+                assert.is_true(slices:min() >= 0)
+                local nan <close> = sinograms:copy()
+                nan:view(1, 1, 1):fill(0 / 0)
+                assert.matches("sinograms has values from", helper.failure(mb.tomo[name], nan,
+                    angles))
+            end
+        end)
+
+        it("falls in every step of cgls, and the history is the objective", function()
+            for _, weight in ipairs {false, weights} do
+                local start
+                local slices, facts = mb.tomo.cgls(sinograms, angles, with({iterations = 15,
+                    history = true, weights = weight or nil, callback = function(k, x)
+                        start = k == 14 and x:copy() or start
+                    end}))
+                local _ <close> = slices
+                local before <close> = start
+                local history <close> = facts.history
+                local values = history:to_table()
+                for k = 2, 15 do
+                    for z = 1, ROWS do
+                        assert.is_true(values[k][z] < values[k - 1][z])
+                    end
+                end
+                local rays <close> = mb.project(before, angles, {center = CENTER, circle = 1,
+                    cols = N})
+                mb.binary(rays, "sub", {b = sinograms, out = rays})
+                mb.binary(rays, "mul", {b = rays, out = rays})
+                if weight then
+                    mb.binary(rays, "mul", {b = weight, out = rays})
+                end
+                for z = 1, ROWS do
+                    local one <close> = rays[z]
+                    assert.is_true(math.abs(one:sum() / 2 / values[15][z] - 1) < 1e-3)
+                end
+            end
+        end)
+
+        it("ends at the noise, each slice where it is reached", function()
+            local function ended(rule)
+                local slices, facts = mb.tomo.cgls(sinograms, angles, with({iterations = 12,
+                    check = 1}, rule))
+                return slices, facts
+            end
+            local slices, facts = ended {noise = 0.08}
+            local _ <close> = slices
+            assert.is_true(facts.done > 0 and facts.iterations < 12)
+            local rays <close> = mb.project(slices, angles, {center = CENTER, circle = 1, cols = N})
+            mb.binary(rays, "sub", {b = sinograms, out = rays})
+            for z = 1, ROWS do
+                local one <close> = rays[z]
+                assert.is_true(one:norm() <= 0.08 * math.sqrt(RAYS) * 1.001, one:norm())
+            end
+            local never, none = ended {noise = 1e-9}
+            never:release()
+            assert.same({12, 0}, {none.iterations, none.done})
+        end)
+
+        it("ends when the callback wants it", function()
+            for name, options in pairs(ALL) do
+                local slices, facts = mb.tomo[name](sinograms, angles, with(options, {
+                    iterations = 9, callback = function(k, _, told)
+                        assert.same({ROWS}, told.objective.shape)
+                        return k == 2
+                    end}))
+                slices:release()
+                assert.equal(2, facts.iterations)
+            end
+        end)
+
+        it("gives the same by a normal operator as by the pair", function()
+            local ray_model = require "moonbeam.tomo.iterative.ray_model"
+            local model = ray_model.of("pixel", {angles = angles, cols = N, side = N, circle = 1,
+                center = CENTER}, "spec")
+            function model.normal(x, out)
+                local rays <close> = mb.empty({x.shape[1], ANGLES, N}, {device = device})
+                model.forward(x, rays)
+                model.adjoint(rays, out)
+            end
+            for _, name in ipairs {"cgls", "landweber", "fista", "admm_tv"} do
+                local function run(own)
+                    local slices, facts = mb.tomo[name](sinograms, angles, with(ALL[name], own,
+                        {iterations = 5, history = true}))
+                    local history <close> = facts.history
+                    return slices, history:to_table()
+                end
+                local expected, values = run {}
+                local made, others = run {model = model}
+                local _ <close> = expected
+                local _ <close> = made
+                local difference <close> = made - expected
+                assert.is_true(difference:norm() < 1e-4 * expected:norm(), name)
+                for k = 1, 5 do
+                    for z = 1, ROWS do
+                        assert.is_true(math.abs(others[k][z] - values[k][z]) < 1e-4 * values[1][z],
+                            name)
+                    end
+                end
+            end
+        end)
+
+        it("refuses a model that does not fit", function()
+            assert.matches("model has no adjoint", helper.failure(mb.tomo.cgls, sinograms, angles,
+                {model = {forward = print}}))
+            assert.matches("model is the string 'strip'", helper.failure(mb.tomo.cgls, sinograms,
+                angles, {model = "strip"}))
+        end)
+    end)
+end)
