@@ -2585,11 +2585,66 @@ function mb.tiles.plan(source, psf, sink, options) end
 ---@param plan table 
 function mb.tiles.table(plan) end
 
+---@class moonbeam.options.tomo_admm_tv
+---@field iterations? integer alternations
+---@field inner? integer steps of conjugate gradients in each
+---@field rho? number weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field lambda? number weight of the total variation
+---@field tv_iterations? integer iterations of the denoising in each alternation
+---@field dimensions? integer of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field nonnegative? boolean no value below 0
+---@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field size? integer pixels of a side of the slice
+---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field start? number value of all pixels at the start, if there is no x0
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field history? boolean return the objective of each slice where each iteration begins
+---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
+
+---Slices that minimize sum w (A x - b)^2 / 2 + lambda TV(x) by alternating directions (ADMM), A being the model of the rays, b the sinograms and w the weights of the rays.
+---@param sinograms moonbeam.array line integrals (row, angle, column)
+---@param angles number[] one per angle
+---@param options? moonbeam.options.tomo_admm_tv
+---@return any # the slices (row, y, x), and {iterations, done = how many slices a rule ended, history = objectives (iteration, row), f64, if asked for}.
+function mb.tomo.admm_tv(sinograms, angles, options) end
+
 ---Angles equally spaced over a span, the end left out.
 ---@param count integer the number of angles
 ---@param span? number the angle from the first one to the end
 ---@return any # a table of numbers.
 function mb.tomo.angles(count, span) end
+
+---@class moonbeam.options.tomo_cgls
+---@field iterations? integer steps; with noise in the data fewer are better
+---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
+---@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field size? integer pixels of a side of the slice
+---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field start? number value of all pixels at the start, if there is no x0
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field history? boolean return the objective of each slice where each iteration begins
+---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
+
+---Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 by conjugate gradients (CGLS), A being the model of the rays, b the sinograms and w the weights of the rays.
+---@param sinograms moonbeam.array line integrals (row, angle, column)
+---@param angles number[] one per angle
+---@param options? moonbeam.options.tomo_cgls
+---@return any # the slices (row, y, x), and {iterations, done = how many slices a rule ended, history = objectives (iteration, row), f64, if asked for}.
+function mb.tomo.cgls(sinograms, angles, options) end
 
 ---@class moonbeam.options.tomo_choose_method
 ---@field method? "auto"|"fbp"|"fourier" fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
@@ -2768,20 +2823,59 @@ function mb.tomo.find_overlap(first, second, options) end
 
 ---@class moonbeam.options.tomo_fista
 ---@field iterations? integer steps of the gradient
----@field lambda? number weight of the total variation of a slice; 0: none
+---@field lambda? number weight of the total variation; 0: none
 ---@field tv_iterations? integer iterations of the denoising in each step
+---@field dimensions? integer of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
 ---@field nonnegative? boolean no value below 0
+---@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
 ---@field size? integer pixels of a side of the slice
----@field circle? number radius of the circular mask; 0: no mask
+---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field start? number value of all pixels at the start, if there is no x0
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field history? boolean return the objective of each slice where each iteration begins
+---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
----Slices that minimize |A x - b|^2 / 2 + lambda TV(x), A being `project` and b the sinograms, by FISTA from zero.
+---Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 + lambda TV(x) by FISTA, A being the model of the rays, b the sinograms and w the weights of the rays.
 ---@param sinograms moonbeam.array line integrals (row, angle, column)
 ---@param angles number[] one per angle
 ---@param options? moonbeam.options.tomo_fista
----@return any # the slices (row, y, x).
+---@return any # the slices (row, y, x), and {iterations, done = how many slices a rule ended, history = objectives (iteration, row), f64, if asked for}.
 function mb.tomo.fista(sinograms, angles, options) end
+
+---@class moonbeam.options.tomo_landweber
+---@field iterations? integer steps of the gradient
+---@field relaxation? number length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
+---@field nonnegative? boolean no value below 0
+---@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field size? integer pixels of a side of the slice
+---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field start? number value of all pixels at the start, if there is no x0
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field history? boolean return the objective of each slice where each iteration begins
+---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
+
+---Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 by steps of the gradient, A being the model of the rays, b the sinograms and w the weights of the rays.
+---@param sinograms moonbeam.array line integrals (row, angle, column)
+---@param angles number[] one per angle
+---@param options? moonbeam.options.tomo_landweber
+---@return any # the slices (row, y, x), and {iterations, done = how many slices a rule ended, history = objectives (iteration, row), f64, if asked for}.
+function mb.tomo.landweber(sinograms, angles, options) end
 
 ---@class moonbeam.options.tomo_line_integrals
 ---@field darks? moonbeam.array raw frames without beam (frame, row, column)
@@ -2806,9 +2900,56 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@return any # the projections, f32 (angle, row, column), and the counts of what had to be mended: {nonfinite, clamped, nonpositive} as an array of three.
 function mb.tomo.line_integrals(data, options) end
 
+---@class moonbeam.options.tomo_mlem
+---@field iterations? integer corrections by all rays
+---@field start? number value of all pixels at the start, if there is no x0
+---@field negative? "refuse"|"zero" negative data: refuse is an error, zero counts them as 0
+---@field size? integer pixels of a side of the slice
+---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field history? boolean return the objective of each slice where each iteration begins
+---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
+
+---Slices of greatest likelihood for Poisson data, such as emission or fluorescence: x = x / (A' 1) A' (b / (A x)).
+---@param sinograms moonbeam.array counts or line integrals, 0 or more (row, angle, column)
+---@param angles number[] one per angle
+---@param options? moonbeam.options.tomo_mlem
+---@return any # the slices (row, y, x), and {iterations, done = how many slices a rule ended, history = objectives (iteration, row), f64, if asked for}.
+function mb.tomo.mlem(sinograms, angles, options) end
+
 ---The two projections whose angles differ by half a turn most exactly: indices and by how much they miss it (rad).
 ---@param angles any 
 function mb.tomo.opposite_pair(angles) end
+
+---@class moonbeam.options.tomo_osem
+---@field iterations? integer passes over all rays
+---@field subsets? integer parts of the angles, every n-th one; at most the number of angles
+---@field start? number value of all pixels at the start, if there is no x0
+---@field negative? "refuse"|"zero" negative data: refuse is an error, zero counts them as 0
+---@field size? integer pixels of a side of the slice
+---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field history? boolean return the objective of each slice where each iteration begins
+---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
+
+---Like mlem, by one part of the angles after the other: about as many times faster as there are parts, but with noise it ends in a cycle.
+---@param sinograms moonbeam.array counts or line integrals, 0 or more (row, angle, column)
+---@param angles number[] one per angle
+---@param options? moonbeam.options.tomo_osem
+---@return any # the slices (row, y, x), and {iterations, done = how many slices a rule ended, history = objectives (iteration, row), f64, if asked for}.
+function mb.tomo.osem(sinograms, angles, options) end
 
 ---@class moonbeam.options.tomo_reconstruct
 ---@field method? "auto"|"fbp"|"fourier" fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
@@ -2838,6 +2979,59 @@ function mb.tomo.opposite_pair(angles) end
 ---@param options? moonbeam.options.tomo_reconstruct
 ---@return any # the slices (row, y, x), or (y, x), f32, and the way taken as `tomo.choose_method` describes it.
 function mb.tomo.reconstruct(sino, angles, options) end
+
+---@class moonbeam.options.tomo_sart
+---@field iterations? integer passes over all rays
+---@field subsets? integer parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field relaxation? number factor of a correction
+---@field nonnegative? boolean no value below 0
+---@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field size? integer pixels of a side of the slice
+---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field start? number value of all pixels at the start, if there is no x0
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field history? boolean return the objective of each slice where each iteration begins
+---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
+
+---Slices by corrections from one part of the angles after the other: SART, or SIRT with ordered subsets.
+---@param sinograms moonbeam.array line integrals (row, angle, column)
+---@param angles number[] one per angle
+---@param options? moonbeam.options.tomo_sart
+---@return any # the slices (row, y, x), and {iterations, done = how many slices a rule ended, history = objectives (iteration, row), f64, if asked for}.
+function mb.tomo.sart(sinograms, angles, options) end
+
+---@class moonbeam.options.tomo_sirt
+---@field iterations? integer corrections by all rays
+---@field relaxation? number factor of a correction
+---@field nonnegative? boolean no value below 0
+---@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field size? integer pixels of a side of the slice
+---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field start? number value of all pixels at the start, if there is no x0
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field history? boolean return the objective of each slice where each iteration begins
+---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
+
+---Slices by the simultaneous iterative reconstruction technique: corrections by all rays at once, divided by the lengths of the rays and by the sums of weights of the pixels.
+---@param sinograms moonbeam.array line integrals (row, angle, column)
+---@param angles number[] one per angle
+---@param options? moonbeam.options.tomo_sirt
+---@return any # the slices (row, y, x), and {iterations, done = how many slices a rule ended, history = objectives (iteration, row), f64, if asked for}.
+function mb.tomo.sirt(sinograms, angles, options) end
 
 ---Angles within one turn: each angle modulo 2 pi.
 ---@param angles number[] one per projection

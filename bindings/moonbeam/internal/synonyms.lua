@@ -38,8 +38,6 @@ return {
         .. "angles.",
     rotation = "mb.tomo.find_center finds the axis.",
     save = "mb.images.write for arrays, mb.view.save for pictures, mb.result.create for volumes.",
-    sirt = "There are no iterative reconstructions; mb.project and mb.backproject are a pair to "
-        .. "write them with.",
     stripe = "There is no removal of stripes or rings.",
     total_bytes = "mb.pool.stats().budget is the limit on live bytes.",
     unsharp = "A minus its mb.gaussian_filter, by mb.binary.",
