@@ -4139,6 +4139,26 @@ function mb.stripes_wavelet(sino, options) end
 ---@return moonbeam.array
 function mb.backproject(sino, angles, options) end
 
+---@class moonbeam.options.fourier_project
+---@field cols? integer detector columns; 0: nx of the full slice
+---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
+---@field shifts? number|number[] added to the detector coordinate, one per angle
+---@field size? number|number[] full slice {ny, nx} or n; default that of the volume
+---@field roi? number|number[] the part of the full slice that the volume holds, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; the rest is 0; needs size
+---@field circle? number ignore pixels outside this fraction of half the smaller side; 0: use all pixels
+---@field scale? number factor of the sums; 1 gives line integrals in pixel units
+---@field accuracy? "fast"|"exact" error of the gridding: fast 7e-5, exact 1e-6
+---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
+---@field period? integer length after which rows repeat, even, at least the columns; 0: so long that no pixel sees a repetition
+---@field out? moonbeam.array the array for the result
+
+---Parallel-beam projection by the direct Fourier method: 2-D FFT, rays, 1-D FFTs.
+---@param volume moonbeam.array slices (row, y, x), or one (y, x); with roi that part of them
+---@param angles number|number[] any number of angles in any order
+---@param options? moonbeam.options.fourier_project
+---@return moonbeam.array
+function mb.fourier_project(volume, angles, options) end
+
 ---@class moonbeam.options.fourier_reconstruct
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
@@ -4154,6 +4174,7 @@ function mb.backproject(sino, angles, options) end
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field accuracy? "fast"|"exact" error of the gridding: fast 7e-5, exact 1e-6
 ---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
+---@field period? integer length after which rows repeat, even, at least the columns; 0: so long that no pixel sees a repetition
 ---@field out? moonbeam.array the array for the result
 
 ---Filtered back-projection by the direct Fourier method: filter, gridding, 2-D FFT.

@@ -99,7 +99,7 @@ static inline float mb_gridding_dense(const mb_gridding *g, int seen)
 static inline mb_gridding mb_gridding_make(int64_t extent, int64_t samples, int64_t grid,
                                            int64_t rays, double sigma_most, int width, int degree)
 {
-    mb_gridding g;
+    mb_gridding g = {0};
     double sigma = fmin((double)grid / (double)extent, sigma_most);
     double ratio = width / sigma * (sigma - 0.5);
     g.grid = (int)grid;

@@ -36,29 +36,28 @@ static int by_turn(const void *a, const void *b)
     return p->angle < q->angle ? -1 : 1;
 }
 
-/* The tables of the slots ANGLES, RAYS, STARTS and DEAPODISE. */
-static void make_tables(const job *j)
+void mb_fourier_host_tables(const mb_op_call *call, const mb_fourier_reconstruct_params *p,
+                            const mb_parallel_geometry *g, const mb_gridding *gridding)
 {
-    const mb_fourier_reconstruct_params *p = j->p;
-    mb_fourier_angle *angles = j->call->slots[MB_FOURIER_ANGLES];
-    mb_gridding_ray *rays = j->call->slots[MB_FOURIER_RAYS];
-    int32_t *starts = j->call->slots[MB_FOURIER_STARTS];
-    float *deapodise = j->call->slots[MB_FOURIER_DEAPODISE];
+    mb_fourier_angle *angles = call->slots[MB_FOURIER_ANGLES];
+    mb_gridding_ray *rays = call->slots[MB_FOURIER_RAYS];
+    int32_t *starts = call->slots[MB_FOURIER_STARTS];
+    float *deapodise = call->slots[MB_FOURIER_DEAPODISE];
     int64_t ray = 0;
-    for (int64_t a = 0; a < j->g.angles; a++) {
+    for (int64_t a = 0; a < g->angles; a++) {
         const double t = p->angles.values[a];
-        angles[a] = mb_fourier_angle_of(&j->g, t, p->shifts.count ? p->shifts.values[a] : 0.0,
+        angles[a] = mb_fourier_angle_of(g, t, p->shifts.count ? p->shifts.values[a] : 0.0,
                                         p->weights.count ? p->weights.values[a] : 1.0);
-        rays[a] = mb_fourier_ray_of(&j->gridding, false, t, (int32_t)a);
+        rays[a] = mb_fourier_ray_of(gridding, false, t, (int32_t)a);
     }
-    qsort(rays, (size_t)j->g.angles, sizeof *rays, by_turn);
-    for (int b = 0; b <= j->gridding.buckets; b++) {
-        while (ray < j->g.angles && rays[ray].turn < mb_fourier_bucket(&j->gridding, b))
+    qsort(rays, (size_t)g->angles, sizeof *rays, by_turn);
+    for (int b = 0; b <= gridding->buckets; b++) {
+        while (ray < g->angles && rays[ray].turn < mb_fourier_bucket(gridding, b))
             ray++;
-        starts[b] = (int32_t)(b == j->gridding.buckets ? j->g.angles : ray);
+        starts[b] = (int32_t)(b == gridding->buckets ? g->angles : ray);
     }
-    for (int64_t x = 0; x <= mb_fourier_side(&j->g) / 2; x++)
-        deapodise[x] = (float)mb_gridding_deapodise(&j->gridding, x);
+    for (int64_t x = 0; x <= mb_fourier_side(g) / 2; x++)
+        deapodise[x] = (float)mb_gridding_deapodise(gridding, x);
 }
 
 /* Slice `z` of the sinogram at angle a; NULL past the last slice. */
@@ -130,9 +129,9 @@ static void store(const float *row, const float *phase, float *to, int64_t sampl
     }
 }
 
-/* weight * exp(2 pi i k axis / N): turned from sample to sample, anew after PHASES_IN_A_TURN. */
+/* Turned from sample to sample, anew after PHASES_IN_A_TURN. */
 enum { PHASES_IN_A_TURN = 32 };
-static void make_phases(const mb_fourier_angle *angle, int64_t samples, float *phase)
+void mb_fourier_host_phases(const mb_fourier_angle *angle, int64_t samples, float *phase)
 {
     const double step = 2 * MB_GRIDDING_PI * mb_fourier_turns(angle->axis, 1, samples);
     const double turn_re = cos(step), turn_im = sin(step);
@@ -151,8 +150,9 @@ static void make_phases(const mb_fourier_angle *angle, int64_t samples, float *p
 }
 
 /* Every pair of rows of ray s. */
-static mb_status transform_ray(const job *j, int64_t s, float *row)
+static mb_status transform_ray(const void *state, int64_t s, float *row)
 {
+    const job *j = state;
     float *phase = row + mb_fourier_host_row(j->padded, j->samples);
     const mb_op_call *call = j->call;
     const int64_t left = (j->padded - j->g.cols) / 2;
@@ -163,7 +163,7 @@ static mb_status transform_ray(const job *j, int64_t s, float *row)
             memset(j->polar + 2 * (q * j->g.angles + s) * j->samples, 0, (size_t)j->samples * 8);
         return MB_STATUS_OK;
     }
-    make_phases(angle, j->samples, phase);
+    mb_fourier_host_phases(angle, j->samples, phase);
     for (int64_t q = 0; q < j->pairs; q++) {
         put_part(j, sino_row(j, j->first + 2 * q, a), row, 0);
         put_part(j, sino_row(j, j->first + 2 * q + 1, a), row, 1);
@@ -181,17 +181,14 @@ static mb_status transform_ray(const job *j, int64_t s, float *row)
     return MB_STATUS_OK;
 }
 
-/* body(j, 0 ... count - 1, the thread's scratch), until one fails. */
-static mb_status in_parallel(const job *j, int64_t count,
-                             mb_status (*body)(const job *j, int64_t item, float *scratch))
+mb_status mb_fourier_host_parallel(const mb_fourier_host_threads *threads, int64_t count,
+                                   mb_fourier_host_body body)
 {
-    const int64_t pitch = mb_fourier_host_pitch(j->padded, j->samples, j->grid);
     mb_status status = MB_STATUS_OK;
     mb_error error;
     /* A worker's error record is its own; the first failure is moved to the caller's. */
-#pragma omp parallel for schedule(dynamic) num_threads(j->call->device->facts.threads)
+#pragma omp parallel for schedule(dynamic) num_threads(threads->call->device->facts.threads)
     for (int64_t item = 0; item < count; item++) {
-        float *scratch = (float *)j->call->slots[MB_FOURIER_ROWS] + pitch * omp_get_thread_num();
         mb_status seen, mine;
 #pragma omp atomic read
         seen = status;
@@ -199,10 +196,11 @@ static mb_status in_parallel(const job *j, int64_t count,
             continue;
         mine = mb_cancel_check();
         if (mine == MB_STATUS_OK)
-            mine = body(j, item, scratch);
+            mine =
+                body(threads->job, item, threads->scratch + threads->pitch * omp_get_thread_num());
         if (mine == MB_STATUS_OK)
             continue;
-#pragma omp critical(mb_fourier_reconstruct)
+#pragma omp critical(mb_fourier_host)
         if (status == MB_STATUS_OK) {
             error = *mb_error_last();
 #pragma omp atomic write
@@ -365,8 +363,9 @@ static int64_t parts_of_pair(const job *j)
     return parts_across(j) * ((j->grid + high - 1) / high);
 }
 
-static mb_status make_part(const job *j, int64_t item, float *scratch)
+static mb_status make_part(const void *state, int64_t item, float *scratch)
 {
+    const job *j = state;
     const int grid = (int)j->grid, high = part_high(j);
     const int64_t q = item / parts_of_pair(j) * together(j), place = item % parts_of_pair(j);
     const int pairs = j->pairs - q < TOGETHER ? 1 : TOGETHER; /* the last may be one */
@@ -396,15 +395,17 @@ static mb_status transform(const job *j, float *line)
                        j->call->slots[MB_FOURIER_WORK + j->image]);
 }
 
-static mb_status transform_line(const job *j, int64_t item, float *scratch)
+static mb_status transform_line(const void *state, int64_t item, float *scratch)
 {
+    const job *j = state;
     (void)scratch;
     return transform(j, j->cells + 2 * item * j->grid);
 }
 
 /* Pixels of up to MB_FOURIER_HOST_COLUMNS columns of a pair: transformed along y in scratch. */
-static mb_status make_columns(const job *j, int64_t item, float *scratch)
+static mb_status make_columns(const void *state, int64_t item, float *scratch)
 {
+    const job *j = state;
     const mb_array *result = j->call->arrays[MB_FOURIER_RESULT];
     const int rank = result->shape.rank;
     const int64_t high = j->g.y1 - j->g.y0, wide = j->g.x1 - j->g.x0, grid = j->grid;
@@ -474,7 +475,9 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
         return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed",
                        (long long)g.angles);
     j.gridding = mb_fourier_gridding(p->accuracy, &g, j.samples, j.grid);
-    make_tables(&j);
+    mb_fourier_host_tables(call, p, &g, &j.gridding);
+    const mb_fourier_host_threads work = {call, &j, call->slots[MB_FOURIER_ROWS],
+                                          mb_fourier_host_pitch(j.padded, j.samples, j.grid)};
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (int64_t k = 0; k <= j.padded / 2; k++)
         mb_fourier_response(mb_ramp_filter_response(p->filter, p->cutoff, 1.0, j.padded, k), j.keep,
@@ -482,11 +485,11 @@ mb_status mb_fourier_reconstruct_host(const mb_op_call *call)
     for (j.first = 0; j.first < g.rows; j.first += 2 * batch) {
         const int64_t left = (g.rows - j.first + 1) / 2;
         j.pairs = left < batch ? left : batch;
-        MB_TRY(in_parallel(&j, g.angles, transform_ray));
-        MB_TRY(in_parallel(&j, (j.pairs + together(&j) - 1) / together(&j) * parts_of_pair(&j),
-                           make_part));
-        MB_TRY(in_parallel(&j, j.pairs * j.grid, transform_line));
-        MB_TRY(in_parallel(&j, j.pairs * blocks, make_columns));
+        MB_TRY(mb_fourier_host_parallel(&work, g.angles, transform_ray));
+        MB_TRY(mb_fourier_host_parallel(
+            &work, (j.pairs + together(&j) - 1) / together(&j) * parts_of_pair(&j), make_part));
+        MB_TRY(mb_fourier_host_parallel(&work, j.pairs * j.grid, transform_line));
+        MB_TRY(mb_fourier_host_parallel(&work, j.pairs * blocks, make_columns));
         MB_TRY(mb_cancel_check());
     }
     return MB_STATUS_OK;

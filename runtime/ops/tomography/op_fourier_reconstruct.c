@@ -22,6 +22,7 @@ static const mb_op_arg args[] = {
     MB_ENUM(accuracy, accuracies, MB_FOURIER_FAST, "error of the gridding: fast 7e-5, exact 1e-6"),
     MB_INT(pairs, 0, MB_FOURIER_PAIRS_MOST, 0, NULL,
            "most pairs of slices computed together; fewer take less scratch; 0: automatic"),
+    MB_FOURIER_PERIOD_ARG,
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
@@ -44,7 +45,20 @@ static const char *const samples[] = {
     "accuracy = 'exact'}}",
     "{inputs = {{'f32', 18, 3, 31}}, params = {angles = {2.1, 0.1, 1.1}, shifts = {0.5, -1, 2}, "
     "weights = {1, 0.5, 2}, pad_width = 80, cutoff = 0.7, scale = 1, pairs = 2}}",
+    "{inputs = {{'f32', 3, 4, 21}}, params = {angles = {2.1, 0.1, 1.1, 5}, filter = 'none', scale "
+    "= "
+    "1, period = 62}}",
     NULL};
+
+mb_status mb_fourier_check_period(int64_t period, int64_t cols)
+{
+    if (period != 0 && (period % 2 != 0 || period < cols))
+        return mb_fail(MB_STATUS_ARGUMENT, "period",
+                       "period is %lld; it must be even and at least the %lld columns, or 0 for "
+                       "automatic",
+                       (long long)period, (long long)cols);
+    return MB_STATUS_OK;
+}
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -65,6 +79,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
                        "pad_width is %lld; it must be a multiple of 4 and at least the width %lld, "
                        "or 0 for automatic",
                        (long long)p->pad_width, (long long)cols);
+    MB_TRY(mb_fourier_check_period(p->period, cols));
     mb_parallel_geometry g = mb_fourier_geometry(p, shape);
     MB_TRY(mb_parallel_check_region(&g));
     result.shape.dims[shape->rank - 2] = g.y1 - g.y0;
@@ -85,7 +100,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     const mb_parallel_geometry g = mb_fourier_geometry(p, &arrays[MB_FOURIER_SINO].shape);
     mb_fourier_layout l = mb_fourier_layout_of(p, &g, facts);
     if (l.samples == 0)
-        l.samples = mb_fft_good_size(mb_fourier_least(p, &g));
+        l.samples = mb_fourier_library_samples(p, &g);
     if (l.grid == 0)
         l.grid = mb_fft_good_size(mb_fourier_grid(p->accuracy, &g));
     mb_fourier_batch(p, &g, facts, &l);
@@ -98,11 +113,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
                        (uint64_t)facts->threads, 1, 4)
              : product(pairs, angles, apart ? padded : 0, 8);
     int work;
-    mb_planner_slot(planner, "angles", mb_bytes_mul(angles, sizeof(mb_fourier_angle)), 0, 7);
-    mb_planner_slot(planner, "rays", mb_bytes_mul(angles, sizeof(mb_gridding_ray)), 0, 7);
-    mb_planner_slot(planner, "starts", mb_bytes_mul(4 * angles + 1, 4), 0, 7);
+    mb_fourier_plan_tables(planner, &g, 7);
     mb_planner_slot(planner, "response", 8 * (padded / 2 + 1), 0, 7);
-    mb_planner_slot(planner, "deapodise", 4 * ((uint64_t)mb_fourier_side(&g) / 2 + 1), 0, 7);
     mb_planner_slot(planner, "rows", rows, 1, host ? 7 : 2);
     mb_planner_slot(planner, "spectra", product(pairs, angles, apart ? n : 0, 8), 2, 4);
     mb_planner_slot(planner, "samples", product(pairs, angles, n, 8), apart ? 4 : 1, 5);
@@ -134,7 +146,8 @@ const mb_op mb_op_fourier_reconstruct = {
            "over angles of weight * row(X cos t + Y sin t + center + shift). With a window such as "
            "hann the two methods agree closely. Without a window, this method keeps more of the "
            "highest frequencies. The default scale gives densities per pixel for angles that cover "
-           "180 degrees evenly.\n"
+           "180 degrees evenly. With filter none and scale 1 this is the exact adjoint of "
+           "fourier_project.\n"
            "Angles may be in any order and cover any range. Uneven angles need weights: of mean 1 "
            "with the default scale, or with scale = 1 the range in rad that each angle "
            "represents.\n"

@@ -55,7 +55,8 @@ typedef struct mb_fourier_reconstruct_params {
     int padding;
     int64_t pad_width;
     int accuracy;
-    int64_t pairs; /* 0 = auto */
+    int64_t pairs;  /* 0 = auto */
+    int64_t period; /* 0 = auto */
 } mb_fourier_reconstruct_params;
 
 typedef struct mb_fourier_angle {
@@ -69,8 +70,9 @@ enum {
     MB_FOURIER_ANGLES,    /* mb_fourier_angle[angles] */
     MB_FOURIER_RAYS,      /* mb_gridding_ray[angles], sorted */
     MB_FOURIER_STARTS,    /* int32[buckets + 1] */
-    MB_FOURIER_RESPONSE,  /* float[2][P / 2 + 1]: real parts, imaginary parts */
     MB_FOURIER_DEAPODISE, /* float[largest side / 2 + 1], scale / N not included */
+    MB_FOURIER_TABLES,    /* how many these are; the numbers of other slots begin with it */
+    MB_FOURIER_RESPONSE = MB_FOURIER_TABLES, /* float[2][P / 2 + 1]: real parts, imaginary parts */
     MB_FOURIER_ROWS, /* complex [pair][angle][P]; host: mb_fourier_host_pitch a thread; fused: 0 */
     MB_FOURIER_SPECTRA, /* complex [pair][angle][N]; host and fused: 0 bytes */
     MB_FOURIER_SAMPLES, /* complex, N * angles * pairs */
@@ -142,10 +144,12 @@ MB_BOTH static inline int mb_fourier_meets(const mb_parallel_geometry *g, double
     return axis + radius > -1.0 && axis - radius < (double)g->cols;
 }
 
-/* Smallest even N for which no pixel sees the row's repetitions. */
+/* N as given, or the smallest even one for which no pixel sees the row's repetitions. */
 static inline int64_t mb_fourier_least(const mb_fourier_reconstruct_params *p,
                                        const mb_parallel_geometry *g)
 {
+    if (p->period > 0)
+        return p->period;
     double radius = mb_fourier_radius(g), need = (double)g->cols;
     for (int64_t a = 0; a < (p->shifts.count ? p->shifts.count : 1); a++) {
         double axis = g->center + (p->shifts.count ? p->shifts.values[a] : 0.0);
@@ -180,7 +184,7 @@ static inline int64_t mb_fourier_length(int64_t least, int64_t threads_least, in
 }
 
 /* N where one kernel can take the rows: P is a power of two, for P / 16 threads. 0 where it cannot.
-** The host uses the same N, because results depend on it. */
+** The host uses the same N, because results depend on it. One that is given is taken as it is. */
 static inline int64_t mb_fourier_fused_samples(const mb_fourier_reconstruct_params *p,
                                                const mb_parallel_geometry *g, int64_t padded)
 {
@@ -189,8 +193,19 @@ static inline int64_t mb_fourier_fused_samples(const mb_fourier_reconstruct_para
     if ((padded & (padded - 1)) != 0 || threads < MB_FOURIER_THREADS_LEAST ||
         threads > MB_FOURIER_THREADS_MOST || least <= 4 * threads)
         return 0;
-    return mb_fourier_length(least, threads, threads, &threads);
+    const int64_t samples = mb_fourier_length(least, threads, threads, &threads);
+    return p->period > 0 && samples != least ? 0 : samples;
 }
+
+/* N for the FFT library, where mb_fourier_fused_samples is 0. */
+static inline int64_t mb_fourier_library_samples(const mb_fourier_reconstruct_params *p,
+                                                 const mb_parallel_geometry *g)
+{
+    return p->period > 0 ? p->period : mb_fft_good_size(mb_fourier_least(p, g));
+}
+
+/* Is the period, if it is given, even and no shorter than the row? */
+mb_status mb_fourier_check_period(int64_t period, int64_t cols);
 
 /* Smallest grid for the accuracy: sigma times the larger side. With a window of 7 cells sigma 5/4
 ** costs 2e-5 in the middle of an image and 7e-5 over the square, sigma 2 less than float does. */
@@ -292,6 +307,17 @@ static inline int64_t mb_fourier_lanes(int64_t rows, int64_t first, int64_t pair
     while (lanes < pairs && 2 * lanes < rows - first)
         lanes *= 2;
     return lanes;
+}
+
+/* The slots before MB_FOURIER_TABLES, which have the same numbers in fourier_project. */
+static inline void mb_fourier_plan_tables(mb_planner *planner, const mb_parallel_geometry *g,
+                                          int last)
+{
+    const uint64_t angles = (uint64_t)g->angles;
+    mb_planner_slot(planner, "angles", mb_bytes_mul(angles, sizeof(mb_fourier_angle)), 0, last);
+    mb_planner_slot(planner, "rays", mb_bytes_mul(angles, sizeof(mb_gridding_ray)), 0, last);
+    mb_planner_slot(planner, "starts", mb_bytes_mul(4 * angles + 1, 4), 0, last);
+    mb_planner_slot(planner, "deapodise", 4 * ((uint64_t)mb_fourier_side(g) / 2 + 1), 0, last);
 }
 
 /* c_a of the head comment. */

@@ -1,6 +1,6 @@
 /*
-** Arguments of the operators of parallel beams: project, backproject, fourier_reconstruct and
-** ramp_filter.
+** Arguments of the operators of parallel beams: project, backproject, fourier_reconstruct,
+** fourier_project and ramp_filter.
 */
 #ifndef MB_OPS_PARALLEL_ARGS_H
 #define MB_OPS_PARALLEL_ARGS_H
@@ -29,6 +29,12 @@
             "radius of the circular mask as a fraction of half the smaller side; 0: no mask"),     \
         MB_FLOAT(circle_value, MB_ANY, 0, NULL, "value outside the mask"),                         \
         MB_FLOAT(scale, MB_ANY, NAN, NULL, "factor on the sum over angles; default pi / angles")
+
+/* Of fourier_reconstruct and fourier_project. */
+#define MB_FOURIER_PERIOD_ARG                                                                      \
+    MB_INT(period, 0, 1 << 22, 0, "px",                                                            \
+           "length after which rows repeat, even, at least the columns; 0: so long that no pixel " \
+           "sees a repetition")
 
 /* The ramp filter: `widest` is the largest padded width. */
 #define MB_PARALLEL_FILTER_ARGS(widest)                                                            \

@@ -25,7 +25,7 @@ local function deviation(slice, rows, angles, o, step)
     for k = 1, #angles do
         axes[k] = (o.center or (cols - 1) / 2) + (o.shifts and o.shifts[k] or 0)
     end
-    local n, errors, total = definition.period(axes, cols, radius), 0, 0
+    local n, errors, total = o.period or definition.period(axes, cols, radius), 0, 0
     local roi = o.roi or { 0, ny, 0, nx }
     local wide = roi[4] - roi[3]
     for i = 0, (roi[2] - roi[1]) * wide - 1, step do
@@ -93,6 +93,8 @@ describe("fourier_reconstruct", function()
         { 1, 2, 256, { center = 200, circle = 1 } }, { 1, 2, 200, { center = 10 } },
         { 5, 2, 257, {} },
         { 1, 2, 600, { roi = { 500, 520, 10, 30 } } },
+        { 2, 5, 22, { period = 60 } }, { 2, 5, 22, { period = 22 } },
+        { 1, 2, 280, { period = 416, circle = 1 } }, { 1, 2, 280, { period = 450, circle = 1 } },
     } do
         local rows, count, cols, options = table.unpack(case)
         for accuracy, bound in pairs { fast = 2e-4, exact = 2e-6 } do
@@ -301,6 +303,7 @@ describe("fourier_reconstruct", function()
             { "size", { 0, 1, 2, 3 }, { size = { 4, 4, 4 } } },
             { "size", { 0, 1, 2, 3 }, { size = { 4.5 } } },
             { "pad_width", { 0, 1, 2, 3 }, { pad_width = 18 } },
+            { "period", { 0, 1, 2, 3 }, { period = 8 } }, { "period", { 0, 1, 2, 3 }, { period = 11 } },
             { "pairs", { 0, 1, 2, 3 }, { pairs = 9 } },
             { "accuracy", { 0, 1, 2, 3 }, { accuracy = "best" } },
         } do
