@@ -44,6 +44,15 @@ static int debug_refuse_pins(lua_State *L)
     return 0;
 }
 
+/* pretend_memory(bytes [, device]): the device reports as free what its pool leaves of `bytes`, as
+** if other programs had the rest; 0 ends this. */
+static int debug_pretend_memory(lua_State *L)
+{
+    uint64_t bytes = mbl_check_bytes(L, 1, "bytes");
+    mb_device_pretend(mbl_opt_device(L, 2), bytes);
+    return 0;
+}
+
 /* set_guards(on [, device]): guard words alone, without the patterns of debug mode. */
 static int debug_set_guards(lua_State *L)
 {
@@ -118,6 +127,7 @@ int mbl_open_debug(lua_State *L)
     static const luaL_Reg functions[] = {{"fail_nth", debug_fail_nth},
                                          {"refuse_commits", debug_refuse_commits},
                                          {"refuse_pins", debug_refuse_pins},
+                                         {"pretend_memory", debug_pretend_memory},
                                          {"set_guards", debug_set_guards},
                                          {"break_guard", debug_break_guard},
                                          {"pair_seconds", debug_pair_seconds},

@@ -109,7 +109,7 @@ static int device_memory(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);
     uint64_t free_bytes = 0, total_bytes = 0;
-    mbl_check(L, device->backend->memory(device->self, &free_bytes, &total_bytes));
+    mbl_check(L, mb_device_memory(device, &free_bytes, &total_bytes));
     lua_pushinteger(L, (lua_Integer)free_bytes);
     lua_pushinteger(L, (lua_Integer)total_bytes);
     return 2;
@@ -214,9 +214,10 @@ void mbl_push_basis(lua_State *L, const mb_device *device)
 
 static int device_index(lua_State *L)
 {
-    static const char *const properties[] = {
-        "id",    "name",    "kind",       "dry",         "closed", "threads", "index",
-        "total", "planned", "capability", "granularity", "basis",  "l2",      NULL};
+    static const char *const properties[] = {"id",      "name",           "kind",        "dry",
+                                             "closed",  "threads",        "index",       "total",
+                                             "planned", "capability",     "granularity", "basis",
+                                             "l2",      "default_budget", NULL};
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING) {
@@ -247,6 +248,8 @@ static int device_index(lua_State *L)
             lua_pushinteger(L, device->facts.compute_capability);
         else if (strcmp(key, "l2") == 0)
             lua_pushinteger(L, (lua_Integer)device->facts.l2_bytes);
+        else if (strcmp(key, "default_budget") == 0)
+            lua_pushinteger(L, (lua_Integer)device->default_budget);
         else if (strcmp(key, "granularity") == 0)
             lua_pushinteger(L, (lua_Integer)device->facts.commit_granularity);
         else if (strcmp(key, "planned") == 0)

@@ -515,6 +515,11 @@ function mb.debug.fail_step(n, errno) end
 ---@param device? moonbeam.device|string 
 function mb.debug.pair_seconds(live, pairs, device) end
 
+---The device reports as free what its pool leaves of `bytes`, as if other programs had the rest.
+---@param bytes integer|string 
+---@param device? moonbeam.device|string 
+function mb.debug.pretend_memory(bytes, device) end
+
 ---The device refuses the next n commitments of memory.
 ---@param n integer 
 ---@param device? moonbeam.device|string 

@@ -206,7 +206,8 @@ static mb_status open_device(const mb_backend *backend, int index, mb_device **o
         .fill = source_fill,
         .read = source_read,
     };
-    status = mb_pool_create(&source, free_bytes / 10 * 9, &device->pool);
+    device->default_budget = free_bytes / 10 * 9;
+    status = mb_pool_create(&source, device->default_budget, &device->pool);
     if (status != MB_STATUS_OK)
         goto fail_open;
     status = mb_fft_cache_create(device, &device->ffts);
@@ -386,6 +387,22 @@ mb_status mb_device_sync(mb_device *device)
 {
     MB_TRY(mb_device_alive(device));
     return seen(device, device->backend->sync(device->self));
+}
+
+mb_status mb_device_memory(const mb_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    MB_TRY(device->backend->memory(device->self, free_bytes, total_bytes));
+    if (device->pretended) {
+        mb_pool_stats stats;
+        mb_pool_get_stats(device->pool, &stats);
+        *free_bytes = device->pretended > stats.committed ? device->pretended - stats.committed : 0;
+    }
+    return MB_STATUS_OK;
+}
+
+void mb_device_pretend(mb_device *device, uint64_t bytes)
+{
+    device->pretended = bytes;
 }
 
 mb_status mb_device_launch(mb_device *device, mb_op_kernel kernel, const mb_op_call *call)

@@ -27,6 +27,8 @@ struct mb_device {
     const mb_device_record *record; /* of a planned device; else NULL */
     mb_device_facts facts;
     mb_pool *pool;
+    uint64_t default_budget; /* of the pool when it was made */
+    uint64_t pretended;      /* for specs: what is free beside the pool; 0: what the backend says */
     mb_fft_cache *ffts;
     mb_pinned pinned;
     /* Indexed by operator number (mb_device_set_operators); NULL: the backend has no such
@@ -61,6 +63,11 @@ mb_status mb_device_download(mb_device *device, void *host, const void *from, ui
 mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes);
 mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes);
 mb_status mb_device_sync(mb_device *device);
+/* Free and total bytes, as the system or driver reports them. */
+mb_status mb_device_memory(const mb_device *device, uint64_t *free_bytes, uint64_t *total_bytes);
+/* For specs: from now on as many bytes are free as the committed memory of the pool leaves of
+** `bytes`; 0 ends this. */
+void mb_device_pretend(mb_device *device, uint64_t bytes);
 /* Fails when the device is dead. */
 mb_status mb_device_alive(const mb_device *device);
 mb_status mb_device_launch(mb_device *device, mb_op_kernel kernel, const mb_op_call *call);

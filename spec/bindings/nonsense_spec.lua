@@ -18,7 +18,7 @@ local SKIPPED = {["repl.run"] = "reads a terminal", ["debug.break_guard"] =
     ["debug.fail_step"] = "kills the process"}
 -- These change what others do: after all others.
 local LAST = {["pool.budget"] = true, ["pool.activate"] = true, ["pool.shutdown"] = true,
-    ["debug.refuse_commits"] = true,
+    ["debug.refuse_commits"] = true, ["debug.pretend_memory"] = true,
     ["debug.refuse_pins"] = true, ["debug.fail_nth"] = true, ["debug.set_guards"] = true,
     ["pool.debug"] = true,
     ["system.cancel"] = true}

@@ -52,7 +52,7 @@ for name in ([[array.is_array device.bytes device.cuda_problem device.default de
     pool.debug pool.element_bytes pool.events
     pool.round pool.scope pool.smallest pool.stats pool.tag pool.tags pool.end_tag
     debug.break_guard debug.fail_nth debug.fail_step debug.pair_seconds
-    debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
+    debug.pretend_memory debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
     pool.reset_reach pool.trim fft.drop fft.library fft.library_bytes fft.limit
     h5.scratch picture.percentiles recon.chunk recon.frames recon.slices recon.decoded
     stream.describe]]):gmatch "%S+" do

@@ -179,7 +179,7 @@ describe("the memory of a pipeline", function()
                 if less == 1 then -- one end is not enough
                     mb.pool.activate(mb.pool.stats().reach_arrays)
                 end
-                return {made = made, section = made.sections[i], committed = false}
+                return {made = made, section = made.sections[i], committed = false, budgets = {}}
             end)
             local message, err = helper.failure(volume, RECIPES[1])
             assert.equal("budget", err.code)

@@ -6,6 +6,7 @@
 -- as fit the budget. Its memory is planned before anything is read, and the run takes exactly that.
 
 local mb = require "moonbeam"
+local budgets = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
 local cut = require "moonbeam.chunked.cut"
 local declared = require "moonbeam.internal.declared"
@@ -14,6 +15,7 @@ local inputs_of = require "moonbeam.chunked.inputs"
 local memory = require "moonbeam.plan.peak"
 local on_error = require "moonbeam.internal.on_error"
 local promise = require "moonbeam.plan.promise"
+local secure = require "moonbeam.plan.secure"
 local sinks = require "moonbeam.chunked.sinks"
 local stream = require "moonbeam.stream"
 
@@ -346,18 +348,32 @@ local function result_of(job)
     return known
 end
 
--- The most rows of a block that fit on a device.
-local function most_rows(job, device, overlap)
-    local packet = job.how.packet
-    local available = job.options.budget
-    if not available and job.reserved and device.kind == "host" then
-        local stats = core.pool.stats(device)
-        available = math.max(0, stats.budget - stats.live - core.pool.round(job.reserved))
+-- The bytes for blocks by the ids of devices: what the budgets leave.
+local function available_of(job)
+    local available, given = {}, job.options.budget and core.device.bytes(job.options.budget)
+    for _, device in ipairs(job.devices) do
+        local left = budgets.available(device)
+        if job.reserved and device.kind == "host" then
+            left = math.max(0, left - core.pool.round(job.reserved))
+        end
+        available[device.id] = math.min(given or left, left)
     end
+    return available
+end
+
+-- The most rows of a block that fit on a device. `whole`: with the holes between the arrays, so
+-- that all of it can be committed before the first block.
+local function most_rows(job, device, overlap, whole)
+    local packet, most = job.how.packet, job.most or job.rows
+    local budget = core.pool.stats(device).budget
     return memory.max_count(function(planned, n)
         plan_work(job, {planned}, some_blocks(job, n), overlap)
-    end, {device = device, available = available, granularity = packet,
-        limit = (job.rows + packet - 1) // packet * packet})
+        local stats = core.pool.stats(planned)
+        if whole and stats.reach_arrays + stats.reach_scratch > budget then
+            fail("budget", OP, nil, "the holes between the arrays do not fit")
+        end
+    end, {device = device, available = job.available[device.id], granularity = packet,
+        limit = (most + packet - 1) // packet * packet})
 end
 
 -- Raises the error that not even one packet fits; it says what a packet takes.
@@ -373,24 +389,28 @@ local function too_small(job, device)
         job.options.budget and ("%d"):format(core.device.bytes(job.options.budget)) or "fewer")
 end
 
--- Sets the rows of a block and whether reading and writing overlap.
+-- Sets the rows of a block and whether reading and writing overlap. Returns whether there are any,
+-- and the device that has no room for them.
 local function choose(job, plan)
     local options, tight = job.options, nil
-    for _, overlap in ipairs(options.overlap == nil and {true, false} or {options.overlap}) do
-        local least = options.block or math.huge
-        for _, device in ipairs(options.block and {} or job.devices) do
-            least = math.min(least, (most_rows(job, device, overlap)))
-            if least == 0 then
-                tight = device
-                break
+    local fixed = not job.most and options.block
+    for _, whole in ipairs {true, false} do
+        for _, overlap in ipairs(options.overlap == nil and {true, false} or {options.overlap}) do
+            local least = fixed or math.huge
+            for _, device in ipairs(fixed and {} or job.devices) do
+                least = math.min(least, (most_rows(job, device, overlap, whole)))
+                if least == 0 then
+                    tight = device
+                    break
+                end
+            end
+            plan.overlap, plan.block = overlap, least
+            if least > 0 then
+                return true
             end
         end
-        plan.overlap, plan.block = overlap, least
-        if least > 0 then
-            return
-        end
     end
-    too_small(job, tight)
+    return false, tight
 end
 
 local function plan_of(job)
@@ -406,22 +426,39 @@ local function plan_of(job)
     return plan
 end
 
+-- What a run of all blocks takes now (plan.peaks).
+local function run_of(job, plan)
+    return memory.peaks(function(...)
+        plan_work(job, {...}, blocks_of(job, plan.block), plan.overlap)
+    end, job.devices)
+end
+
 -- Measures what all blocks take. Returns whether that is within the budget: blocks that the search
 -- has skipped may need more rows than the blocks that it has planned.
 local function measure(job, plan)
-    local options, fits = job.options, true
-    job.blocks = blocks_of(job, plan.block)
-    plan.blocks = #job.blocks
-    local made = memory.peaks(function(...)
-        plan_work(job, {...}, job.blocks, plan.overlap)
-    end, job.devices)
+    local made, fits = run_of(job, plan), true
+    plan.blocks = #blocks_of(job, plan.block)
     plan.peak, plan.basis = made.peak, made.basis
     plan.pinned, plan.peak.pinned = made.peak.pinned, nil
-    for _, device in ipairs(options.block and {} or job.devices) do
-        fits = fits and not (options.budget
-            and plan.peak[device.id] > core.device.bytes(options.budget))
+    for id, bytes in pairs(job.available) do
+        fits = fits and plan.peak[id] <= bytes
     end
-    return fits
+    return fits or job.options.block and not job.most
+end
+
+-- Sets the blocks of a plan, for `available` bytes by the ids of devices, and what they take.
+-- Returns whether they fit, and the device that has no room for them.
+local function fit(job, plan, available)
+    job.available = available
+    local fits, tight = choose(job, plan)
+    if fits and not measure(job, plan) then
+        job.every = true
+        fits, tight = choose(job, plan)
+        if fits then
+            measure(job, plan)
+        end
+    end
+    return fits, tight
 end
 
 -- Completes a plan when the sink exists.
@@ -431,11 +468,9 @@ local function complete(job, plan)
         fail("argument", OP, "block", "block is %d rows; it must be a multiple of the packet, %d",
             job.options.block, packet)
     end
-    choose(job, plan)
-    if not measure(job, plan) then
-        job.every = true
-        choose(job, plan)
-        measure(job, plan)
+    local fits, tight = fit(job, plan, available_of(job))
+    if not fits then
+        too_small(job, tight)
     end
     return plan
 end
@@ -463,6 +498,43 @@ end)
 
 -- ---- running ----
 
+-- A plan in smaller blocks, which takes no more than these bytes, or nil.
+local function smaller(job, plan, available)
+    local again, limits = setmetatable({}, {__index = plan}), available_of(job)
+    for id, bytes in pairs(available) do
+        limits[id] = math.min(limits[id] or bytes, bytes)
+    end
+    job.most = plan.block
+    if not fit(job, again, limits) then
+        return nil
+    end
+    for id, bytes in pairs(available) do
+        if again.peak[id] > bytes then
+            return nil
+        end
+    end
+    for key, value in pairs(plan) do
+        again[key] = rawget(again, key) == nil and value or again[key]
+    end
+    return setmetatable(again, nil)
+end
+
+-- Commits the memory of a plan. Returns the plan that is committed, and the report.
+local function commit(job, plan)
+    local own, committed, reason, changes = secure.commit({devices = job.devices, op = OP,
+        what = "the work in blocks", reach = function(each)
+            return run_of(job, each).reach
+        end, peaks = function(each)
+            return each.peak
+        end, smaller = function(each, available)
+            return smaller(job, each, available)
+        end}, plan)
+    return own, {plan = own, committed = committed, budgets = changes,
+        replanned = reason and {from = plan.block, to = own.block, reason = reason,
+            text = ("blocks have %d rows, not %d, because the memory for these was refused: %s"
+                ):format(own.block, plan.block, reason)}}
+end
+
 local function run(fn, inputs, options)
     local job = job_of(fn, inputs, options)
     local plan = plan_of(job)
@@ -475,9 +547,11 @@ local function run(fn, inputs, options)
     job.sink_array, job.files = sink.array, sink.files
     complete(job, plan)
     local first = job.given.list[1]
-    local decoded <close> = first.prepare and first:prepare(job.axis, job.blocks) -- luacheck: ignore
+    local decoded <close> = first.prepare and first:prepare(job.axis, -- luacheck: ignore
+        blocks_of(job, plan.block))
     mb.collect()
-    local report = {plan = plan}
+    local report
+    plan, report = commit(job, plan)
     local call, others = promise.others(job.devices)
     if type(options.sink) == "function" then
         local write = sink.write
@@ -486,7 +560,7 @@ local function run(fn, inputs, options)
         end
     end
     report.peak = promise.measured(job.devices, function()
-        report.times = work(job, job.devices, job.blocks, plan.overlap, sink)
+        report.times = work(job, job.devices, blocks_of(job, plan.block), plan.overlap, sink)
     end)
     report.pinned, report.seconds = report.times.pinned, report.times.wall
     report.as_planned = promise.compare("the work in blocks", plan, report, others)
@@ -506,8 +580,11 @@ end
 -- All inputs are cut along `axis` except those that `whole` names. Beyond the ends of the inputs
 -- there are no neighbors, so the function's own rule for edges applies.
 -- Returns the result (the sink, or nil if the sink is a function) and a report: {peak = bytes by
--- device id, pinned, seconds, times (see stream.describe), plan (see chunked.plan), as_planned}. A
--- peak that differs from the plan is an error in specs and a prominent warning otherwise; what a
+-- device id, pinned, seconds, times (see stream.describe), plan (see chunked.plan), as_planned,
+-- committed (whether all memory was committed before the first block), replanned (nil, or {from,
+-- to, reason, text}: the blocks are smaller, because memory was refused before the first one),
+-- budgets (those that have changed, because of other programs: {{device, from, to, text}})}. A peak
+-- that differs from the plan is an error in specs and a prominent warning otherwise; what a
 -- function as sink takes is added to the plan.
 -- Errors: argument, shape; unsupported (an operator that cannot be cut along this axis); budget
 -- (not even one packet fits); those of fn and of the files.

@@ -201,6 +201,9 @@ native "debug.fail_nth(n: count, device: device?)"
 native "debug.refuse_commits(n: count, device: device?)"
 --- The system refuses the next n requests for pinned memory.
 native "debug.refuse_pins(n: count, device: device?)"
+--- The device reports as free what its pool leaves of `bytes`, as if other programs had the rest.
+-- With 0 bytes it reports what is free.
+native "debug.pretend_memory(bytes: bytes, device: device?)"
 --- Guard words around blocks, without the patterns of `mb.pool.debug`. Can be switched only while
 -- nothing is live on the device.
 native "debug.set_guards(on: boolean, device: device?)"

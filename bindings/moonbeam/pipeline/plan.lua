@@ -7,6 +7,7 @@
 
 local mb = require "moonbeam"
 local block = require "moonbeam.pipeline.block"
+local budget = require "moonbeam.plan.budget"
 local fail = require "moonbeam.internal.fail"
 local largest = require "moonbeam.internal.largest"
 local memory = require "moonbeam.plan.peak"
@@ -502,9 +503,8 @@ end
 local function room_of(job)
     local available, live = {}, {}
     for _, device in ipairs(job.devices) do
-        local stats = mb.pool.stats(device)
-        available[device.id] = job.options.available or stats.budget - stats.live
-        live[device.id] = job.options.available and 0 or stats.live
+        available[device.id] = job.options.available or budget.available(device)
+        live[device.id] = job.options.available and 0 or mb.pool.stats(device).live
     end
     return available, live
 end

@@ -284,6 +284,7 @@ function state_methods:run(i, final)
     local secured = activate.section(self.made, i, unpacked)
     self.made = secured.made
     report.replanned[#report.replanned + 1] = secured.replanned
+    table.move(secured.budgets, 1, #secured.budgets, #report.budgets + 1, report.budgets)
     local totals, times, measured, kept, found = run_section(self.made, secured.section, ends,
         self.others)
     add(report.totals, totals)
@@ -312,7 +313,8 @@ end
 -- {seconds, peaks (by device), peak (of the first one), pinned, totals = {mended, clipped,
 -- repaired}, times (of the last section), sections = {{peaks, times, committed}}, replanned =
 -- {{section, from, to, reason, text}} (sections that ran in smaller blocks, because memory was
--- refused), values, verdicts, plan, as_planned, warnings}. Raises where everything was lost.
+-- refused), budgets = {{device, from, to, text}} (those that changed, because of other programs),
+-- values, verdicts, plan, as_planned, warnings}. Raises where everything was lost.
 function run.execute(made, final)
     store.check_disks(made.job.places, nil, "pipeline.run")
     look(made)
@@ -327,8 +329,8 @@ function run.execute(made, final)
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
         others = others_of(made.job.devices[1]), bar = progress.new(final.label or "working",
             total, {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()}),
-        report = {peaks = {}, totals = {}, sections = {}, replanned = {}, pinned = 0,
-            as_planned = true}},
+        report = {peaks = {}, totals = {}, sections = {}, replanned = {}, budgets = {},
+            pinned = 0, as_planned = true}},
         state_methods)
     for i in ipairs(settled.sections) do
         state:run(i, final)
@@ -356,6 +358,9 @@ function run.execute(made, final)
         report.totals.clipped, sizes_of(first, volume), first.source.kind ~= "line integrals")
     for i, each in ipairs(report.replanned) do
         table.insert(report.warnings, i, each.text)
+    end
+    for _, each in ipairs(report.budgets) do
+        report.warnings[#report.warnings + 1] = each.text
     end
     return report
 end

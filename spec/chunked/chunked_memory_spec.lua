@@ -1,0 +1,178 @@
+-- The memory of mb.chunked is committed before its first block. What is refused before leads to
+-- smaller blocks with the same bits.
+
+local budget = require "moonbeam.plan.budget"
+local core = require "moonbeam.core"
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+local stream = require "moonbeam.stream"
+
+local SHAPE = {48, 96, 130}
+local ALWAYS <const>, PLENTY <const> = 1 << 40, 1 << 50
+
+-- Puts f in the place of module[name] until the returned value is closed.
+local function in_place_of(module, name, f)
+    local before = module[name]
+    module[name] = f
+    return setmetatable({}, {__close = function()
+        module[name] = before
+    end})
+end
+
+-- While blocks are worked on, these devices are refused all memory that is not committed.
+local function nothing_more(ids)
+    local run = stream.run
+    return in_place_of(stream, "run", function(...)
+        if mb.device.dry() then
+            return run(...)
+        end
+        for _, id in ipairs(ids) do
+            mb.debug.refuse_commits(ALWAYS, id)
+        end
+        local results = table.pack(pcall(run, ...))
+        for _, id in ipairs(ids) do
+            mb.debug.refuse_commits(0, id)
+        end
+        if not results[1] then
+            error(results[2], 0)
+        end
+        return table.unpack(results, 2, results.n)
+    end)
+end
+
+-- The first n commits of a device before the first block are refused.
+local function refused_at_first(n, id)
+    local activate = core.pool.activate
+    mb.collect()
+    mb.pool.trim(id)
+    local seen = 0
+    return in_place_of(core.pool, "activate", function(device, ...)
+        seen = seen + 1
+        mb.debug.refuse_commits(device.id == id and seen <= n and ALWAYS or 0, device)
+        local _ <close> = setmetatable({}, {__close = function()
+            mb.debug.refuse_commits(0, device)
+        end})
+        return activate(device, ...)
+    end)
+end
+
+describe("the memory of mb.chunked", function()
+    local values, whole
+
+    before_each(function()
+        values = mb.random(SHAPE, {seed = 5, device = "host"})
+        local smooth <close> = mb.gaussian_filter(values, 1.5)
+        whole = smooth:to_string()
+        mb.collect()
+        for _, id in ipairs {"host", "host:1", "host:2"} do
+            mb.pool.trim(id)
+        end
+    end)
+    after_each(function()
+        values:release()
+    end)
+
+    -- Runs in blocks; returns the report. The result has the bits of the whole.
+    local function run(options)
+        local own = {params = {sigma = 1.5}, pinned = "1Mi", threads = 1}
+        for name, value in pairs(options or {}) do
+            own[name] = value
+        end
+        local got <close>, report = mb.chunked("gaussian_filter", values, own)
+        assert.is_true(whole == got:to_string())
+        assert.is_true(report.as_planned)
+        for id, bytes in pairs(report.plan.peak) do
+            assert.equal(bytes, report.peak[id])
+        end
+        return report
+    end
+
+    it("is committed before the first block on every device", function()
+        for _, devices in ipairs {{"host"}, {"host:1"}, {"host", "host:1"},
+            {"host:2", "host", "host:1"}} do
+            local _ <close> = nothing_more(devices)
+            for _, options in ipairs {{block = 7}, {block = 48, overlap = false},
+                {budget = "2M"}, {axis = 2, block = 11}} do
+                options.devices = devices
+                local report = run(options)
+                assert.is_true(report.committed)
+                assert.is_nil(report.replanned)
+                assert.same({}, report.budgets)
+            end
+        end
+    end)
+
+    it("would be refused later otherwise", function()
+        local _ <close> = nothing_more {"host"}
+        local _ <close> = in_place_of(core.pool, "activate", function() end)
+        local message, err = helper.failure(run, {block = 20})
+        assert.equal("budget", err.code)
+        assert.matches("injected for a test", message)
+    end)
+
+    it("is planned again in smaller blocks if it is refused", function()
+        for _, id in ipairs {"host", "host:1"} do
+            local last = 24
+            for n = 1, 3 do
+                local _ <close> = refused_at_first(n, id)
+                local _ <close> = nothing_more {id}
+                local report = run {block = 24, devices = {id}}
+                local again = report.replanned
+                assert.equal(24, again.from)
+                assert.equal(again.to, report.plan.block)
+                assert.is_true(again.to <= last)
+                last = again.to
+                assert.matches("blocks have %d+ rows, not 24, because the memory for these was "
+                    .. "refused: .*injected for a test", again.text)
+            end
+            assert.is_true(last < 16)
+        end
+        -- one of two
+        local _ <close> = refused_at_first(2, "host:1")
+        local report = run {block = 24, devices = {"host", "host:1"}}
+        assert.is_true(report.plan.block < 24)
+    end)
+
+    it("that is refused altogether is an error, which leaves nothing", function()
+        local _ <close> = refused_at_first(ALWAYS, "host:1")
+        local live = mb.pool.stats().live
+        local _, err = helper.failure(run, {devices = {"host:1"}})
+        assert.equal("budget", err.code)
+        assert.equal(live, mb.pool.stats().live)
+        assert.equal(0, mb.pool.stats("host:1").live)
+    end)
+
+    it("follows what other programs leave", function()
+        local id <const> = "host:1"
+        local device = mb.device(id)
+        local before = device:budget()
+        local _ <close> = setmetatable({}, {__close = function()
+            mb.debug.pretend_memory(0, id)
+        end})
+        local peak = run({block = 24, devices = {id}}).peak[id]
+        local last = peak
+        for _, percent in ipairs {80, 60, 45} do
+            mb.pool.trim(id)
+            mb.debug.pretend_memory(peak * percent // 100, id)
+            local report = run {block = 24, devices = {id}}
+            assert.is_true(report.plan.block < 24 and report.peak[id] < last)
+            last = report.peak[id]
+            assert.equal(peak * percent // 100 * 9 // 10, device:budget())
+            assert.is_true(report.peak[id] <= device:budget())
+            local change = report.budgets[1]
+            assert.equal(device:budget(), change.to)
+        end
+        -- what is free again is used again, and no more
+        mb.debug.pretend_memory(PLENTY, id)
+        local report = run {devices = {id}}
+        assert.is_true(report.plan.block >= 24)
+        assert.equal(before, device:budget())
+        -- not one row
+        mb.pool.trim(id)
+        mb.debug.pretend_memory(4096, id)
+        local plan = helper.failure(run, {devices = {id}})
+        assert.matches("which is too little for the least block", plan)
+        mb.debug.pretend_memory(PLENTY, id)
+        assert.equal(before, budget.available(device))
+    end)
+end)
