@@ -2598,7 +2598,7 @@ function mb.tiles.table(plan) end
 ---@field tv_iterations? integer iterations of the denoising in each alternation
 ---@field dimensions? integer of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field nonnegative? boolean no value below 0
----@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -2629,7 +2629,7 @@ function mb.tomo.angles(count, span) end
 ---@class moonbeam.options.tomo_cgls
 ---@field iterations? integer steps; with noise in the data fewer are better
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
----@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -2833,7 +2833,7 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field dimensions? integer of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
 ---@field nonnegative? boolean no value below 0
----@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -2860,7 +2860,7 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field relaxation? number length of a step; 1: one over a bound of the largest eigenvalue of A' A
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
 ---@field nonnegative? boolean no value below 0
----@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -2990,7 +2990,7 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field subsets? integer parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field relaxation? number factor of a correction
 ---@field nonnegative? boolean no value below 0
----@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -3016,7 +3016,7 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@field iterations? integer corrections by all rays
 ---@field relaxation? number factor of a correction
 ---@field nonnegative? boolean no value below 0
----@field weights? moonbeam.array weight of each ray, 0 to 1: (angle, column), or one for each slice (row, angle, column), f32
+---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own

@@ -3,12 +3,15 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local ray_model = require "moonbeam.tomo.iterative.ray_model"
 local vectors = require "moonbeam.tomo.iterative.slice_vectors"
 
 local solving = {}
+
+local array_metatable = core.array.metatable
 
 --- The options of every method.
 solving.options = declared.options(
@@ -36,12 +39,10 @@ solving.options = declared.options(
         .. "and {objective = array}; true ends the work. What it gets is valid during the call"})
 
 --- The option that weights rays.
-solving.weights = declared.options({"weights", "array", "weight of each ray, 0 to 1: (angle, "
-    .. "column), or one for each slice (row, angle, column), f32", rank = {2, 3},
-    usual = "1"})
-
---- The options without which a method does well in a step of a pipeline.
-solving.in_steps = {"size", "margin", "circle", "tolerance", "noise", "check"}
+solving.weights = declared.options({"weights", "any", "weight of each ray, 0 to 1: an array "
+    .. "(angle, column), or one weight for each slice (row, angle, column), f32; \"poisson\": the "
+    .. "transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals "
+    .. "of counted photons", usual = "1"})
 
 --- Raises where `array` is not f32 with this shape; `what` names it.
 local function check_array(array, shape, op, name)
@@ -69,12 +70,32 @@ function solving.check_range(array, low, high, op, name, remedy)
 end
 
 local function check_weights(weights, rows, model, op)
+    if debug.getmetatable(weights) ~= array_metatable then
+        fail("argument", op, "weights", "weights is %s; give an array (angle, column) or (row, "
+            .. "angle, column), or \"poisson\"", type(weights) == "string"
+            and ("the string '%s'"):format(weights) or "a " .. type(weights))
+    end
     local shape = {model.angles, model.cols}
     if weights.rank == 3 then
         table.insert(shape, 1, rows)
     end
     check_array(weights, shape, op, "weights")
     solving.check_range(weights, 0, 1, op, "weights", "; divide them by their largest")
+end
+
+-- The roots of the weights, (1 or row, angle, column).
+local function root_of(self, weights)
+    local root
+    if weights == "poisson" then
+        root = self:rays()
+        mb.binary(self.b, "mul", {scalar = -0.5, out = root})
+        mb.unary(root, "exp", {out = root})
+        mb.binary(root, "min", {scalar = 1, out = root})
+        return root
+    end
+    check_weights(weights, self.rows, self.model, self.op)
+    local view <close> = weights:reshape({-1, self.model.angles, self.model.cols})
+    return self:hold(mb.unary(view, "sqrt"))
 end
 
 --- The slices nearest to y with little total variation of this weight, in `out`.
@@ -104,9 +125,6 @@ function solving.begin(op, sinograms, angles, options)
     local model = ray_model.of(options.model, {angles = angles, cols = cols, side = side,
         center = options.center, shifts = options.shifts,
         circle = circle}, op)
-    if options.weights then
-        check_weights(options.weights, rows, model, op)
-    end
     if options.x0 then
         check_array(options.x0, {rows, side, side}, op, "x0")
     end
@@ -132,10 +150,7 @@ function solving.begin(op, sinograms, angles, options)
     self.history = options.history and self:hold(mb.zeros({options.iterations, rows},
         {dtype = "f64", device = self.device}))
     self.measures = self.rules or options.history or options.callback
-    if options.weights then
-        local weights <close> = options.weights:reshape({-1, model.angles, cols})
-        self.root = self:hold(mb.unary(weights, "sqrt"))
-    end
+    self.root = options.weights and root_of(self, options.weights)
     return self
 end
 

@@ -1,0 +1,155 @@
+--- The common part of the steps that make slices by iterative methods (mb.tomo.cgls and its kin).
+
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
+
+local iterative = {}
+
+-- Options of the functions that steps do not have: arrays, functions, and what follows from the
+-- scan.
+local LEFT_OUT = {"center", "shifts", "model", "x0", "history", "callback", "weights"}
+
+local CENTER = {"center", "number", "the rotation axis: 0-based column of the scan", unit = "px",
+    usual = "what step center finds"}
+
+local SCALE = {"scale", "number", "factor of the slices", usual = "1, per meter where the pixel "
+    .. "size is known"}
+
+local WEIGHTS = {"weights", "choice", "of rays; poisson: the transmission, in inverse proportion "
+    .. "to the variance of line integrals of counted photons", choices = {"none", "poisson"},
+    default = "none"}
+
+local SLABS = declared.options(
+    {"slab", "count", "3 dimensions: slices that are made together, with overlap", min = 1,
+        max = 1000000, default = 32},
+    {"overlap", "count", "3 dimensions: slices on both sides of a slab that it takes into account",
+        min = 0, max = 1000000, default = 16})
+
+-- The options of a step for those of a function.
+local function options_of(own)
+    local kept = declared.without(own, table.unpack(LEFT_OUT))
+    return declared.options(CENTER, kept, declared.options(own.weights and WEIGHTS
+        or SCALE), own.dimensions and SLABS or {}, SCALE)
+end
+
+local function check(options, _, g, kind)
+    if g.half_acquisition then
+        fail("argument", nil, nil, "it does not support half acquisition; use step fbp, or turn "
+            .. "the scan into a half turn first")
+    elseif g.lean ~= 0 then
+        fail("argument", nil, nil, "it does not support a leaning axis (step tilt); use step fbp, "
+            .. "or rotate the frames")
+    elseif options.center and not (options.center >= 0 and options.center <= g.cols - 1) then
+        fail("argument", nil, "center", "center is %g; the detector has columns 0 to %d",
+            options.center, g.cols - 1)
+    elseif options.weights == "poisson" and kind and kind.quantity == "phase" then
+        fail("argument", nil, "weights", "weights is poisson, which is for line integrals of "
+            .. "attenuation; the data are phase: leave it out")
+    end
+end
+
+-- The options of the function for those of the step.
+local function own_options(def, options, values, g)
+    local own = {center = geometry.element(g, options.center or values.center)}
+    for _, entry in ipairs(def.own) do
+        if def.options[entry.name] and entry.name ~= "center" then
+            own[entry.name] = options[entry.name]
+        end
+    end
+    own.weights = options.weights == "poisson" and "poisson" or nil
+    return own
+end
+
+local function solve(def, sinograms, options, own, g)
+    local slices, facts = def.solver(sinograms, g.angles, own)
+    if facts.history then
+        facts.history:release()
+    end
+    local scale = options.scale or g.pixel_size and 1 / g.pixel_size
+    if scale then
+        mb.binary(slices, "mul", {scalar = scale, out = slices})
+    end
+    return slices
+end
+
+-- Slabs, each by itself with the slices beside it, into one array. A slab whose neighbors are not
+-- in the block is not needed: the engine asks for those of the slabs that it wants.
+local function run_slabs(block, sinograms, options, made_of)
+    local low, high = block.rows[1], block.rows[2]
+    local count, slab <const> = block.step.shape_before[2], options.slab
+    local side = options.size or sinograms.shape[3]
+    local result = mb.zeros({high - low + 1, side, side}, {device = block.device})
+    for first = (low - 1) // slab * slab + 1, high, slab do
+        local last = math.min(first + slab - 1, count)
+        local from, to = math.max(first - options.overlap, 1), math.min(last + options.overlap,
+            count)
+        if from >= low and to <= high then
+            local near <close> = sinograms:view({from - low + 1, to - low + 1})
+            local slices <close> = made_of(near)
+            local made <close> = slices:view({first - from + 1, last - from + 1})
+            local place <close> = result:view({first - low + 1, last - low + 1})
+            mb.convert(made, "f32", {out = place})
+        end
+    end
+    return result
+end
+
+local function volume(options)
+    return options.dimensions == 3
+end
+
+-- The slices that the exact back-projection makes together.
+local function packet(_, step, device)
+    local angles, rows, cols = table.unpack(step.shape_before)
+    return mb.op.piece("backproject", {{"f32", rows, angles, cols}},
+        {angles = step.geometry_before.angles, size = {1, 1}, accuracy = "exact"},
+        {axis = 1, first = 1, last = 1, device = device}).packet
+end
+
+--- Completes the definition of a step: its solver(sinograms, angles, options) becomes a function of
+-- blocks. `def.own` are the options of that function.
+function iterative.step(def)
+    local solver = {own = def.own, solver = def.solver}
+    def.own, def.solver = nil, nil
+    def.options = options_of(solver.own)
+    solver.options = def.options
+    def.takes = {quantity = {"line integrals", "phase"}, layout = "frames"}
+    def.gives = function(_, kind)
+        return {quantity = kind.quantity == "phase" and "phase" or "attenuation",
+            layout = "slices"}
+    end
+    def.cuts = {"rows"}
+    def.uses = {"center"}
+    def.check = check
+    def.shape = function(options, shape)
+        local side = options.size or shape[3]
+        return {shape[2], side, side}
+    end
+    def.geometry = function(_, g)
+        return geometry.with(g, {first_x = 1, first_y = 1})
+    end
+    def.packet = function(options, step, device)
+        return volume(options) and options.slab or packet(options, step, device)
+    end
+    if solver.own.dimensions then
+        def.needs = function(options, first, last)
+            local reach = volume(options) and options.overlap or 0
+            return first - reach, last + reach
+        end
+    end
+    def.run = function(block, options, values)
+        local g = block.geometry
+        local sinograms <close> = block.data:permute(2, 1, 3)
+        local own = own_options(solver, options, values, g)
+        local function made_of(rays)
+            return solve(solver, rays, options, own, g)
+        end
+        block:replace(volume(options) and run_slabs(block, sinograms, options, made_of)
+            or made_of(sinograms))
+    end
+    return def
+end
+
+return iterative

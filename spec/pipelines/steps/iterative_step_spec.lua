@@ -1,0 +1,114 @@
+-- The steps of iterative methods: through a pipeline, in blocks of any size, each gives what its
+-- function gives, and takes what was planned.
+
+local check = require "spec.support.step_check"
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local ANGLES, ROWS, COLS <const> = 12, 5, 20
+
+-- Options of the step, and those of the function where they differ.
+local STEPS = {
+    {"cgls", {tikhonov = 0.5, weights = "poisson"}},
+    {"landweber", {nonnegative = true}},
+    {"sirt", {start = 1, nonnegative = true}},
+    {"sart", {subsets = 5, relaxation = 0.5}},
+    {"mlem", {start = 0.5}},
+    {"osem", {subsets = 3}},
+    {"fista", {lambda = 0.01, tv_iterations = 5, weights = "poisson"}},
+    {"admm_tv", {lambda = 0.01, tv_iterations = 5, inner = 2}},
+    {"cgls", {tolerance = 0.5, check = 1, margin = 3}},
+    {"osem", {negative = "zero", size = 13}},
+}
+
+describe("iterative steps", function()
+    local data, scan
+    local angles = mb.tomo.angles(ANGLES)
+
+    setup(function()
+        data = mb.random({ANGLES, ROWS, COLS}, {seed = 3, low = 0, high = 1, device = "host"})
+        scan = check.scan(data, {pixel_size = 2e-6})
+        helper.keep_live()
+    end)
+    teardown(function()
+        data:release()
+        helper.keep_live()
+    end)
+
+    local function step_of(name, options, more)
+        local step = {name, center = 9.25, iterations = 3}
+        for _, list in ipairs {options, more or {}} do
+            for option, value in pairs(list) do
+                step[option] = value
+            end
+        end
+        return step
+    end
+
+    for _, case in ipairs(STEPS) do
+        local name, options = table.unpack(case)
+        local words = {}
+        for option in pairs(options) do
+            words[#words + 1] = option
+        end
+        table.sort(words)
+        it(name .. " gives what the function gives, per meter: " .. table.concat(words, ", "),
+            function()
+            local own = step_of(name, options)
+            own[1] = nil
+            local sinograms <close> = data:permute(2, 1, 3)
+            local slices, facts = mb.tomo[name](sinograms, angles, own)
+            local _ <close> = slices
+            assert.is_nil(facts.history)
+            local expected <close> = slices * (1 / 2e-6)
+            check.gives(expected, scan, {step_of(name, options)}, "line integrals"):release()
+        end)
+    end
+
+    it("make 3-D total variation from slabs, the same for blocks of any size", function()
+        for _, name in ipairs {"fista", "admm_tv"} do
+            local options = {lambda = 0.02, tv_iterations = 4, dimensions = 3, scale = 1}
+            local own = step_of(name, options)
+            own[1], own.scale = nil, nil
+            local sinograms <close> = data:permute(2, 1, 3)
+            local whole <close> = mb.tomo[name](sinograms, angles, own)
+            check.gives(whole, scan, {step_of(name, options)}, "line integrals"):release()
+            -- slabs of 2 with 1 beside them: rows 1 and 2 from 1 to 3, 3 and 4 from 2 to 5
+            local slabs <close> = check.gives(nil, scan, {step_of(name, options,
+                {slab = 2, overlap = 1})}, "line integrals")
+            for first = 1, 3, 2 do
+                local near <close> = sinograms:view({math.max(1, first - 1), math.min(ROWS,
+                    first + 2)})
+                local slices <close> = mb.tomo[name](near, angles, own)
+                local expected <close> = slices[first == 1 and 1 or 2]
+                local made <close> = slabs[first]
+                assert.is_true(expected:to_string() == made:to_string())
+            end
+        end
+    end)
+
+    it("refuse what they do not support", function()
+        local function refused(part, recipe)
+            check.refused(part, scan, recipe, "line integrals")
+        end
+        for _, case in ipairs(STEPS) do
+            local name = case[1]
+            refused(("step %s: it does not support a leaning axis"):format(name),
+                {{"tilt", angle = 0.02}, {name, center = 9}})
+            refused(("step %s: center is 20; the detector has columns 0 to 19"):format(name),
+                {{name, center = 20}})
+            refused("iterations is 0", {{name, center = 9, iterations = 0}})
+            refused("tolerance", {{name, center = 9, tolerance = 0 / 0}})
+        end
+        check.refused("transmission", scan, {{"cgls", center = 9}}, "transmission")
+    end)
+
+    it("refuse negative data by mlem when they are met", function()
+        local negative <close> = data - 0.5
+        local p = mb.pipeline(check.scan(negative), {{"mlem", center = 9, iterations = 2}},
+            {quiet = true, input = "line integrals"})
+        local ok, problem = pcall(p.slices, p)
+        assert.is_false(ok)
+        assert.matches("sinograms has values from .*negative = \"zero\"", tostring(problem))
+    end)
+end)
