@@ -3945,6 +3945,92 @@ function mb.stitch_turn(a, overlap, side, options) end
 ---@return moonbeam.array
 function mb.undistort(a, center, factors, options) end
 
+---@class moonbeam.options.cgls_update
+---@field over? moonbeam.array what growth is divided by; a step over 0 is 0
+---@field circle? number radius of the circle as a fraction of half the smaller side; 0: no circle; what x and r have outside stays
+---@field out? moonbeam.array the array for the result
+
+---The step of conjugate gradients in place: x += f p, r -= f q, and r squared.
+---@param x moonbeam.array slices (z, y, x), or one (y, x); rows dense
+---@param r moonbeam.array residual of the normal equations, like x
+---@param p moonbeam.array direction, like x
+---@param q moonbeam.array normal operator of p, like x
+---@param growth moonbeam.array the step, a number for each slice
+---@param options? moonbeam.options.cgls_update
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.cgls_update(x, r, p, q, growth, options) end
+
+---@class moonbeam.options.normal_kernel
+---@field size? number|number[] slice {ny, nx} or n that the grid is for; default cols x cols
+---@field weights? number|number[] of the squares, one per angle: the operator is A'WA; default 1
+---@field period? integer samples of a padded row of the detector, even; 0: twice the width
+---@field scale? number factor on the sum over angles
+---@field padded? number|number[] the grid {py, px} or p instead: even products of 2, 3, 5 and 7, at least twice the slice
+---@field out? moonbeam.array the array for the result
+
+---Spectrum of the normal operator A'A of parallel beams, for normal_operator.
+---@param angles number|number[] one per projection, any order
+---@param cols integer width of the detector
+---@param options? moonbeam.options.normal_kernel
+---@return moonbeam.array
+function mb.normal_kernel(angles, cols, options) end
+
+---@class moonbeam.options.normal_operator
+---@field growth? moonbeam.array with direction: its factor, a number for each slice
+---@field over? moonbeam.array with growth: what it is divided by; a factor over 0 is 0
+---@field circle? number radius of the circle as a fraction of half the smaller side; 0: no circle; outside, a counts as 0 and the result is 0
+---@field dot? boolean return the sums of squares <p, q> too, one for each slice
+---@field direction? moonbeam.array like a: becomes a + growth / over * direction inside the circle, and the operator works on it instead of a
+---@field out? moonbeam.array the array for the result
+
+---Applies the normal operator A'A of parallel beams, a convolution, to slices.
+---@param a moonbeam.array slices (z, y, x), or one (y, x); rows dense
+---@param kernel moonbeam.array spectrum (px / 2 + 1, py) of normal_kernel or ramp_preconditioner
+---@param options? moonbeam.options.normal_operator
+---@return moonbeam.array
+---@return moonbeam.array
+---@return moonbeam.array
+function mb.normal_operator(a, kernel, options) end
+
+---@class moonbeam.options.ramp_preconditioner
+---@field floor? number of the frequency; smaller: fewer iterations, and noise earlier
+---@field padded? number|number[] the grid {py, px} or p instead: even products of 2, 3, 5 and 7, at least twice the slice
+---@field out? moonbeam.array the array for the result
+
+---Spectrum sqrt(|k|^2 + floor^2), a preconditioner of the normal operator.
+---@param size number|number[] slice {ny, nx} or n that the grid is for
+---@param options? moonbeam.options.ramp_preconditioner
+---@return moonbeam.array
+function mb.ramp_preconditioner(size, options) end
+
+---@class moonbeam.options.slice_axpy
+---@field over? moonbeam.array what growth is divided by; a factor over 0 is 0
+---@field scale? number one more factor, of all slices
+---@field of? "other"|"dst" what it multiplies: other, dst + f other; dst, other + f dst
+---@field circle? number radius of the circle as a fraction of half the smaller side; 0: no circle; what dst has outside stays
+---@field out? moonbeam.array the array for the result
+
+---Adds a multiple of one stack to another in place, a factor for each slice.
+---@param dst moonbeam.array slices (z, y, x), or one (y, x); rows dense
+---@param other moonbeam.array like dst, and not dst itself
+---@param growth moonbeam.array the factor, a number for each slice
+---@param options? moonbeam.options.slice_axpy
+---@return moonbeam.array
+function mb.slice_axpy(dst, other, growth, options) end
+
+---@class moonbeam.options.slice_dot
+---@field circle? number radius of the circle as a fraction of half the smaller side; 0: no circle; what is outside is left out
+---@field out? moonbeam.array the array for the result
+
+---Dot products of two stacks, slice by slice.
+---@param a moonbeam.array slices (z, y, x), or one (y, x); rows dense
+---@param b moonbeam.array like a; may be a: sums of squares
+---@param options? moonbeam.options.slice_dot
+---@return moonbeam.array
+function mb.slice_dot(a, b, options) end
+
 ---@class moonbeam.options.ellipsoid_projections
 ---@field center? number 0-based column of the rotation axis; default (cols - 1) / 2
 ---@field shifts? number|number[] horizontal shift of each projection

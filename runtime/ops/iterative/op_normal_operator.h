@@ -1,0 +1,132 @@
+/*
+** normal_operator: what the host and the CUDA kernels share. Arrays: a, kernel (in), growth, over
+** (in, optional), result (out; may be a), dots (out, optional), direction (inout, optional).
+**
+** Two slices are one complex image: the kernel is real and even, so they never mix. Of the grid of
+** py x px points only the ny rows of the slices are transformed along x, half of them zeros; columns
+** are transformed along y, multiplied by the spectrum and transformed back, and of what comes back
+** only the rows and pixels of the slices are made. So scratch for a pair is ny rows of px complex
+** numbers. A pair does not depend on the others of the call: two slices, counted from the first, are
+** a packet. The host has one pair at a time, CUDA mb_normal_batch of them.
+**
+** Spectra of a pair: tiles of W frequencies along x, a tile is [ny][W] complex numbers.
+** The sums of a slice are in double: products of a thread or of a row first, in the order of the
+** pixels, and then these, in the order of the rows (host) or of the blocks' threads (CUDA).
+*/
+#ifndef MB_OPS_OP_NORMAL_OPERATOR_H
+#define MB_OPS_OP_NORMAL_OPERATOR_H
+
+#include "ops/fft/fused_fft.h"
+#include "ops/iterative/circle_row.h"
+#include "ops/iterative/slice_factor.h"
+
+typedef struct mb_normal_operator_params {
+    double circle; /* half-width; 0: none */
+    bool dot;
+} mb_normal_operator_params;
+
+enum {
+    MB_NORMAL_OPERATOR_A,
+    MB_NORMAL_OPERATOR_KERNEL,
+    MB_NORMAL_OPERATOR_GROWTH,
+    MB_NORMAL_OPERATOR_OVER,
+    MB_NORMAL_OPERATOR_RESULT,
+    MB_NORMAL_OPERATOR_DOTS,
+    MB_NORMAL_OPERATOR_DIRECTION
+};
+/* FFTs. Host: of a row and of a column, forth and back. CUDA: of a grid, unless fused. */
+enum { MB_NORMAL_OPERATOR_ROW_FORTH, MB_NORMAL_OPERATOR_ROW_BACK };
+enum { MB_NORMAL_OPERATOR_COLUMN_FORTH = 2, MB_NORMAL_OPERATOR_COLUMN_BACK };
+enum {
+    MB_NORMAL_OPERATOR_SPECTRUM, /* of a batch; CUDA, not fused: a grid */
+    MB_NORMAL_OPERATOR_PARTIALS, /* double: sums to be added, of every slice of the call */
+    MB_NORMAL_OPERATOR_LINES,    /* host: a line or a few columns of each thread */
+    MB_NORMAL_OPERATOR_TWIDDLES, /* CUDA, fused: the tables of the transforms, rows' first */
+    MB_NORMAL_OPERATOR_WORK      /* and more: work areas of the FFTs */
+};
+
+/* Columns that the host transforms together: a line of memory. */
+#define MB_NORMAL_COLUMNS 8
+/* Bytes of spectra that CUDA holds at a time, where a pair does not need more. */
+#define MB_NORMAL_CUDA_BYTES ((int64_t)512 << 20)
+
+/* ---- CUDA: the fused transforms ---- */
+
+static inline bool mb_normal_fused_extent(int64_t n)
+{
+    static const int extents[] = {512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192};
+    for (int i = 0; i < (int)(sizeof extents / sizeof *extents); i++)
+        if (n == extents[i])
+            return true;
+    return false;
+}
+
+/* Lines that a block transforms side by side: rows, or the columns of a tile. */
+MB_BOTH static inline int mb_normal_lanes(int64_t n)
+{
+    return n > 4096 ? 2 : n >= 2048 ? 4 : 8;
+}
+
+/* Complex numbers of the table of a transform, and of the room of one line in an exchange: those of
+** the cuts in cuda/iterative/normal_lines.cuh. */
+MB_BOTH static inline int64_t mb_normal_table(int64_t n)
+{
+    switch (n) {
+    case 512: return 512;
+    case 768: return 96 + 768;
+    case 1024: return 1024;
+    case 1536: return 192 + 1536;
+    case 2048: return 1024 + 2048;
+    case 3072: return 256 + 3072;
+    case 4096: return 1024 + 4096;
+    case 6144: return 256 + 6144;
+    default: return 512 + 8192;
+    }
+}
+MB_BOTH static inline int64_t mb_normal_room(int64_t n)
+{
+    return n + n / (n % 3 == 0 ? 16 : 32);
+}
+static inline int64_t mb_normal_shared(int64_t n)
+{
+    return 8 * (mb_normal_table(n) + mb_normal_lanes(n) * mb_normal_room(n));
+}
+
+/* `grid` is {py, px}. */
+static inline bool mb_normal_fused(const mb_device_facts *facts, const int64_t grid[2])
+{
+    const mb_fused_fft_room room = mb_fused_fft_device(facts);
+    return room.threads > 0 && mb_normal_fused_extent(grid[0]) && mb_normal_fused_extent(grid[1]) &&
+           mb_normal_shared(grid[0]) <= room.shared_bytes &&
+           mb_normal_shared(grid[1]) <= room.shared_bytes;
+}
+
+/* Pairs that are transformed together. */
+static inline int64_t mb_normal_batch(int64_t pairs, int64_t ny, int64_t px)
+{
+    const int64_t most = MB_NORMAL_CUDA_BYTES / (8 * ny * px);
+    return most < 1 ? 1 : most < pairs ? most : pairs;
+}
+
+/* Sums of a slice that are added at the end: of each row, or of each warp of the blocks of rows. */
+static inline int64_t mb_normal_partials(bool fused, int64_t ny, int64_t px)
+{
+    const int64_t lanes = mb_normal_lanes(px), per = px % 3 == 0 ? 48 : 32,
+                  warps = fused ? (px / (px == 512 ? 32 : per) * lanes + 31) / 32 : 1;
+    return fused ? (ny + lanes - 1) / lanes * warps : ny;
+}
+
+/* ---- host ---- */
+
+/* Floats of a thread's line: a row, or columns with room between them. */
+static inline int64_t mb_normal_host_column(int64_t n)
+{
+    return (2 * n + 15) / 16 * 16 + 16;
+}
+static inline int64_t mb_normal_host_line(const int64_t grid[2])
+{
+    const int64_t row = 2 * grid[1], columns = MB_NORMAL_COLUMNS * mb_normal_host_column(grid[0]);
+    return ((row > columns ? row : columns) + 15) / 16 * 16;
+}
+
+#endif
