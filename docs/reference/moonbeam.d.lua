@@ -2216,14 +2216,19 @@ function mb.stream.describe(times) end
 
 ---@class moonbeam.options.stream_open
 ---@field overlap? boolean read and write while computing
----@field threads? integer threads in each direction
----@field pinned? integer|string pinned host memory for both rings
+---@field threads? integer threads in each direction, of all devices together
+---@field pinned? integer|string pinned host memory for the rings of all devices
 ---@field writes? any false: results are not moved off the device
 ---@field files? any there are several files to write to
 ---@field slot? any bytes that a slot of the ring must have room for
 ---@field source? any the host arrays that are read, if nothing else is read; pinned arrays need no ring
 ---@field sink? any the host array that is written to; a pinned array needs no ring
----@field order? any for several devices: the number of the device that each block goes to, a list that repeats
+---@field tallies? integer numbers that compute counts for each block
+---@field hashes? boolean hash the bytes of each block
+---@field schedule? "free"|"fixed" how several devices share the blocks: the next one goes to the device that is free, or block i to device i mod n
+---@field order? any a fixed schedule: the number of the device that each block goes to, a list that repeats
+---@field lists? any the blocks of each device, {{blocks} by round} by device
+---@field sums? boolean devices sum over their blocks
 
 ---stream.open(devices, options): the carriers of one device or a list of devices, for several runs, one after the other.
 ---@param devices any 
@@ -2232,14 +2237,19 @@ function mb.stream.open(devices, options) end
 
 ---@class moonbeam.options.stream_pinned_bytes
 ---@field overlap? boolean read and write while computing
----@field threads? integer threads in each direction
----@field pinned? integer|string pinned host memory for both rings
+---@field threads? integer threads in each direction, of all devices together
+---@field pinned? integer|string pinned host memory for the rings of all devices
 ---@field writes? any false: results are not moved off the device
 ---@field files? any there are several files to write to
 ---@field slot? any bytes that a slot of the ring must have room for
 ---@field source? any the host arrays that are read, if nothing else is read; pinned arrays need no ring
 ---@field sink? any the host array that is written to; a pinned array needs no ring
----@field order? any for several devices: the number of the device that each block goes to, a list that repeats
+---@field tallies? integer numbers that compute counts for each block
+---@field hashes? boolean hash the bytes of each block
+---@field schedule? "free"|"fixed" how several devices share the blocks: the next one goes to the device that is free, or block i to device i mod n
+---@field order? any a fixed schedule: the number of the device that each block goes to, a list that repeats
+---@field lists? any the blocks of each device, {{blocks} by round} by device
+---@field sums? boolean devices sum over their blocks
 
 ---The pinned bytes that a run on a device, or on a list of devices, takes with these options.
 ---@param devices any 
@@ -2248,21 +2258,26 @@ function mb.stream.pinned_bytes(devices, options) end
 
 ---@class moonbeam.options.stream_run
 ---@field overlap? boolean read and write while computing
----@field threads? integer threads in each direction
----@field pinned? integer|string pinned host memory for both rings
+---@field threads? integer threads in each direction, of all devices together
+---@field pinned? integer|string pinned host memory for the rings of all devices
 ---@field writes? any false: results are not moved off the device
 ---@field files? any there are several files to write to
 ---@field slot? any bytes that a slot of the ring must have room for
 ---@field source? any the host arrays that are read, if nothing else is read; pinned arrays need no ring
 ---@field sink? any the host array that is written to; a pinned array needs no ring
----@field order? any for several devices: the number of the device that each block goes to, a list that repeats
+---@field tallies? integer numbers that compute counts for each block
+---@field hashes? boolean hash the bytes of each block
+---@field schedule? "free"|"fixed" how several devices share the blocks: the next one goes to the device that is free, or block i to device i mod n
+---@field order? any a fixed schedule: the number of the device that each block goes to, a list that repeats
+---@field lists? any the blocks of each device, {{blocks} by round} by device
+---@field sums? boolean devices sum over their blocks
 
 ---stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of devices (or on what stream.open returned).
 ---@param devices any 
 ---@param blocks table 
 ---@param steps table 
 ---@param options? moonbeam.options.stream_run
----@return any # {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits...}: seconds and bytes, sums over devices.
+---@return any # {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits..., lanes}: seconds and bytes, sums over devices; lanes has the same by device, with the number of blocks, and lists (of its blocks).
 function mb.stream.run(devices, blocks, steps, options) end
 
 ---A summary of the times of a run: {wall, read, ..., gigabytes per second of each step, idle (part of the time in which nothing was computed), bottleneck (the busiest step)}.

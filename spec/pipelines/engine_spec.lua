@@ -199,6 +199,64 @@ helper.each_device(function(device, test)
             end
         end)
 
+        test("makes only the rows that are left, and tells of each block", function()
+            local _ <close> = open_scan()
+            local run = require "moonbeam.pipeline.run"
+            local made = 0
+            for seed = 1, 30 do
+                local recipe = random_recipe(seed)
+                local pick = random_of(seed + 2000)
+                local _, whole, pipeline = volume(recipe, {block = pick {1, 2, 3, 5}})
+                local plan = pipeline:plan()
+                local count = rows_of(pipeline)
+                local a, b = pick {1, 2, 3}, pick {4, 6, 7}
+                local asked = {{b, math.min(b + pick {0, 1, 3}, count)}, {a, a}}
+                -- The last section goes on, the others start again.
+                local rows, last = {}, #plan.sections
+                local tallies, again = {}, {}
+                local journal = {pending = function(_, section)
+                    return section.number == last and asked or nil
+                end, finished = function(_, section, range, facts)
+                    if section.number == last then
+                        for row = range[1], range[2] do
+                            assert.is_nil(rows[row])
+                            rows[row] = true
+                        end
+                        require "moonbeam.pipeline.work".add(tallies, facts.tallies)
+                    end
+                    assert.equal(device, facts.device.id)
+                end, tallies = function() end}
+                local report = run.execute(plan, {sink = function(_, first)
+                    again[#again + 1] = first
+                end, journal = journal, quiet = true})
+                assert.is_true(report.as_planned, "seed " .. seed)
+                for _, range in ipairs(asked) do
+                    for row = range[1], range[2] do
+                        assert.is_true(rows[row], "seed " .. seed)
+                    end
+                end
+                for _ in pairs(rows) do
+                    made = made + 1
+                end
+                assert.is_true(report.peak <= whole.peak)
+                assert.equal(#again, #report.plan.sections[last].blocks)
+                if last == 1 then
+                    assert.same(report.totals, tallies)
+                end
+            end
+            assert.is_true(made > 60, made)
+        end)
+
+        test("has nothing to do where nothing is left", function()
+            local _ <close> = open_scan()
+            local run = require "moonbeam.pipeline.run"
+            local _, _, pipeline = volume({"flat_field", "minus_log", {"fbp", center = 15.5}})
+            local report = run.execute(pipeline:plan(), {sink = error, quiet = true,
+                journal = {pending = function() return {} end,
+                    tallies = function() return {mended = {1, 2, 3}} end}})
+            assert.same({1, 2, 3}, report.totals.mended)
+        end)
+
         test("gives some rows as the whole has them", function()
             local _ <close> = open_scan()
             for seed = 1, 20 do

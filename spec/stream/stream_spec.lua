@@ -285,7 +285,7 @@ helper.each_device(function(device, test)
             local predicted = mb.dry_run(job)
             local measured = mb.ledger(job)
             assert.same({}, mb.ledger_diff(predicted, measured))
-            assert.equal(2 << 20, measured.pinned_peak)
+            assert.equal((2 << 20) + 2 * 9 * 8, measured.pinned_peak) -- rings and tallies
             assert.equal(predicted.pinned_peak, measured.pinned_peak)
         end)
 
@@ -407,6 +407,65 @@ helper.each_device(function(device, test)
                 assert.equal(overlap, times.overlap)
                 assert.same({192, 192, 1 << 20},
                     {times.read_bytes, times.write_bytes, times.pinned})
+            end
+        end)
+
+        test("tells of each block that has arrived, with what was counted and its hash", function()
+            local from <close> = mb.random({7, 300, 200}, {seed = 7, device = "host"})
+            for _, overlap in ipairs {true, false} do
+                for _, place in ipairs {"file", "host", "nowhere"} do
+                    local file <close> = place == "file" and mb.h5.create(folder .. "/told.h5") or nil
+                    local dataset = file and file:create_dataset("/data", {shape = from.shape})
+                    local to <close> = mb.zeros(from.shape, {device = "host"})
+                    local seen, order, done = {}, {}, 0
+                    mb.stream.run(device, {1, 2, 3, 4, 5, 6, 7}, {
+                        read = function(i, carrier, on)
+                            local block = mb.empty({1, 300, 200}, {device = on})
+                            local row <close> = from:view {i, i}
+                            carrier:carry(row, block)
+                            return block
+                        end,
+                        compute = function(block, i, _, counts)
+                            local _ <close> = block
+                            assert.same({3}, table.move(counts.shape, 1, #counts.shape, 1, {}))
+                            local one <close> = counts:view {2, 2}
+                            one:fill(10 * i)
+                            return block:copy()
+                        end,
+                        write = function(block, i, carrier)
+                            local row <close> = to:view {i, i}
+                            if place == "file" then
+                                carrier:carry(dataset, block, {i, i})
+                            elseif carrier then
+                                carrier:carry(row, block)
+                            end
+                        end,
+                        done = function()
+                            done = done + 1
+                        end,
+                        finished = function(i, facts)
+                            assert.is_nil(seen[i])
+                            assert.equal(device, facts.device.id)
+                            assert.same({0, 10 * i, 0}, facts.tallies)
+                            if place == "file" then -- its bytes are there
+                                local row <close> = dataset:read({i, i})
+                                local own <close> = from:view {i, i}
+                                assert.same(own:to_table(), row:to_table())
+                            end
+                            seen[i], order[#order + 1] = facts.hash or 0, i
+                            assert.is_true(done >= i)
+                        end,
+                    }, {overlap = overlap, pinned = "1Mi", threads = 2, tallies = 3,
+                        hashes = place ~= "nowhere", writes = place ~= "nowhere"})
+                    assert.equal(7, #order)
+                    for i = 1, 7 do
+                        assert.equal(place == "file", seen[i] ~= 0)
+                        assert.is_true(i == 1 or place ~= "file" or seen[i] ~= seen[1])
+                    end
+                    if dataset then
+                        dataset:close()
+                    end
+                end
             end
         end)
 

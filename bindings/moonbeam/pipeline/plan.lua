@@ -61,8 +61,36 @@ end
 
 -- ---- dry work ----
 
+-- Rows of a section as whole packets: ranges in their order that neither meet nor overlap.
+local function whole_packets(section, ranges)
+    local packet, first, list = sections.packet(section), section.first, {}
+    ranges = table.move(ranges, 1, #ranges, 1, {})
+    table.sort(ranges, function(a, b) return a[1] < b[1] end)
+    for _, rows in ipairs(ranges) do
+        local from = first + (rows[1] - first) // packet * packet
+        local to = math.min(section.last, first + (rows[2] - first) // packet * packet + packet - 1)
+        local before = list[#list]
+        if before and from <= before[2] + 1 then
+            before[2] = math.max(before[2], to)
+        else
+            list[#list + 1] = {from, to}
+        end
+    end
+    return list
+end
+
+-- The blocks of a section, of so many rows each: of all its rows, or of those that are to be done.
+local function blocks_of(section, count)
+    local list = {}
+    for _, rows in ipairs(section.pending or {{section.first, section.last}}) do
+        local own = work.blocks(rows[1], rows[2], count)
+        table.move(own, 1, #own, #list + 1, list)
+    end
+    return list
+end
+
 local function blocks_for(job, section, count)
-    return work.shortened(section, work.blocks(section.first, section.last, count), #job.devices)
+    return work.shortened(section, blocks_of(section, count), #job.devices)
 end
 
 -- The section with what it reads from and, unless it only measures, stores to there, until the
@@ -441,7 +469,7 @@ local function set_blocks(job, section, ways, available, most)
     end
     section.way, section.reason = way.way or {}, why
     section.count = job.options.block and not most and count or even(section, count)
-    section.blocks = work.blocks(section.first, section.last, section.count)
+    section.blocks = blocks_of(section, section.count)
     return true
 end
 
@@ -588,10 +616,22 @@ function plan.again(made, number, available)
     end
 end
 
+--- A settled plan of which section `number` makes only some rows: `ranges`, a list of {first,
+-- last}, which become whole packets. Returns the plan.
+function plan.only(made, number, ranges)
+    local again = plan.settle(made, {})
+    local section = again.sections[number]
+    section.pending, section.peaks_memo = whole_packets(section, ranges), {}
+    section.blocks = blocks_of(section, section.count)
+    settle_section(again.job, section, again.job.values)
+    count_moves(section)
+    return sum(again.job, again)
+end
+
 --- What stream.run is told of a section's ends.
 function plan.stream_options(job, section)
     local final, options = section == job.sections[#job.sections], job.options
-    return {threads = options.threads, pinned = options.pinned,
+    return {threads = options.threads, pinned = options.pinned, tallies = work.TALLIES,
         files = final and options.files or nil,
         source = section.source.scan and section.source.scan.arrays,
         sink = final and options.out or nil}

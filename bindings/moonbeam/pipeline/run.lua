@@ -207,22 +207,14 @@ end
 -- counted twice.
 local function sizes_of(section, volume)
     local rows, scan = 0, section.source.scan
-    for _, range in ipairs(work.reads(section, section.blocks)) do
+    local blocks = work.blocks(section.first, section.last, section.count)
+    for _, range in ipairs(work.reads(section, blocks)) do
         rows = rows + range[2] - range[1] + 1
     end
     local each = section.cut == "rows" and scan.n_angles or scan.rows
     return {values = rows * each * scan.cols,
         pixels = (section.cut == "rows" and rows or scan.rows) * scan.cols,
         voxels = volume[1] * volume[2] * volume[3]}
-end
-
-local function add(totals, own)
-    for name, counts in pairs(own) do
-        totals[name] = totals[name] or {0, 0, 0}
-        for i, count in ipairs(counts) do
-            totals[name][i] = totals[name][i] + count
-        end
-    end
 end
 
 -- Stores that are open while a pipeline runs, by the numbers of their sections, and the bytes of
@@ -237,6 +229,17 @@ local function new_stores()
     end})
 end
 
+-- Has the journal told of each block of a section that is finished.
+local function told(ends, section, journal)
+    if journal then
+        ends.hashes = true
+        function ends.finished(rows, facts)
+            journal:finished(section, rows, facts)
+        end
+    end
+    return ends
+end
+
 -- What a run of a plan goes through: {made, job, values, verdicts, stores, others, bar, report}.
 local state_methods = {}
 state_methods.__index = state_methods
@@ -244,21 +247,25 @@ state_methods.__index = state_methods
 -- The ends of section i.
 function state_methods:ends_of(section, final)
     if not section.stored then
-        return final_ends(section, final, self.others, self.bar)
+        return told(final_ends(section, final, self.others, self.bar), section, final.journal)
     end
     local place, stores = self.made.job.places[section.number], self.stores
     stores[section.number] = store.open(place)
     stores.live = stores.live + place.host_bytes
-    return store_ends(section, stores[section.number], self.bar)
+    return told(store_ends(section, stores[section.number], self.bar), section, final.journal)
 end
 
--- Section i with its values known and what it reads from open.
-function state_methods:ready(i)
+-- Section i with its values known, what it reads from open, and only the blocks that are left.
+function state_methods:ready(i, journal)
     local section = self.made.sections[i]
     section.source.store = self.stores[section.source.section or 0]
     measure_section(self.made, section, self.values, self.verdicts)
     if next(self.values) ~= nil then
         self.made, self.values = plan.settle(self.made, self.values), {}
+    end
+    local pending = journal and journal:pending(self.made.sections[i])
+    if pending then
+        self.made = plan.only(self.made, i, pending)
     end
     return self.made.sections[i]
 end
@@ -274,7 +281,7 @@ end
 
 function state_methods:run(i, final)
     local report = self.report
-    local section = self:ready(i)
+    local section = self:ready(i, final.journal)
     self.made.job.open_stores = self.stores
     self.bar:section(i)
     local ends = self:ends_of(section, final)
@@ -287,7 +294,7 @@ function state_methods:run(i, final)
     table.move(secured.budgets, 1, #secured.budgets, #report.budgets + 1, report.budgets)
     local totals, times, measured, kept, found = run_section(self.made, secured.section, ends,
         self.others)
-    add(report.totals, totals)
+    work.add(report.totals, totals)
     report.as_planned = kept and report.as_planned
     report.pinned = math.max(report.pinned, times.pinned)
     report.sections[i] = {peaks = measured, times = times, committed = secured.committed}
@@ -309,7 +316,10 @@ local function look(made)
 end
 
 --- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
--- each = a function like that, which sees the data before, files, quiet, label, unit}. Returns
+-- each = a function like that, which sees the data before, files, quiet, label, unit, journal (an
+-- object: pending(section) returns the rows that are left, a list of {first, last}, or nil for all;
+-- finished(section, rows, {device, hash, tallies}) is called for each block that is complete at the
+-- far end; tallies() returns the sum of the tallies of blocks of earlier runs, or nil)}. Returns
 -- {seconds, peaks (by device), peak (of the first one), pinned, totals = {mended, clipped,
 -- repaired}, times (of the last section), sections = {{peaks, times, committed}}, replanned =
 -- {{section, from, to, reason, text}} (sections that ran in smaller blocks, because memory was
@@ -336,6 +346,7 @@ function run.execute(made, final)
         state:run(i, final)
     end
     local report, ended = state.report, state.made
+    work.add(report.totals, final.journal and final.journal:tallies() or {})
     report.seconds, report.plan, report.verdicts = state.bar:finish(), ended, verdicts
     report.named = {} -- the values that are known, by name
     local id = ended.job.devices[1].id

@@ -172,8 +172,14 @@ end
 
 -- ---- computing ----
 
+-- The names of the tallies, three counts each, in the order in which they go to the host.
+local TALLIES <const> = {"mended", "clipped", "repaired"}
+
+--- How many numbers the tallies of a block have.
+work.TALLIES = 3 * #TALLIES
+
 local function tally(made, sums)
-    for _, name in ipairs {"mended", "clipped", "repaired"} do
+    for _, name in ipairs(TALLIES) do
         local counts = made[name]
         made[name] = nil
         if counts then
@@ -219,22 +225,50 @@ function work.compute(section, made, values, sums, seen, count)
     return made.data:copy()
 end
 
--- The state of each device while a section runs: its tallies, and the sums of reductions.
+-- Tallies by name from a list of numbers.
+local function named(numbers)
+    local tallies = {}
+    for k, name in ipairs(TALLIES) do
+        tallies[name] = {}
+        for i = 1, 3 do
+            tallies[name][i] = math.tointeger(numbers[3 * (k - 1) + i])
+        end
+    end
+    return tallies
+end
+
+-- Views of an array of tallies by name.
+local function views_of(counts)
+    local views = setmetatable({}, scan_frames.metatable)
+    local _ <close> = on_error(function() views:release() end)
+    for k, name in ipairs(TALLIES) do
+        views[name] = counts:view {3 * k - 2, 3 * k}
+    end
+    return views
+end
+
+-- What a device keeps while a section runs: references of whole frames, and sums of reductions.
+local state_methods = {}
+state_methods.__index = state_methods
+
+function state_methods:release()
+    if self.references then
+        self.references:release()
+    end
+    for _, sum in pairs(self.reduced) do
+        sum:release()
+    end
+end
+
 local function new_states(section, devices)
     local states = setmetatable({}, {__close = function(self)
         for _, state in pairs(self) do
-            state.sums:release()
-            if state.references then
-                state.references:release()
-            end
-            for _, sum in pairs(state.reduced) do
-                sum:release()
-            end
+            state:release()
         end
     end})
     local _ <close> = on_error(function() getmetatable(states).__close(states) end)
     for _, device in ipairs(devices) do
-        local state = {sums = scan_frames.sums(device), reduced = {}}
+        local state = setmetatable({reduced = {}}, state_methods)
         states[device.id] = state
         if section.cut == "frames" and section.source.scan and section.source.kind == "counts" then
             state.references = scan_frames.references(section.source.scan, device,
@@ -248,46 +282,54 @@ local function new_states(section, devices)
     return states
 end
 
-local function total(states, name, dry)
-    local totals = {0, 0, 0}
-    for _, state in pairs(states) do
-        local sums = state.sums[name]
-        local counts = dry and {0, 0, 0} or mb.bound({0, 0, 0}, sums.to_table, sums)
+--- Adds tallies to totals, tables by name.
+function work.add(totals, tallies)
+    for name, counts in pairs(tallies) do
+        totals[name] = totals[name] or {0, 0, 0}
         for i, count in ipairs(counts) do
-            totals[i] = totals[i] + math.tointeger(count)
+            totals[name][i] = totals[name][i] + count
         end
     end
-    return totals
 end
 
---- The whole work of a section on some blocks. `ends` has the steps prepare, write and done of
--- stream.run and its options writes, files and sink; `settings` has overlap, threads, pinned, order
--- and seen. Returns the tallies as {mended, clipped, repaired}, tables, and the times. Each
--- reduction gets its `result`.
+--- The whole work of a section on some blocks. `ends` has the steps prepare, write, done and
+-- finished(rows, {device, tallies, hash}) of stream.run and its options writes, files, sink and
+-- hashes; `settings` has overlap, threads, pinned, schedule, order, lists and seen. Tallies are
+-- {mended, clipped, repaired}, three counts each. Returns their sums and the times. Each reduction
+-- gets its `result`.
 function work.run(section, devices, blocks, values, ends, settings)
     local states <close> = new_states(section, devices)
+    local totals = named {0, 0, 0, 0, 0, 0, 0, 0, 0}
     local times = stream.run(devices, blocks, {
         read = function(rows, carrier, device)
             return work.read(section, device, rows,
                 {carrier = carrier, references = states[device.id].references})
         end,
-        compute = function(made, _, device)
-            local state = states[device.id]
-            local data = work.compute(section, made, values, state.sums, settings.seen)
+        compute = function(made, _, device, counts)
+            local sums <close> = views_of(counts) -- luacheck: ignore
+            local data = work.compute(section, made, values, sums, settings.seen)
             local _ <close> = on_error(function() data:release() end)
             for _, reduction in ipairs(section.reductions) do
-                reduction.def.reduce.add(state.reduced[reduction], data, reduction.step.options,
-                    reduction.pass, reduction.found)
+                reduction.def.reduce.add(states[device.id].reduced[reduction], data,
+                    reduction.step.options, reduction.pass, reduction.found)
             end
             return data
         end,
         prepare = ends.prepare,
         write = ends.write or function() end,
         done = ends.done,
+        finished = function(rows, facts)
+            facts.tallies = named(facts.tallies)
+            work.add(totals, facts.tallies)
+            if ends.finished then
+                ends.finished(rows, facts)
+            end
+        end,
     }, {overlap = settings.overlap, threads = settings.threads, pinned = settings.pinned,
-        order = settings.order, writes = ends.writes, files = ends.files,
-        source = section.source.scan and section.source.scan.arrays, sink = ends.sink})
-    local dry = devices[1].dry
+        order = settings.order, schedule = settings.schedule, lists = settings.lists,
+        writes = ends.writes, files = ends.files, hashes = ends.hashes, tallies = work.TALLIES,
+        source = section.source.scan and section.source.scan.arrays, sink = ends.sink,
+        sums = #section.reductions > 0})
     for _, reduction in ipairs(section.reductions) do
         local list = {}
         for i, device in ipairs(devices) do
@@ -296,8 +338,7 @@ function work.run(section, devices, blocks, values, ends, settings)
         reduction.result = reduction.def.reduce.finish(list, reduction.step.options,
             reduction.pass, reduction.found)
     end
-    return {mended = total(states, "mended", dry), clipped = total(states, "clipped", dry),
-        repaired = total(states, "repaired", dry)}, times
+    return totals, times
 end
 
 return work
