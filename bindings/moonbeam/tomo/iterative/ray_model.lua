@@ -21,12 +21,22 @@ local function picked(list, first, step)
     return list and part
 end
 
+-- The geometry of every step-th angle.
+local function part_of(g, first, step)
+    return setmetatable({angles = picked(g.angles, first, step),
+        shifts = picked(g.shifts, first, step)}, {__index = g})
+end
+
+-- Pixels on the longest ray.
+local function length_of(g)
+    return math.min(g.circle > 0 and g.circle or math.sqrt(2), math.sqrt(2)) * g.side
+end
+
 -- The pixel-driven model: the weights of a pixel are 1 at each angle, and no ray sums more than
 -- the pixels on it; the sums of neighboring bins vary by up to 10 %.
 local function pixel(g)
-    local length = math.min(g.circle > 0 and g.circle or math.sqrt(2), math.sqrt(2)) * g.side
     local model = {name = "pixel", cols = g.cols, side = g.side, angles = #g.angles,
-        bound = 1.2 * #g.angles * length}
+        bound = 1.2 * #g.angles * length_of(g)}
     function model.forward(x, out)
         mb.project(x, g.angles, {cols = g.cols, center = g.center, shifts = g.shifts,
             circle = g.circle, out = out})
@@ -37,14 +47,33 @@ local function pixel(g)
             scale = scale or 1, out = out})
     end
     function model.part(first, step)
-        return pixel(setmetatable({angles = picked(g.angles, first, step),
-            shifts = picked(g.shifts, first, step)}, {__index = g}))
+        return pixel(part_of(g, first, step))
+    end
+    return model
+end
+
+-- The band-limited model of the direct Fourier method: a ray sums no more than the pixels on it.
+-- Its weights are negative beside a pixel's own bin.
+local function fourier(g)
+    local model = {name = "fourier", cols = g.cols, side = g.side, angles = #g.angles,
+        bound = 1.05 * #g.angles * length_of(g), negative = true}
+    function model.forward(x, out)
+        mb.fourier_project(x, g.angles, {cols = g.cols, center = g.center, shifts = g.shifts,
+            circle = g.circle, out = out})
+    end
+    function model.adjoint(rays, out, scale)
+        mb.fourier_reconstruct(rays, g.angles, {center = g.center, shifts = g.shifts,
+            size = {g.side, g.side}, circle = g.circle, filter = "none", scale = scale or 1,
+            out = out})
+    end
+    function model.part(first, step)
+        return fourier(part_of(g, first, step))
     end
     return model
 end
 
 --- The models by name: functions of a geometry {angles, cols, side, center, shifts, circle}.
-ray_model.models = {pixel = pixel}
+ray_model.models = {pixel = pixel, fourier = fourier}
 
 -- The extents that a model must have.
 local EXTENTS = {"cols", "side", "angles"}
