@@ -2644,6 +2644,7 @@ function mb.tomo.angles(count, span) end
 ---@class moonbeam.options.tomo_cgls
 ---@field iterations? integer steps; with noise in the data fewer are better
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? number with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end

@@ -4,12 +4,17 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
+local ray_model = require "moonbeam.tomo.iterative.ray_model"
 
 local iterative = {}
 
 -- Options of the functions that steps do not have: arrays, functions, and what follows from the
 -- scan.
 local LEFT_OUT = {"center", "shifts", "model", "x0", "history", "callback", "weights"}
+
+local MODEL = {"model", "choice", "of the rays: fourier is band-limited, without the artifacts of "
+    .. "linear interpolation, and has a normal operator; pixel spreads pixels over two bins",
+    choices = ray_model.names}
 
 local CENTER = {"center", "number", "the rotation axis: 0-based column of the scan", unit = "px",
     usual = "what step center finds"}
@@ -30,7 +35,8 @@ local SLABS = declared.options(
 -- The options of a step for those of a function.
 local function options_of(own)
     local kept = declared.without(own, table.unpack(LEFT_OUT))
-    return declared.options(CENTER, kept, declared.options(own.weights and WEIGHTS
+    MODEL.default = own.model.default
+    return declared.options(CENTER, kept, MODEL, declared.options(own.weights and WEIGHTS
         or SCALE), own.dimensions and SLABS or {}, SCALE)
 end
 
@@ -58,6 +64,7 @@ local function own_options(def, options, values, g)
             own[entry.name] = options[entry.name]
         end
     end
+    own.model = options.model
     own.weights = options.weights == "poisson" and "poisson" or nil
     return own
 end
@@ -100,12 +107,11 @@ local function volume(options)
     return options.dimensions == 3
 end
 
--- The slices that the exact back-projection makes together.
-local function packet(_, step, device)
-    local angles, rows, cols = table.unpack(step.shape_before)
-    return mb.op.piece("backproject", {{"f32", rows, angles, cols}},
-        {angles = step.geometry_before.angles, size = {1, 1}, accuracy = "exact"},
-        {axis = 1, first = 1, last = 1, device = device}).packet
+-- The slices that the model of the rays makes together.
+local function packet(options, step, device)
+    local _, rows, cols = table.unpack(step.shape_before)
+    return ray_model.packet(options.model, rows, {angles = step.geometry_before.angles, cols = cols,
+        side = (options.size or cols) + 2 * options.margin}, device)
 end
 
 --- Completes the definition of a step: its solver(sinograms, angles, options) becomes a function of

@@ -19,6 +19,10 @@ local STEPS = {
     {"admm_tv", {lambda = 0.01, tv_iterations = 5, inner = 2}},
     {"cgls", {tolerance = 0.5, check = 1, margin = 3}},
     {"osem", {negative = "zero", size = 13}},
+    {"cgls", {model = "fourier"}},
+    {"cgls", {model = "fourier", circle = 0.9, preconditioner = 0.05, tikhonov = 1}},
+    {"fista", {model = "fourier", circle = 0.9, lambda = 0.01, tv_iterations = 3}},
+    {"admm_tv", {model = "fourier", margin = 2, lambda = 0.01, tv_iterations = 3}},
 }
 
 describe("iterative steps", function()

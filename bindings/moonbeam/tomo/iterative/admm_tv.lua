@@ -23,15 +23,17 @@ admm_tv.options = declared.options(
     {"nonnegative", "boolean", "no value below 0", default = true},
     solving.weights, solving.options)
 
--- out = A' W A p; `rays` is to use, if the model has no normal operator.
-local function curvature(job, p, rays, out)
-    if rays then
+-- A function that makes out = A' W A p.
+local function curvature_of(job)
+    if job:convolves() then
+        return job:normal(0)
+    end
+    local rays = job:rays()
+    return function(p, out)
         job.model.forward(p, rays)
         job:rooted(rays, rays)
         job:rooted(rays, rays)
         job.model.adjoint(rays, out)
-    else
-        job.model.normal(p, out)
     end
 end
 
@@ -57,7 +59,7 @@ admm_tv.reconstruct = declared("tomo.admm_tv", {
     local job <close> = solving.begin("tomo.admm_tv", sinograms, angles, options)
     local rho = options.rho * job.model.angles
     local slope = gradient.of(job)
-    local rays = not (job.model.normal and not job.root) and job:rays() or nil
+    local curvature = curvature_of(job)
     local z, x, u = job.x, job:volume(), job:volume(true) -- z: denoised
     local r, p, q, work = job:volume(), job:volume(), job:volume(), job:volume()
     local gamma, before, alpha = job:numbers(), job:numbers(), job:numbers()
@@ -75,7 +77,7 @@ admm_tv.reconstruct = declared("tomo.admm_tv", {
         mb.convert(r, "f32", {out = p})
         vectors.square(r, gamma)
         for i = 1, options.inner do
-            curvature(job, p, rays, q)
+            curvature(p, q)
             mb.binary(p, "mul", {scalar = rho, out = work})
             mb.binary(q, "add", {b = work, out = q})
             vectors.dot(p, q, work, alpha)

@@ -20,9 +20,10 @@ local function by_normal(job)
     local c, misfit, square = job:volume(), job:numbers(), job:numbers()
     local work = job.measures and job:volume()
     job.model.adjoint(job.b, c)
+    local normal = job:normal(0)
     vectors.square_of_rays(job.b, square)
     return {misfit = misfit, at = function(x, out, scale)
-        job.model.normal(x, out)
+        normal(x, out)
         mb.binary(out, "sub", {b = c, out = out})
         if work then
             mb.binary(out, "sub", {b = c, out = work})
@@ -39,7 +40,7 @@ end
 --- The gradient of a job (solving.lua): at(x, out, scale) makes out = scale A' W (A x - b), and
 -- leaves the half of the weighted square of A x - b, if somebody wants to know it, in `misfit`.
 function gradient.of(job)
-    return (job.model.normal and not job.root and by_normal or by_pair)(job)
+    return (job:convolves() and by_normal or by_pair)(job)
 end
 
 return gradient

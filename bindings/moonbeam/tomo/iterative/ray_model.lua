@@ -1,11 +1,12 @@
 --- What projects and back-projects for the iterative methods: a model of the rays, as data.
 --
 -- A model is a table: cols, side, angles (the extents of sinograms and slices), bound (no
--- eigenvalue of A' A is larger), forward(x, out) = A x and adjoint(rays, out, scale) = scale A'
--- rays (scale: 1 if it is left out), and where it has one normal(x, out) = A' A x. part(first,
--- step) is the model of every step-th angle. The right-hand side, projector and normal operator of
--- a model are one and the same A: what mixes them diverges. Operators of one's own are a table with
--- these fields.
+-- eigenvalue of A' A is larger), forward(x, out) = A x, and adjoint(rays, out, scale) = scale A'
+-- rays (scale: 1 if it is left out). Where it has one: normal(x, out) = A' A x; or, if that is a
+-- convolution, kernel(device, added) = the spectrum of A' A + added for mb.normal_operator, and
+-- circle. part(first, step) is the model of every step-th angle. negative: some weights are. The
+-- right-hand side, projector and normal operator of a model are one and the same A: what mixes them
+-- diverges. Operators of one's own are a table with these fields.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
@@ -52,19 +53,44 @@ local function pixel(g)
     return model
 end
 
+-- How far the axis of an angle is from the middle of the detector at most.
+local function off_axis(g)
+    local middle, most = (g.cols - 1) / 2, 0
+    for i = 1, g.shifts and #g.shifts or 1 do
+        local shift = g.shifts and g.shifts[i] or 0
+        most = math.max(most, math.abs((g.center or middle) + shift - middle))
+    end
+    return most
+end
+
 -- The band-limited model of the direct Fourier method: a ray sums no more than the pixels on it.
--- Its weights are negative beside a pixel's own bin.
+-- Its weights are negative beside a pixel's own bin. Rows repeat after `period` columns, so far
+-- that no pixel sees it. Where no ray of the mask misses the detector, the rows are those of a
+-- detector as wide as the period, 0 outside of the real one, and the normal operator is a
+-- convolution.
 local function fourier(g)
+    local reach = length_of(g) + 2 * off_axis(g)
+    local period = 2 * math.ceil(math.max(2 * g.cols, g.cols + reach) / 2)
     local model = {name = "fourier", cols = g.cols, side = g.side, angles = #g.angles,
-        bound = 1.05 * #g.angles * length_of(g), negative = true}
+        circle = g.circle, bound = 1.05 * #g.angles * length_of(g), negative = true}
     function model.forward(x, out)
         mb.fourier_project(x, g.angles, {cols = g.cols, center = g.center, shifts = g.shifts,
-            circle = g.circle, out = out})
+            circle = g.circle, period = period, out = out})
     end
     function model.adjoint(rays, out, scale)
         mb.fourier_reconstruct(rays, g.angles, {center = g.center, shifts = g.shifts,
             size = {g.side, g.side}, circle = g.circle, filter = "none", scale = scale or 1,
-            out = out})
+            period = period, out = out})
+    end
+    if g.circle > 0 and reach <= g.cols + 1 then
+        function model.kernel(device, added)
+            local kernel = mb.normal_kernel(g.angles, g.cols, {size = {g.side, g.side},
+                period = period, device = device})
+            if added > 0 then
+                mb.binary(kernel, "add", {scalar = added, out = kernel})
+            end
+            return kernel
+        end
     end
     function model.part(first, step)
         return fourier(part_of(g, first, step))
@@ -75,6 +101,45 @@ end
 --- The models by name: functions of a geometry {angles, cols, side, center, shifts, circle}.
 ray_model.models = {pixel = pixel, fourier = fourier}
 
+--- Their names.
+ray_model.names = {"pixel", "fourier"}
+
+-- The operators of a model, with what they take for `rows` slices: {name, inputs, parameters}.
+local OPERATORS = {
+    pixel = function(rows, g)
+        return {{"backproject", {{"f32", rows, #g.angles, g.cols}}, {size = {g.side, g.side},
+            accuracy = "exact"}}, {"project", {{"f32", rows, g.side, g.side}},
+            {angles = g.angles, cols = g.cols}}}
+    end,
+    fourier = function(rows, g)
+        local grid = mb.op.estimate("normal_kernel", {}, {angles = g.angles, cols = g.cols,
+            size = {g.side, g.side}}).results[1].shape
+        return {{"fourier_reconstruct", {{"f32", rows, #g.angles, g.cols}},
+            {size = {g.side, g.side}, filter = "none"}},
+            {"fourier_project", {{"f32", rows, g.side, g.side}},
+                {angles = g.angles, cols = g.cols}},
+            {"normal_operator", {{"f32", rows, g.side, g.side}, {"f32", table.unpack(grid)}}, {}}}
+    end,
+}
+
+local function greatest_divisor(a, b)
+    return b == 0 and a or greatest_divisor(b, a % b)
+end
+
+--- The number of slices that a model with this name makes together on a device.
+function ray_model.packet(model, rows, geometry, device)
+    local packet = 1
+    for _, use in ipairs(OPERATORS[model](rows, geometry)) do
+        local operator, inputs, params = table.unpack(use)
+        for _, split in ipairs(mb.op.estimate(operator, inputs, params, {device = device}).split) do
+            if split.axis == 1 then
+                packet = packet // greatest_divisor(packet, split.packet) * split.packet
+            end
+        end
+    end
+    return packet
+end
+
 -- The extents that a model must have.
 local EXTENTS = {"cols", "side", "angles"}
 
@@ -82,8 +147,8 @@ local EXTENTS = {"cols", "side", "angles"}
 function ray_model.of(model, geometry, op)
     if type(model) == "string" then
         if not ray_model.models[model] then
-            fail("argument", op, "model", "model is the string '%s'; it must be \"pixel\", or a "
-                .. "table of operators", model)
+            fail("argument", op, "model", "model is the string '%s'; it must be %s, or a table of "
+                .. "operators", model, table.concat(ray_model.names, ", "))
         end
         return ray_model.models[model](geometry)
     end

@@ -180,6 +180,22 @@ function state:factors()
     return self:hold(mb.empty({self.rows, 1, 1}, self.where))
 end
 
+--- Whether the model has a normal operator that serves: no rays are weighted.
+function state:convolves()
+    return not self.root and (self.model.normal or self.model.kernel) ~= nil
+end
+
+--- The function(x, out) that makes out = A' A x + added x.
+function state:normal(added)
+    if not self.model.kernel then
+        return self.model.normal
+    end
+    local kernel = self:hold(self.model.kernel(self.device, added))
+    return function(x, out)
+        mb.normal_operator(x, kernel, {circle = self.model.circle, out = out})
+    end
+end
+
 --- rays = A x - b, of all angles or of a part (subsets.lua).
 function state:residual(x, rays, part)
     part = part or self

@@ -2,6 +2,7 @@
 -- of the model's rows and columns by which they divide.
 
 local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
 
 local subsets = {}
 subsets.__index = subsets
@@ -72,6 +73,10 @@ end
 -- `work` where it is asked for; they are the same memory in all parts. `sums` is the kind of sums
 -- of rays.
 function subsets.new(job, count, sums, work)
+    if job.model.negative then
+        fail("argument", job.op, "model", "model is \"%s\", some of whose weights are negative: "
+            .. "the sums of rays and pixels are no lengths; use \"pixel\"", job.model.name)
+    end
     local angles, self = job.model.angles, setmetatable({job = job}, subsets)
     count = math.min(count, angles)
     self.weights = job.root and job:hold(job.root * job.root)
