@@ -5,56 +5,9 @@ local budget = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
-local stream = require "moonbeam.stream"
+local refusals = require "spec.support.refusals"
 
 local SHAPE = {48, 96, 130}
-local ALWAYS <const>, PLENTY <const> = 1 << 40, 1 << 50
-
--- Puts f in the place of module[name] until the returned value is closed.
-local function in_place_of(module, name, f)
-    local before = module[name]
-    module[name] = f
-    return setmetatable({}, {__close = function()
-        module[name] = before
-    end})
-end
-
--- While blocks are worked on, these devices are refused all memory that is not committed.
-local function nothing_more(ids)
-    local run = stream.run
-    return in_place_of(stream, "run", function(...)
-        if mb.device.dry() then
-            return run(...)
-        end
-        for _, id in ipairs(ids) do
-            mb.debug.refuse_commits(ALWAYS, id)
-        end
-        local results = table.pack(pcall(run, ...))
-        for _, id in ipairs(ids) do
-            mb.debug.refuse_commits(0, id)
-        end
-        if not results[1] then
-            error(results[2], 0)
-        end
-        return table.unpack(results, 2, results.n)
-    end)
-end
-
--- The first n commits of a device before the first block are refused.
-local function refused_at_first(n, id)
-    local activate = core.pool.activate
-    mb.collect()
-    mb.pool.trim(id)
-    local seen = 0
-    return in_place_of(core.pool, "activate", function(device, ...)
-        seen = seen + 1
-        mb.debug.refuse_commits(device.id == id and seen <= n and ALWAYS or 0, device)
-        local _ <close> = setmetatable({}, {__close = function()
-            mb.debug.refuse_commits(0, device)
-        end})
-        return activate(device, ...)
-    end)
-end
 
 describe("the memory of mb.chunked", function()
     local values, whole
@@ -90,7 +43,7 @@ describe("the memory of mb.chunked", function()
     it("is committed before the first block on every device", function()
         for _, devices in ipairs {{"host"}, {"host:1"}, {"host", "host:1"},
             {"host:2", "host", "host:1"}} do
-            local _ <close> = nothing_more(devices)
+            local _ <close> = refusals.after_commit(devices)
             for _, options in ipairs {{block = 7}, {block = 48, overlap = false},
                 {budget = "2M"}, {axis = 2, block = 11}} do
                 options.devices = devices
@@ -103,8 +56,8 @@ describe("the memory of mb.chunked", function()
     end)
 
     it("would be refused later otherwise", function()
-        local _ <close> = nothing_more {"host"}
-        local _ <close> = in_place_of(core.pool, "activate", function() end)
+        local _ <close> = refusals.after_commit {"host"}
+        local _ <close> = refusals.in_place_of(core.pool, "activate", function() end)
         local message, err = helper.failure(run, {block = 20})
         assert.equal("budget", err.code)
         assert.matches("injected for a test", message)
@@ -114,8 +67,8 @@ describe("the memory of mb.chunked", function()
         for _, id in ipairs {"host", "host:1"} do
             local last = 24
             for n = 1, 3 do
-                local _ <close> = refused_at_first(n, id)
-                local _ <close> = nothing_more {id}
+                local _ <close> = refusals.at_first(n, id)
+                local _ <close> = refusals.after_commit {id}
                 local report = run {block = 24, devices = {id}}
                 local again = report.replanned
                 assert.equal(24, again.from)
@@ -128,13 +81,13 @@ describe("the memory of mb.chunked", function()
             assert.is_true(last < 16)
         end
         -- one of two
-        local _ <close> = refused_at_first(2, "host:1")
+        local _ <close> = refusals.at_first(2, "host:1")
         local report = run {block = 24, devices = {"host", "host:1"}}
         assert.is_true(report.plan.block < 24)
     end)
 
     it("that is refused altogether is an error, which leaves nothing", function()
-        local _ <close> = refused_at_first(ALWAYS, "host:1")
+        local _ <close> = refusals.at_first(refusals.ALWAYS, "host:1")
         local live = mb.pool.stats().live
         local _, err = helper.failure(run, {devices = {"host:1"}})
         assert.equal("budget", err.code)
@@ -163,7 +116,7 @@ describe("the memory of mb.chunked", function()
             assert.equal(device:budget(), change.to)
         end
         -- what is free again is used again, and no more
-        mb.debug.pretend_memory(PLENTY, id)
+        mb.debug.pretend_memory(refusals.PLENTY, id)
         local report = run {devices = {id}}
         assert.is_true(report.plan.block >= 24)
         assert.equal(before, device:budget())
@@ -172,7 +125,7 @@ describe("the memory of mb.chunked", function()
         mb.debug.pretend_memory(4096, id)
         local plan = helper.failure(run, {devices = {id}})
         assert.matches("which is too little for the least block", plan)
-        mb.debug.pretend_memory(PLENTY, id)
+        mb.debug.pretend_memory(refusals.PLENTY, id)
         assert.equal(before, budget.available(device))
     end)
 end)

@@ -194,6 +194,15 @@ function blended.prepare(job)
     job.shape = job.source.shape
 end
 
+--- What is planned of a job: the times of the sweep over some tiles.
+function blended.dry(job, devices, made, tiles_of)
+    local _, times, sink = blended.run(job, devices, made, tiles_of)
+    if sink ~= job.sink then
+        sink.array:release()
+    end
+    return times
+end
+
 function blended.plan(job)
     local device, options, source = job.devices[1], job.options, job.source
     sweep.set_overlaps(job, sweep.travels(job.devices, source,
@@ -204,13 +213,7 @@ function blended.plan(job)
             search.transfer_seconds(device, source.place, volumes.bytes(source) * made.work, made),
             search.transfer_seconds(device, source.place, 4 * convolution.product(job.shape), made)
     end
-    local plan = sweep.plan(job, function(devices, made, tiles_of)
-        local _, times, sink = blended.run(job, devices, made, tiles_of)
-        if sink ~= job.sink then
-            sink.array:release()
-        end
-        return times
-    end)
+    local plan = sweep.plan(job)
     plan.mode, plan.iterations = "blended", options.iterations
     return plan
 end

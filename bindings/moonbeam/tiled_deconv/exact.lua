@@ -294,6 +294,16 @@ local ADVICE = {
         .. 'place = "file" leaves it to the tiles',
 }
 
+--- What is planned of a job: the times of the sweeps over some tiles.
+function exact.dry(job, devices, made, tiles_of)
+    made.place = made.place or job.place
+    local _, times, sink = exact.run(job, devices, made, tiles_of)
+    if sink ~= job.sink then
+        sink.array:release()
+    end
+    return times
+end
+
 -- The plan with everything at one place.
 local function plan_at(job, place)
     local device, options, count = job.devices[1], job.options, #job.devices
@@ -312,14 +322,8 @@ local function plan_at(job, place)
             seconds(voxels * made.work + source + (1 + more) * voxels),
             seconds((2 + more) * voxels)
     end
-    local plan = sweep.plan(job, function(devices, made, tiles_of)
-        made.place = place
-        local _, times, sink = exact.run(job, devices, made, tiles_of)
-        if sink ~= job.sink then
-            sink.array:release()
-        end
-        return times
-    end)
+    job.place = place
+    local plan = sweep.plan(job)
     plan.mode, plan.iterations = "exact", options.iterations
     return plan
 end

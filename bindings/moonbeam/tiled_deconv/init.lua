@@ -64,6 +64,7 @@ local function job_of(what, source, psf, sink, options, usual)
     local job = {what = WHAT, source = source, psf = psf, sink = sink, options = options,
         devices = sweep.devices(options, usual, what), kernel = psf.shape, tile = options.tile}
     job.way = mode == "exact" and exact or blended
+    job.run, job.again = job.way.dry, job.way.plan
     job.way.prepare(job)
     job.most = job.most or job.shape
     job.available = search.available(job.devices, options.budget, options.host_budget)
@@ -74,19 +75,18 @@ local function job_of(what, source, psf, sink, options, usual)
     return job, plan
 end
 
--- Runs a planned job. Returns the report, with what was measured: {..., peak, peaks, pinned, times,
--- as_planned}.
+-- Runs a planned job. Returns the report, with what was measured (sweep.promised), and the plan.
 local function run(job, plan)
     local report
-    local measured = sweep.promised(WHAT, job.devices, plan, function(call)
-        local made, times = job.way.run(job, job.devices, plan, search.tiles, call)
-        report = made
+    local measured, own = sweep.promised(job, plan, function(made, call)
+        local times
+        report, times = job.way.run(job, job.devices, made, search.tiles, call)
         return times
     end)
     for name, value in pairs(measured) do
         report[name] = value
     end
-    return report
+    return report, own
 end
 
 -- A function that makes an array for the result on a device, as a volume.
@@ -115,13 +115,16 @@ end
 
 --- Deconvolves a volume into another of the same extents (moonbeam.volumes). Returns the report of
 -- deconv.richardson_lucy, with `seam`, the seam metric, in mode blended, and what was measured:
--- peak, peaks, pinned, times, as_planned (see tiles.convolve_volume); and the plan (tiled.plan).
+-- peak, peaks, pinned, times, as_planned, committed, replanned, budgets (see
+-- tiles.convolve_volume); and the plan (tiled.plan).
+--
+-- The memory of all iterations is committed before the first tile, so nothing is refused later.
 --
 -- Mode exact has boundary "zero" and acceleration "none" or "heavy_ball".
 function tiled.richardson_lucy_volume(source, psf, sink, options)
     local job, plan = job_of("tiled_deconv.richardson_lucy_volume", source, psf, sink, options,
         psf.device)
-    return run(job, plan), plan
+    return run(job, plan)
 end
 
 --- Deconvolves an array by tiles. Returns the estimate (f32, on the device), the report and the
@@ -139,8 +142,8 @@ function tiled.richardson_lucy(image, psf, options)
             result.array:release()
         end
     end)
-    local report = run(job, plan)
-    return result.array, report, plan
+    local report, own = run(job, plan)
+    return result.array, report, own
 end
 
 return whole_call.module(tiled, "tiled_deconv", {

@@ -55,6 +55,7 @@ local function job_of(what, source, psf, sink, options, usual)
         -- Reflections must stay inside a tile's piece.
         job.most[i] = math.max(1, source.shape[i] // (math.max(job.below[i], above) + 1))
     end
+    job.available = search.available(job.devices, options.budget, options.host_budget)
     return job
 end
 
@@ -118,10 +119,9 @@ local function run(job, devices, plan, tiles_of, on_tile)
 end
 
 local function plan_of(job)
-    local options, devices, source, sink = job.options, job.devices, job.source, job.sink
+    local devices, source, sink = job.devices, job.source, job.sink
     local device, count = devices[1], #devices
     sweep.set_overlaps(job, sweep.travels(devices, source, sink))
-    job.available = search.available(devices, options.budget, options.host_budget)
     function job.seconds(made)
         -- the half: the transfer function
         return (made.total / count + 0.5) * search.convolution_seconds(device, made.points),
@@ -129,18 +129,20 @@ local function plan_of(job)
                 made),
             search.transfer_seconds(device, sink.place, volumes.bytes(sink), made)
     end
-    return sweep.plan(job, function(...)
-        return run(job, ...)
-    end)
+    job.run = run
+    return sweep.plan(job)
 end
 
 local function planned_and_run(job)
+    job.run, job.again = run, plan_of
     local plan, on_tile = job.options.plan or plan_of(job), job.options.on_tile
-    return plan, sweep.promised(job.what, job.devices, plan, function(call)
-        return run(job, job.devices, plan, search.tiles, on_tile and function(...)
+    local report
+    report, plan = sweep.promised(job, plan, function(own, call)
+        return run(job, job.devices, own, search.tiles, on_tile and function(...)
             call(on_tile, ...)
         end)
     end)
+    return plan, report
 end
 
 -- Stands for a result that is on the device already.
@@ -163,8 +165,12 @@ end
 -- device and (for a GPU) on the host beside volumes that are arrays, on all devices by their ids,
 -- and of pinned memory, whether reading and writing overlap with the work, voxels transformed for
 -- each of the image, predicted time, and what else was looked at (tiles.table makes text of it);
--- and what was measured: {peak, peaks, pinned, times, as_planned}. What was measured is what was
--- planned; if not, that is an error in specs and a loud warning otherwise.
+-- and what was measured: {peak, peaks, pinned, times, as_planned, committed (whether all memory was
+-- committed before the first tile), replanned (nil, or {from, to, reason, text}: the tiles are
+-- smaller, because memory was refused before the first one), budgets (those that have changed,
+-- because of other programs: {{device, from, to, text}})}. What was measured is what was planned;
+-- if not, that is an error in specs and a loud warning otherwise. Smaller tiles have smaller grids:
+-- their result is the same to rounding.
 function tiles.convolve_volume(source, psf, sink, options)
     return planned_and_run(job_of("tiles.convolve_volume", source, psf, sink, options,
         psf.device))

@@ -6,6 +6,7 @@
 -- very function that will run is dry-run with every kind of tile that occurs.
 
 local mb = require "moonbeam"
+local budgets = require "moonbeam.plan.budget"
 local fail = require "moonbeam.internal.fail"
 
 local search = {}
@@ -205,11 +206,24 @@ local function short(job, made)
     end
 end
 
--- Does the candidate fit? First with a few tiles, then with all.
-local function fits(job, made)
+-- Do the holes between the arrays of a candidate fit the budgets, too?
+local function fits_whole(job, made)
+    for _, device in ipairs(job.everywhere) do
+        local ends = made.reach[device.id]
+        if ends[1] + ends[2] > mb.pool.stats(device).budget then
+            job.holes = true -- which smaller ones would not have
+            return false
+        end
+    end
+    return true
+end
+
+-- Does the candidate fit? First with a few tiles, then with all. `whole`: with the holes between
+-- its arrays, so that all of it can be committed before the first tile.
+local function fits(job, made, whole)
     for _, all in ipairs {false, true} do
         job.peaks(made, all)
-        if short(job, made) then
+        if short(job, made) or whole and not fits_whole(job, made) then
             return false
         end
     end
@@ -226,15 +240,9 @@ local function fail_smallest(job, smallest)
         bytes(math.max(0, job.available[id])), job.advice or "")
 end
 
---- How to cut. `job`: devices, shape (to be cut), kernel, most (largest numbers of tiles), tile
--- (wanted extents, or nil), overlaps (a list of true, false or both), available (bytes by device
--- id), seconds(candidate), which returns those of computing, reading and writing,
--- peaks(candidate, all), which sets what it takes, and `what`. Returns the candidate {counts, tile,
--- grid, total, points, work, overlap, seconds, peaks}, with `candidates`, the ones that were looked
--- at, quickest first. Raises a budget error where none fits.
-function search.best(job)
+-- The quickest candidate that fits, or nil and the one that takes least.
+local function quickest(job, whole)
     local seen, cap, smallest = {}, {[true] = math.huge, [false] = math.huge}, nil
-    job.everywhere = {mb.device("host"), table.unpack(job.devices)}
     local least_there = job.available[job.devices[1].id]
     for _, made in ipairs(candidates_of(job)) do
         if not smallest or made.least < smallest.least
@@ -243,7 +251,7 @@ function search.best(job)
         end
         -- What is larger than one that did not fit does not fit.
         if made.least <= least_there and made.least < cap[made.overlap] then
-            made.fits = fits(job, made)
+            made.fits = fits(job, made, whole)
             seen[#seen + 1] = made
             if made.fits then
                 made.candidates = seen
@@ -254,7 +262,23 @@ function search.best(job)
             seen[#seen + 1] = made
         end
     end
-    return fail_smallest(job, smallest)
+    return nil, smallest
+end
+
+--- How to cut. `job`: devices, shape (to be cut), kernel, most (largest numbers of tiles), tile
+-- (wanted extents, or nil), overlaps (a list of true, false or both), available (bytes by device
+-- id), seconds(candidate), which returns those of computing, reading and writing,
+-- peaks(candidate, all), which sets what it takes (peaks) and how far it takes the pools (reach),
+-- and `what`. Returns the candidate {counts, tile, grid, total, points, work, overlap, seconds,
+-- peaks}, with `candidates`, the ones that were looked at, quickest first. Raises a budget error
+-- where none fits.
+function search.best(job)
+    job.everywhere, job.holes = {mb.device("host"), table.unpack(job.devices)}, false
+    local made, smallest = quickest(job, true)
+    if not made and job.holes then
+        made = quickest(job, false)
+    end
+    return made or fail_smallest(job, smallest)
 end
 
 --- The table of the candidates that the search looked at, as text: tiles, block, bytes, whether
@@ -294,8 +318,7 @@ end
 function search.available(devices, budget, host_budget)
     local available = {}
     local function least(given, id)
-        local stats = mb.pool.stats(id)
-        local free = available[id] or stats.budget - stats.live
+        local free = available[id] or budgets.available(mb.device(id))
         available[id] = given and math.min(mb.device.bytes(given), free) or free
     end
     for _, device in ipairs(devices) do

@@ -9,6 +9,7 @@ local memory = require "moonbeam.plan.peak"
 local on_error = require "moonbeam.internal.on_error"
 local promise = require "moonbeam.plan.promise"
 local search = require "moonbeam.tiles.search"
+local secure = require "moonbeam.plan.secure"
 local stream = require "moonbeam.stream"
 
 local sweep = {}
@@ -253,38 +254,89 @@ local function pinned_by(times)
     return pinned
 end
 
---- Chooses how to cut (search.best) by planning run(devices, candidate, tiles_of), which returns
--- the times of its sweeps. tiles_of(axes) gives a few tiles at first, and all of the candidate that
--- is taken. Returns it with peaks (by device id, the host included), peak (of the first device),
--- host_peak (beside it) and pinned.
-function sweep.plan(job, run)
+-- What a run of a candidate takes: of all its tiles, or of a few that take as much or a little
+-- more. Returns plan.peaks, and the pinned bytes.
+local function run_of(job, made, all)
+    local pinned
+    local taken = memory.peaks(function(...)
+        local devices = {...}
+        pinned = pinned_by(job:run(devices, made, all and search.tiles or function(axes)
+            return search.few(axes, 3 * #devices)
+        end))
+    end, job.devices)
+    taken.peak.pinned = nil
+    return taken, pinned
+end
+
+--- Chooses how to cut (search.best) by planning job:run(devices, candidate, tiles_of), which
+-- returns the times of its sweeps. tiles_of(axes) gives a few tiles at first, and all of the
+-- candidate that is taken. Returns it with peaks (by device id, the host included), peak (of the
+-- first device), host_peak (beside it) and pinned.
+function sweep.plan(job)
     function job.peaks(made, all)
-        made.peaks = memory.peaks(function(...)
-            local devices = {table.unpack({...}, 1, #job.devices)}
-            made.pinned = pinned_by(run(devices, made, all and search.tiles or function(axes)
-                return search.few(axes, 3 * #devices)
-            end))
-        end, job.devices).peak
-        made.peaks.pinned = nil
+        local taken, pinned = run_of(job, made, all)
+        made.peaks, made.reach, made.pinned = taken.peak, taken.reach, pinned
         made.peak = made.peaks[job.devices[1].id]
         made.host_peak = job.devices[1].kind == "host" and 0 or made.peaks.host
     end
     return search.best(job)
 end
 
---- Runs fn(call) and compares what it takes with the plan; call(f, ...) is for functions of the
--- caller, which are no part of it. fn returns the times of its sweeps. Returns {peak (of the first
--- device), peaks, pinned, times, as_planned}.
-function sweep.promised(what, devices, plan, fn)
+-- A plan of a job that takes no more than these bytes, by the ids of devices, or nil.
+local function smaller(job, available)
+    local options = job.options
+    job.available = search.available(job.devices, options.budget, options.host_budget)
+    for id, bytes in pairs(available) do
+        job.available[id] = math.min(job.available[id], bytes)
+    end
+    local ok, plan = pcall(job.again, job)
+    if ok then
+        return plan
+    elseif type(plan) ~= "table" or plan.code ~= "budget" then
+        error(plan, 0)
+    end
+end
+
+-- Commits the memory of a planned job. Returns the plan that is committed, which is another one if
+-- memory is refused, and what there is to report.
+local function commit(job, plan)
+    local own, committed, reason, budgets = secure.commit({devices = job.devices, op = job.what,
+        what = "the work in tiles", reach = function(each)
+            return run_of(job, each, true).reach
+        end, peaks = function(each)
+            return each.peaks
+        end, smaller = function(_, available)
+            return smaller(job, available)
+        end}, plan)
+    local function extents(each)
+        return ("%s%s"):format(table.concat(each.tile, " x "),
+            each.overlap and ", reading and writing beside" or "")
+    end
+    return own, {committed = committed, budgets = budgets,
+        replanned = reason and {from = plan.tile, to = own.tile, reason = reason,
+            text = ("tiles have %s, not %s, because the memory for these was refused: %s"):format(
+                extents(own), extents(plan), reason)}}
+end
+
+--- Commits the memory of a planned job, runs fn(plan, call) and compares what it takes with the
+-- plan; call(f, ...) is for functions of the caller, which are no part of it. fn returns the times
+-- of its sweeps. job:again() plans the job again for job.available. Returns {peak (of the first
+-- device), peaks, pinned, times, as_planned, committed (whether all memory was committed before the
+-- first tile), replanned (nil, or {from, to, reason, text}: the tiles are smaller, because memory
+-- was refused), budgets (those that have changed: {{device, from, to, text}})} and the plan.
+function sweep.promised(job, plan, fn)
     mb.collect()
+    local devices = job.devices
+    local own, report = commit(job, plan)
     local call, others = promise.others(devices)
     local peaks, times = promise.measured(devices, function()
-        return fn(call)
+        return fn(own, call)
     end)
-    local pinned = pinned_by(times)
-    return {peak = peaks[devices[1].id], peaks = peaks, pinned = pinned, times = times,
-        as_planned = promise.compare(what, {peak = plan.peaks, pinned = plan.pinned},
-            {peak = peaks, pinned = pinned}, others)}
+    report.peak, report.peaks, report.times = peaks[devices[1].id], peaks, times
+    report.pinned = pinned_by(times)
+    report.as_planned = promise.compare(job.what, {peak = own.peaks, pinned = own.pinned},
+        {peak = peaks, pinned = report.pinned}, others)
+    return report, own
 end
 
 return sweep

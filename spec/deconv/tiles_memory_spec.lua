@@ -1,0 +1,126 @@
+-- The memory of tiles is committed before the first one. What is refused before leads to smaller
+-- tiles, which have the same values to rounding.
+
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+local refusals = require "spec.support.refusals"
+
+local SHAPE = {24, 72, 80}
+
+describe("the memory of tiles", function()
+    local image, psf, blurred, deconvolved
+
+    setup(function()
+        image = mb.random(SHAPE, {seed = 3, low = 1, high = 50})
+        psf = mb.psf_gaussian({5, 7, 9}, 1.5)
+        blurred = mb.convolution(image, psf, {boundary = "mirror"})
+        deconvolved = mb.deconv.richardson_lucy(image, psf, {iterations = 2})
+        helper.keep_live()
+    end)
+    teardown(function()
+        for _, array in ipairs {image, psf, blurred, deconvolved} do
+            array:release()
+        end
+        helper.keep_live()
+    end)
+
+    local function checked(expected, got, report)
+        local _ <close> = got
+        helper.assert_close(expected, got, 1e-4)
+        assert.is_true(report.as_planned)
+        return got:to_string()
+    end
+
+    -- Each returns the bits of the result, the plan and the report.
+    local WORKS = {
+        convolution = function(options)
+            options.boundary = "mirror"
+            local got, plan, report = mb.tiles.convolve(image, psf, options)
+            assert.same(plan.peaks, report.peaks)
+            return checked(blurred, got, report), plan, report
+        end,
+        deconvolution = function(options)
+            options.iterations, options.metrics = 2, true
+            local got, report, plan = mb.tiled_deconv.richardson_lucy(image, psf, options)
+            assert.same(plan.peaks, report.peaks)
+            return checked(deconvolved, got, report), plan, report
+        end,
+    }
+
+    for name, work in pairs(WORKS) do
+        it(("is committed before the first one, on each device: %s"):format(name), function()
+            local bits
+            for _, devices in ipairs {{"host"}, {"host", "host:1"}, {"host:2", "host", "host:1"}} do
+                for _, id in ipairs(devices) do
+                    mb.device(id)
+                    mb.collect()
+                    mb.pool.trim(id)
+                end
+                local _ <close> = refusals.after_commit(devices)
+                for _, overlap in ipairs {true, false} do
+                    local own, plan, report = work {devices = devices, overlap = overlap,
+                        tile = {12, 36, 40}, pinned = "4Mi"}
+                    bits = bits or own
+                    assert.is_true(bits == own)
+                    assert.is_true(report.committed)
+                    assert.is_nil(report.replanned)
+                    assert.same({}, report.budgets)
+                    for _, id in ipairs(devices) do
+                        assert.is_true(plan.peaks[id] > 0)
+                    end
+                end
+            end
+        end)
+
+        it(("is planned again in smaller ones if it is refused: %s"):format(name), function()
+            for _, id in ipairs {"host:1", "host:2"} do
+                local _, first = work {devices = {id}}
+                local last = first.peaks[id]
+                for n = 1, 3 do
+                    local _ <close> = refusals.at_first(n, id)
+                    local _ <close> = refusals.after_commit {id}
+                    local _, plan, report = work {devices = {id}}
+                    assert.is_true(plan.peaks[id] < last)
+                    last = plan.peaks[id]
+                    assert.same(plan.tile, report.replanned.to)
+                    assert.same(first.tile, report.replanned.from)
+                    assert.matches("tiles have %d+ x %d+ x %d+.*, not %d+ x .*, because the memory "
+                        .. "for these was refused: .*injected for a test", report.replanned.text)
+                    assert.is_true(n < 3 or plan.points < first.points)
+                end
+            end
+            -- tiles of a wanted size stay
+            local _ <close> = refusals.at_first(refusals.ALWAYS, "host:1")
+            local live = mb.pool.stats().live
+            local _, err = helper.failure(work, {devices = {"host:1"}, tile = {12, 36, 40}})
+            assert.equal("budget", err.code)
+            assert.equal(live, mb.pool.stats().live)
+            assert.equal(0, mb.pool.stats("host:1").live)
+        end)
+
+        it(("follows what other programs leave: %s"):format(name), function()
+            local id <const> = "host:1"
+            local device = mb.device(id)
+            local before = device:budget()
+            local _, first = work {devices = {id}}
+            for _, percent in ipairs {80, 60} do
+                local _ <close> = refusals.left_by_others(first.peaks[id] * percent // 100, id)
+                local _, plan, report = work {devices = {id}}
+                assert.equal(first.peaks[id] * percent // 100 * 9 // 10, device:budget())
+                assert.is_true(report.peaks[id] <= device:budget())
+                assert.same({{id, before, device:budget()}}, {{report.budgets[1].device,
+                    report.budgets[1].from, report.budgets[1].to}})
+                assert.is_true(plan.peaks[id] < first.peaks[id])
+            end
+            assert.equal(before, device:budget())
+            do
+                local _ <close> = refusals.left_by_others(4096, id)
+                assert.matches("the work in tiles: .* other programs have left .*, which is too "
+                    .. "little for the least block", (helper.failure(work, {devices = {id}})))
+            end
+            local _, again, report = work {devices = {id}}
+            assert.same(first.tile, again.tile)
+            assert.same({}, report.budgets)
+        end)
+    end
+end)
