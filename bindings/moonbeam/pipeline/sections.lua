@@ -5,6 +5,7 @@
 -- store.
 
 local block = require "moonbeam.pipeline.block"
+local fail = require "moonbeam.internal.fail"
 
 local sections = {}
 
@@ -52,6 +53,23 @@ local function reduces(step)
     return step.def.reduce and (not step.def.reducing or step.def.reducing(step.options, step))
 end
 
+-- The flats and darks of counts are not stored with them: raises an error if a step needs them in
+-- a section that reads a store. `before` is the last step of the section before.
+local function check_references(section, step, before)
+    local first = section.steps[1]
+    if section.source.kind ~= "counts" or not section.source.section
+        or step.takes.quantity ~= "counts" or reduces(step) then
+        return
+    elseif first then
+        fail("argument", "step " .. step.label, nil, "it needs flats and darks, but counts are "
+            .. "stored without them before step %s: put step %s after step %s", first.label,
+            first.label, step.label)
+    end
+    fail("argument", "step " .. step.label, nil, "it needs flats and darks, but counts are stored "
+        .. "without them before it, because step %s is cut in another way: put step %s after it",
+        before.label, before.label)
+end
+
 local function add(section, step, device)
     section.steps[#section.steps + 1] = step
     section.packets[#section.steps] = step.def.packet
@@ -80,6 +98,7 @@ function sections.of(chain, device)
         end
         waiting = {}
     end
+    local before -- the last step of the section before
     for _, step in ipairs(chain.steps) do
         if step.def.run then
             local allowed = both(section.allowed, cuts_of(step))
@@ -89,10 +108,12 @@ function sections.of(chain, device)
                 allowed = nil
             end
             if not allowed then
+                before = section.steps[#section.steps]
                 next_section()
                 allowed = cuts_of(step)
             end
             section.allowed = allowed
+            check_references(section, step, before)
         end
         waiting[#waiting + 1] = measures(step) and step or nil
         if step.def.run then

@@ -281,3 +281,30 @@ describe("the step dead_pixels", function()
             {"dead_pixels"}, {input = LINES, quiet = true})))
     end)
 end)
+
+describe("steps on counts that rest in a store", function()
+    it("refuse to work without the flats and darks, which are not stored", function()
+        local own <close> = counts()
+        local frames = {name = "frames_alone", summary = "Frames.", cuts = {"frames"},
+            takes = {quantity = {"counts", "transmission"}, layout = "frames", dtypes = {"u16"}},
+            gives = {quantity = "same", layout = "same", dtype = "same"}, run = function() end}
+        local constant = {"dead_pixels", detect = "constant"}
+        local function refused(part, ...)
+            local p = mb.pipeline(own.scan, {...}, {quiet = true, steps = frames})
+            local text = helper.failure(p.plan, p)
+            assert.is_truthy(text:find(part, 1, true), text)
+        end
+        refused("step flat_field: it needs flats and darks, but counts are stored without them "
+            .. "before step frames_alone: put step frames_alone after step flat_field", constant,
+            "frames_alone", "flat_field")
+        refused("before it, because step dead_pixels is cut in another way: put step dead_pixels "
+            .. "after it", constant, "flat_field_eigen")
+        refused("step dead_pixels#2: it needs flats", constant, "frames_alone", "dead_pixels")
+        local p = mb.pipeline(own.scan, {constant, "frames_alone"}, {quiet = true, steps = frames})
+        local stored <close> = p:slices() -- counts are a result, too
+        assert.equal("u16", stored.dtype)
+        local late = mb.pipeline(own.scan, {"frames_alone", "flat_field", constant},
+            {quiet = true, steps = frames})
+        assert.equal(3, #late:plan().sections)
+    end)
+end)
