@@ -53,6 +53,19 @@ static int debug_pretend_memory(lua_State *L)
     return 0;
 }
 
+/* lose_device(device, n [, delay]): the n-th call of the device from now on that queues, asks for or
+** waits for work loses the device, as a defective GPU would; the call takes `delay` seconds more. 0
+** for n: none does. */
+static int debug_lose_device(lua_State *L)
+{
+    mb_device *device = mbl_check_device(L, 1);
+    const double delay = mbl_opt_number(L, 3, "delay", 0);
+    if (!(delay >= 0 && delay <= 60))
+        mbl_fail(L, MB_STATUS_ARGUMENT, "delay", "delay is %g s; it must be 0 to 60", delay);
+    mb_device_lose_at(device, check_count(L, 2), (uint64_t)(delay * 1000));
+    return 0;
+}
+
 /* set_guards(on [, device]): guard words alone, without the patterns of debug mode. */
 static int debug_set_guards(lua_State *L)
 {
@@ -128,6 +141,7 @@ int mbl_open_debug(lua_State *L)
                                          {"refuse_commits", debug_refuse_commits},
                                          {"refuse_pins", debug_refuse_pins},
                                          {"pretend_memory", debug_pretend_memory},
+                                         {"lose_device", debug_lose_device},
                                          {"set_guards", debug_set_guards},
                                          {"break_guard", debug_break_guard},
                                          {"pair_seconds", debug_pair_seconds},

@@ -39,8 +39,8 @@ static int timer_new(lua_State *L)
     *t = (timer){.device = device};
     luaL_setmetatable(L, TIMER);
     for (int i = 0; i < PAIRS; i++) {
-        mbl_check(L, device->backend->event_create(device->self, &t->begin[i]));
-        mbl_check(L, device->backend->event_create(device->self, &t->end[i]));
+        mbl_check(L, mb_device_event_create(device, &t->begin[i]));
+        mbl_check(L, mb_device_event_create(device, &t->end[i]));
     }
     return 1;
 }
@@ -50,8 +50,8 @@ static mb_status read_oldest(timer *t)
     double ms = 0;
     void *begin = t->begin[t->first], *end = t->end[t->first];
     if (end) {
-        MB_TRY(t->device->backend->event_wait(t->device->self, end));
-        MB_TRY(t->device->backend->event_elapsed_ms(t->device->self, begin, end, &ms));
+        MB_TRY(mb_device_event_wait(t->device, end));
+        MB_TRY(mb_device_event_elapsed_ms(t->device, begin, end, &ms));
     }
     t->seconds += 1e-3 * ms;
     t->first = (t->first + 1) % PAIRS;
@@ -63,7 +63,7 @@ static mb_status mark(timer *t, void *event)
 {
     if (!event)
         return MB_STATUS_OK;
-    return t->device->backend->event_record(t->device->self, MB_LANE_COMPUTE, event);
+    return mb_device_event_record(t->device, MB_LANE_COMPUTE, event);
 }
 
 static int timer_start(lua_State *L)
@@ -101,9 +101,9 @@ static int timer_close(lua_State *L)
     timer *t = mbl_check_object(L, 1, TIMER);
     for (int i = 0; i < PAIRS; i++) {
         if (t->begin[i])
-            t->device->backend->event_destroy(t->device->self, t->begin[i]);
+            mb_device_event_destroy(t->device, t->begin[i]);
         if (t->end[i])
-            t->device->backend->event_destroy(t->device->self, t->end[i]);
+            mb_device_event_destroy(t->device, t->end[i]);
         t->begin[i] = t->end[i] = NULL;
     }
     t->unread = 0;

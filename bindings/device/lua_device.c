@@ -123,6 +123,17 @@ static int device_sync(lua_State *L)
     return 0;
 }
 
+/* lost(): whether the device is lost, and if so why. */
+static int device_lost(lua_State *L)
+{
+    const mb_device *device = mbl_check_device(L, 1);
+    const bool lost = mb_device_lost(device);
+    lua_pushboolean(L, lost);
+    if (lost)
+        lua_pushstring(L, device->loss.cause);
+    return lost ? 2 : 1;
+}
+
 /* overhead(): bytes that the backend holds outside the pool, on the device and in pinned host
 ** memory. */
 static int device_overhead(lua_State *L)
@@ -371,10 +382,10 @@ static int module_format_bytes(lua_State *L)
 
 int mbl_open_device(lua_State *L)
 {
-    static const luaL_Reg methods[] = {{"memory", device_memory},     {"sync", device_sync},
-                                       {"overhead", device_overhead}, {"budget", device_budget},
-                                       {"pinned", device_pinned},     {"dry_device", device_dry},
-                                       {"close", device_close},       {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"memory", device_memory},     {"sync", device_sync},     {"lost", device_lost},
+        {"overhead", device_overhead}, {"budget", device_budget}, {"pinned", device_pinned},
+        {"dry_device", device_dry},    {"close", device_close},   {NULL, NULL}};
     static const luaL_Reg metamethods[] = {{"__tostring", device_tostring},
                                            {"__gc", device_close},
                                            {"__close", device_close},

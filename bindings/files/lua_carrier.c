@@ -264,7 +264,7 @@ static int carrier_stats(lua_State *L)
     return 1;
 }
 
-static int carrier_close(lua_State *L)
+static int end_carrier(lua_State *L, void (*end)(mb_carrier *, const char *))
 {
     carrier_box *box = mbl_check_object(L, 1, CARRIER);
     mb_carrier *carrier = box->carrier;
@@ -274,8 +274,20 @@ static int carrier_close(lua_State *L)
     lua_getiuservalue(L, 1, 2);
     if (mbl_test_device(L, -1) != box->device)
         mb_carrier_forget_device(carrier); /* a closed dry device no longer has an account */
-    mb_carrier_destroy(carrier, mbl_owner(L));
+    end(carrier, mbl_owner(L));
     return 0;
+}
+
+static int carrier_close(lua_State *L)
+{
+    return end_carrier(L, mb_carrier_destroy);
+}
+
+/* abandon(): closes the carrier of a lost device. Files that it has not written completely stay
+** usable, because the caller writes again what is missing. */
+static int carrier_abandon(lua_State *L)
+{
+    return end_carrier(L, mb_carrier_abandon);
 }
 
 /* direct(device, array): can carriers of the device move this array on the host without a ring? */
@@ -295,12 +307,19 @@ int mbl_open_carrier(lua_State *L)
                                          {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", carrier_close}, {"__close", carrier_close}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"carry", carrier_carry}, {"carry_last", carrier_carry_last},
-                                       {"wait", carrier_wait},   {"passed", carrier_passed},
-                                       {"ready", carrier_ready}, {"finish", carrier_finish},
-                                       {"mark", carrier_mark},   {"hash", carrier_hash},
-                                       {"stats", carrier_stats}, {"pending", carrier_pending},
-                                       {"close", carrier_close}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"carry", carrier_carry},
+                                       {"carry_last", carrier_carry_last},
+                                       {"wait", carrier_wait},
+                                       {"passed", carrier_passed},
+                                       {"ready", carrier_ready},
+                                       {"finish", carrier_finish},
+                                       {"mark", carrier_mark},
+                                       {"hash", carrier_hash},
+                                       {"stats", carrier_stats},
+                                       {"pending", carrier_pending},
+                                       {"close", carrier_close},
+                                       {"abandon", carrier_abandon},
+                                       {NULL, NULL}};
     mbl_register_type(L, CARRIER, metamethods, methods);
     luaL_newlib(L, functions);
     return 1;

@@ -54,15 +54,20 @@ static void device_close(void *self)
     mb_cuda_device *device = (mb_cuda_device *)self;
     if (!device)
         return;
-    cudaSetDevice(device->index);
-    if (device->stream)
+    if (mb_cuda_reach(device) && device->stream)
         cudaStreamSynchronize(device->stream);
     mb_cuda_lanes_close(device);
     mb_cuda_memory_close(device);
     mb_cuda_staging_close(device);
-    if (device->stream)
+    if (mb_cuda_reach(device) && device->stream)
         cudaStreamDestroy(device->stream);
+    mb_cuda_freed();
     free(device);
+}
+
+static void device_lose(void *self)
+{
+    __atomic_store_n(&((mb_cuda_device *)self)->lost, 1u, __ATOMIC_RELEASE);
 }
 
 /* With MOONBEAM_CUDA_CAPABILITY=80, operators choose kernels on newer devices as for compute
@@ -100,6 +105,7 @@ static mb_status describe(int index, mb_device_facts *facts)
     facts->total_bytes = prop.totalGlobalMem;
     facts->l2_bytes = (uint64_t)prop.l2CacheSize;
     facts->block_shared_bytes = prop.sharedMemPerBlockOptin;
+    MB_CUDA(cudaDeviceGetPCIBusId(facts->pci, sizeof facts->pci, index));
     return limit_capability(facts);
 }
 
@@ -110,6 +116,7 @@ static mb_status start(mb_cuda_device *device, mb_device_facts *facts)
     MB_TRY(mb_cuda_select(device));
     MB_CUDA(cudaFree(NULL)); /* makes the context if selecting the device has not */
     MB_CUDA(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
+    MB_TRY(mb_cuda_lanes_open(device));
     MB_TRY(mb_cuda_memory_open(device, &device->granularity));
     MB_TRY(mb_cuda_staging_open(device));
     uint64_t after = used_without_context(device->index);
@@ -204,10 +211,12 @@ static const mb_named_kernel kernels[] = {
     {NULL, NULL},
 };
 
-/* Selects the device for the kernel, then runs it. */
+/* Selects the device for the kernel, then runs it. An error that this thread has from other work
+** must not be taken for one of the kernel. */
 static mb_status launch(void *self, mb_op_kernel kernel, const mb_op_call *call)
 {
     MB_TRY(mb_cuda_select((const mb_cuda_device *)self));
+    (void)cudaGetLastError();
     return kernel(call);
 }
 
@@ -217,8 +226,10 @@ static const mb_backend backend = {
     MB_BACKEND_ABI,
     "cuda",
     device_count,
+    describe,
     device_open,
     device_close,
+    device_lose,
     device_memory,
     mb_cuda_reserve,
     mb_cuda_unreserve,

@@ -5,21 +5,39 @@
 
 const mb_core_api *mb_cuda_core;
 
-bool mb_cuda_sticky(cudaError_t error)
+/* Errors of a single call. Those that are not listed, and those that CUDA adds later, count as the
+** loss of the device: going on after one that is sticky would repeat it in every call. */
+bool mb_cuda_harmless(cudaError_t error)
 {
     switch (error) {
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorLaunchFailure:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable: return true;
+    case cudaSuccess:
+    case cudaErrorMemoryAllocation:
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidPitchValue:
+    case cudaErrorInvalidMemcpyDirection:
+    case cudaErrorInvalidResourceHandle:
+    case cudaErrorLaunchOutOfResources:
+    case cudaErrorNotReady:
+    case cudaErrorNotSupported:
+    case cudaErrorHostMemoryAlreadyRegistered:
+    case cudaErrorHostMemoryNotRegistered:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion: return true;
     default: return false;
+    }
+}
+
+static mb_status code_of(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorMemoryAllocation: return MB_STATUS_MEMORY;
+    case cudaErrorNotSupported:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion: return MB_STATUS_UNSUPPORTED;
+    default: return mb_cuda_harmless(error) ? MB_STATUS_INTERNAL : MB_STATUS_DEVICE;
     }
 }
 
@@ -27,11 +45,9 @@ mb_status mb_cuda_status(cudaError_t error, const char *what)
 {
     if (error == cudaSuccess)
         return MB_STATUS_OK;
-    /* an error that is not sticky must not be seen again by the next launch check */
+    /* an error of this call must not be seen again by the next launch check, which may be that of
+    ** another device */
     cudaGetLastError();
-    mb_status code = error == cudaErrorMemoryAllocation ? MB_STATUS_MEMORY : MB_STATUS_DEVICE;
-    return mb_cuda_core->fail(
-        code, NULL, "CUDA: %s failed: %s (%s)%s", what, cudaGetErrorString(error),
-        cudaGetErrorName(error),
-        mb_cuda_sticky(error) ? "; this process has lost the device, start it again" : "");
+    return mb_cuda_core->fail(code_of(error), NULL, "CUDA: %s failed: %s (%s)", what,
+                              cudaGetErrorString(error), cudaGetErrorName(error));
 }

@@ -15,14 +15,14 @@ extern "C" {
 
 extern const mb_core_api *mb_cuda_core;
 
-/* Turns a CUDA error into a recorded failure: MB_STATUS_MEMORY for refused memory, otherwise
-** MB_STATUS_DEVICE. The text says if the error is sticky (the context is lost), as it does for
-** every later call. */
+/* Turns a CUDA error into a recorded failure: MB_STATUS_MEMORY for refused memory,
+** MB_STATUS_UNSUPPORTED where this build has no code for the device, MB_STATUS_INTERNAL for a call
+** with wrong arguments, which leaves the device as it was. Any other error is MB_STATUS_DEVICE: the
+** runtime then treats the device as lost. */
 mb_status mb_cuda_status(cudaError_t error, const char *what);
 
-/* Whether the error is sticky. An error can be cleared only while the context exists; after a
-** sticky error every call of the plug-in fails at once. */
-bool mb_cuda_sticky(cudaError_t error);
+/* Does the error leave the device usable? */
+bool mb_cuda_harmless(cudaError_t error);
 
 /* Executes a transform that the operator planned, on the call's stream. The numbers are those of
 ** the transform and of its work area among the call's FFTs and slots. */
@@ -37,7 +37,8 @@ mb_status mb_cuda_transform(const mb_op_call *call, int fft_number, void *in, vo
     } while (0)
 
 /* Used after each launch. It reports bad launch settings at once; a fault inside a kernel is
-** reported by the next call that waits. */
+** reported by the next call that waits. The error state belongs to the thread, not to the device:
+** the backend clears it before it calls a kernel's launcher. */
 #define MB_LAUNCHED(kernel)                                                                        \
     do {                                                                                           \
         cudaError_t mb_cuda_error_ = cudaGetLastError();                                           \

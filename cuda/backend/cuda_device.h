@@ -4,6 +4,12 @@
 ** cuda_launch.cuh. Threads: the stream is used by one thread at a time except for the staging ring,
 ** which has its own lock. Every entry of the backend table selects the device first, because CUDA's
 ** current device belongs to the calling thread.
+**
+** A lost device (mb_backend.lose) is not used again. Entries fail before they call CUDA, because
+** CUDA may not return, and because the error of one device would stay with the thread and be taken
+** for that of another. Entries that free something free the host's records alone; the driver frees
+** the rest when the process ends. Pinned memory stays where it is, because the driver may still have
+** it registered: the addresses must not become other memory.
 */
 #ifndef MB_CUDA_DEVICE_H
 #define MB_CUDA_DEVICE_H
@@ -34,17 +40,39 @@ typedef struct mb_cuda_staging {
 
 typedef struct mb_cuda_device {
     int index;
+    uint32_t lost; /* mb_cuda_lost */
     cudaStream_t stream;
-    cudaStream_t copies[2]; /* MB_LANE_UPLOAD and MB_LANE_DOWNLOAD; made when first used */
+    cudaStream_t copies[2]; /* MB_LANE_UPLOAD and MB_LANE_DOWNLOAD */
     uint64_t granularity;   /* bytes of a commit, one physical allocation */
     uint64_t context_bytes; /* device memory taken by opening, as far as it can be measured */
     mb_cuda_range *ranges;
     mb_cuda_staging staging;
 } mb_cuda_device;
 
+static inline bool mb_cuda_lost(const mb_cuda_device *device)
+{
+    return __atomic_load_n(&device->lost, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Makes the device the calling thread's, or fails because it is lost. */
 static inline mb_status mb_cuda_select(const mb_cuda_device *device)
 {
+    if (mb_cuda_lost(device))
+        return mb_cuda_core->fail(MB_STATUS_DEVICE, NULL, "cuda:%d is lost", device->index);
     return mb_cuda_status(cudaSetDevice(device->index), "selecting the device");
+}
+
+/* The same for what frees something: does not fail. False if the device is lost. Errors of the
+** calls that follow are left to mb_cuda_freed. */
+static inline bool mb_cuda_reach(const mb_cuda_device *device)
+{
+    return !mb_cuda_lost(device) && cudaSetDevice(device->index) == cudaSuccess;
+}
+
+/* After freeing: no error of it stays with the thread. */
+static inline void mb_cuda_freed(void)
+{
+    (void)cudaGetLastError();
 }
 
 /* cuda_memory.cu */
@@ -62,6 +90,7 @@ mb_status mb_cuda_upload(void *self, void *to, const void *host, uint64_t bytes)
 mb_status mb_cuda_download(void *self, void *host, const void *from, uint64_t bytes);
 
 /* cuda_lanes.cu */
+mb_status mb_cuda_lanes_open(mb_cuda_device *device);
 void mb_cuda_lanes_close(mb_cuda_device *device);
 mb_status mb_cuda_pin(void *self, uint64_t bytes, void **host);
 void mb_cuda_unpin(void *self, void *host, uint64_t bytes);

@@ -118,10 +118,12 @@ static mb_status fft_status(int result, const char *what)
         return MB_STATUS_OK;
     const char *name = result > 0 && result < (int)(sizeof names / sizeof *names) ? names[result]
                                                                                   : "unknown error";
-    mb_status code = result == 2   ? MB_STATUS_MEMORY
-                     : result == 8 ? MB_STATUS_UNSUPPORTED
-                                   : MB_STATUS_DEVICE;
+    /* cuFFT's own codes do not say whether the device is lost; CUDA's last error does. */
     cudaError_t cuda = cudaGetLastError();
+    mb_status code = !mb_cuda_harmless(cuda) ? MB_STATUS_DEVICE
+                     : result == 2           ? MB_STATUS_MEMORY
+                     : result == 8           ? MB_STATUS_UNSUPPORTED
+                                             : MB_STATUS_INTERNAL;
     return mb_cuda_core->fail(code, NULL, "cuFFT %s failed: %s (%d)%s%s", what, name, result,
                               cuda == cudaSuccess ? "" : "; CUDA says: ",
                               cuda == cudaSuccess ? "" : cudaGetErrorString(cuda));
@@ -176,8 +178,9 @@ void mb_cuda_fft_destroy(void *self, void *plan)
 {
     if (!plan)
         return;
-    cudaSetDevice(((mb_cuda_device *)self)->index);
-    fft.destroy(*(fft_handle *)plan);
+    if (mb_cuda_reach((const mb_cuda_device *)self))
+        fft.destroy(*(fft_handle *)plan);
+    mb_cuda_freed();
     free(plan);
 }
 

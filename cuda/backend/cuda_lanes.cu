@@ -5,7 +5,7 @@
 ** Pinned memory is anonymous memory of huge pages that is touched, by several threads if it is
 ** large, and then registered. That takes a fraction of the time of cudaHostAlloc, and copies are as
 ** fast. Threads: events and lanes may be used by any thread; threads that share a lane need a lock.
-** The two copy streams are made by the first pin, which precedes any copy.
+** The two copy streams are made when the device is opened.
 */
 #include "backend/cuda_device.h"
 #include <stdlib.h>
@@ -31,22 +31,22 @@ static cudaStream_t stream_of(const mb_cuda_device *device, mb_lane lane)
     return lane == MB_LANE_COMPUTE ? device->stream : device->copies[lane - MB_LANE_UPLOAD];
 }
 
-static mb_status open_copies(mb_cuda_device *device)
+mb_status mb_cuda_lanes_open(mb_cuda_device *device)
 {
     for (int i = 0; i < 2; i++)
-        if (!device->copies[i])
-            MB_CUDA(cudaStreamCreateWithFlags(&device->copies[i], cudaStreamNonBlocking));
+        MB_CUDA(cudaStreamCreateWithFlags(&device->copies[i], cudaStreamNonBlocking));
     return MB_STATUS_OK;
 }
 
 void mb_cuda_lanes_close(mb_cuda_device *device)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; mb_cuda_reach(device) && i < 2; i++)
         if (device->copies[i]) {
             cudaStreamSynchronize(device->copies[i]);
             cudaStreamDestroy(device->copies[i]);
             device->copies[i] = NULL;
         }
+    mb_cuda_freed();
 }
 
 /* Reserves one huge page more than needed and frees what is outside the aligned range. */
@@ -111,7 +111,6 @@ mb_status mb_cuda_pin(void *self, uint64_t bytes, void **host)
 {
     mb_cuda_device *device = (mb_cuda_device *)self;
     MB_TRY(mb_cuda_select(device));
-    MB_TRY(open_copies(device));
     uint64_t size = whole_pages(bytes);
     char *memory = (char *)map_aligned(size);
     if (!memory)
@@ -131,9 +130,11 @@ mb_status mb_cuda_pin(void *self, uint64_t bytes, void **host)
 
 void mb_cuda_unpin(void *self, void *host, uint64_t bytes)
 {
-    cudaSetDevice(((mb_cuda_device *)self)->index);
-    cudaHostUnregister(host);
-    munmap(host, whole_pages(bytes));
+    if (!mb_cuda_reach((const mb_cuda_device *)self))
+        return;
+    if (cudaHostUnregister(host) == cudaSuccess) /* else the driver may still use the pages */
+        munmap(host, whole_pages(bytes));
+    mb_cuda_freed();
 }
 
 mb_status mb_cuda_lane_copy(void *self, mb_lane lane, void *to, const void *from,
@@ -179,10 +180,9 @@ mb_status mb_cuda_event_create(void *self, void **event)
 
 void mb_cuda_event_destroy(void *self, void *event)
 {
-    if (!event)
-        return;
-    cudaSetDevice(((mb_cuda_device *)self)->index);
-    cudaEventDestroy((cudaEvent_t)event);
+    if (event && mb_cuda_reach((const mb_cuda_device *)self))
+        cudaEventDestroy((cudaEvent_t)event);
+    mb_cuda_freed();
 }
 
 mb_status mb_cuda_event_record(void *self, mb_lane lane, void *event)

@@ -63,10 +63,13 @@ static mb_status driver_status(CUresult result, const char *what, uint64_t bytes
     const char *name = NULL;
     if (driver.error_name)
         driver.error_name(result, &name);
-    return mb_cuda_core->fail(
-        result == CUDA_ERROR_OUT_OF_MEMORY ? MB_STATUS_MEMORY : MB_STATUS_DEVICE, NULL,
-        "the CUDA driver refused to %s %llu bytes of device memory (%s)", what,
-        (unsigned long long)bytes, name ? name : "unknown error");
+    /* the driver's numbers are those of the runtime's errors */
+    return mb_cuda_core->fail(result == CUDA_ERROR_OUT_OF_MEMORY           ? MB_STATUS_MEMORY
+                              : mb_cuda_harmless((cudaError_t)(int)result) ? MB_STATUS_INTERNAL
+                                                                           : MB_STATUS_DEVICE,
+                              NULL,
+                              "the CUDA driver refused to %s %llu bytes of device memory (%s)",
+                              what, (unsigned long long)bytes, name ? name : "unknown error");
 }
 
 static CUmemAllocationProp properties(const mb_cuda_device *device)
@@ -94,7 +97,8 @@ mb_status mb_cuda_memory_open(mb_cuda_device *device, uint64_t *granularity)
         {"cuMemSetAccess", (void **)&driver.access},
         {"cuGetErrorName", (void **)&driver.error_name},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    /* Once: threads of a device that is open already use the table. */
+    for (size_t i = 0; !driver.error_name && i < sizeof wanted / sizeof *wanted; i++) {
         *wanted[i].function = mb_cuda_driver_function(wanted[i].name);
         if (!*wanted[i].function)
             return mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL,
@@ -122,7 +126,7 @@ static mb_cuda_range *range_of(mb_cuda_device *device, const void *base)
 
 static void unmap_chunks(mb_cuda_device *device, mb_cuda_range *range, uint64_t first, uint64_t end)
 {
-    for (uint64_t i = first; i < end; i++)
+    for (uint64_t i = first; i < end && !mb_cuda_lost(device); i++)
         if (range->mapped[i]) {
             driver.unmap(range->base + i * device->granularity, device->granularity);
             driver.release(range->handles[i]);
@@ -175,10 +179,12 @@ void mb_cuda_unreserve(void *self, void *base, uint64_t bytes)
     mb_cuda_range *range = range_of(device, base);
     if (!range)
         return;
-    cudaSetDevice(device->index);
-    cudaStreamSynchronize(device->stream);
-    unmap_chunks(device, range, 0, range->chunks);
-    driver.unreserve(range->base, range->bytes);
+    if (mb_cuda_reach(device)) {
+        cudaStreamSynchronize(device->stream);
+        unmap_chunks(device, range, 0, range->chunks);
+        driver.unreserve(range->base, range->bytes);
+    }
+    mb_cuda_freed();
     mb_cuda_range **link = &device->ranges;
     while (*link != range)
         link = &(*link)->next;
@@ -243,7 +249,9 @@ void mb_cuda_decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
     if (!range || offset % chunk || bytes % chunk || offset > range->bytes ||
         bytes > range->bytes - offset)
         return;
-    cudaSetDevice(device->index);
+    if (!mb_cuda_reach(device))
+        return;
     cudaStreamSynchronize(device->stream); /* queued work may still use what the pool has freed */
     unmap_chunks(device, range, offset / chunk, (offset + bytes) / chunk);
+    mb_cuda_freed();
 }

@@ -27,11 +27,13 @@ mb_status mb_cuda_staging_open(mb_cuda_device *device)
 void mb_cuda_staging_close(mb_cuda_device *device)
 {
     mb_cuda_staging *ring = &device->staging;
-    for (int i = 0; i < MB_STAGING_SEGMENTS; i++)
+    const bool there = mb_cuda_reach(device);
+    for (int i = 0; there && i < MB_STAGING_SEGMENTS; i++)
         if (ring->last[i])
             cudaEventDestroy(ring->last[i]);
-    if (ring->base)
+    if (there && ring->base)
         cudaFreeHost(ring->base);
+    mb_cuda_freed();
     pthread_mutex_destroy(&ring->lock);
     memset(ring, 0, sizeof *ring);
 }

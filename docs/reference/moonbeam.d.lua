@@ -509,6 +509,12 @@ function mb.debug.fail_nth(n, device) end
 ---@param errno? integer 
 function mb.debug.fail_step(n, errno) end
 
+---The n-th call of the device from now on that asks for, queues or waits for work loses the device, as a fault of a GPU does, and takes `delay` seconds more (usually 0).
+---@param device moonbeam.device|string 
+---@param n integer 
+---@param delay? number 
+function mb.debug.lose_device(device, n, delay) end
+
 ---Seconds that an allocation and its release take through the C API, while `live` blocks exist.
 ---@param live integer 
 ---@param pairs integer 
@@ -713,6 +719,9 @@ local device = {}
 ---The limit on live bytes; sets it when given.
 ---@param bytes? integer|string 
 function device:budget(bytes) end
+
+---Whether the device is lost, and the cause if it is.
+function device:lost() end
 
 ---Free and total bytes, as the system or the driver reports them.
 function device:memory() end

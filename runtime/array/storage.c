@@ -20,6 +20,7 @@ struct mb_storage {
 
 mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner, mb_storage **out)
 {
+    MB_TRY(mb_device_alive(device));
     mb_storage *storage = malloc(sizeof *storage); /* calloc has no per-thread cache in glibc */
     if (!storage)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");

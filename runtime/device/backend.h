@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define MB_BACKEND_ABI 5
+#define MB_BACKEND_ABI 6
 
 typedef struct mb_op_call mb_op_call; /* an operator's call, defined in ops/op.h */
 typedef mb_status (*mb_op_kernel)(const mb_op_call *call);
@@ -38,6 +38,7 @@ typedef struct mb_device_facts {
     uint64_t commit_granularity;
     uint64_t l2_bytes;
     uint64_t block_shared_bytes; /* cuda: the most shared memory that a block can request, or 0 */
+    char pci[24];                /* cuda: its PCI address, "0000:3B:00.0"; else "" */
 } mb_device_facts;
 
 /* block_shared_bytes by compute capability (table of technical specifications in the CUDA C++
@@ -66,8 +67,13 @@ typedef struct mb_backend {
     int abi;
     const char *name; /* "host", "cuda" */
     int (*count)(void);
+    /* The facts of a device that need not be open; those that only opening tells are 0. */
+    mb_status (*describe)(int index, mb_device_facts *facts);
     mb_status (*open)(int index, void **self, mb_device_facts *facts);
     void (*close)(void *self);
+    /* The device is lost. Later calls fail without using it, and those that free something free
+    ** only the host's records of it. Any thread may call it. NULL: there is nothing to do. */
+    void (*lose)(void *self);
     /* Bytes free now and in total, as the system or driver reports them. */
     mb_status (*memory)(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
 

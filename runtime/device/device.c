@@ -1,7 +1,5 @@
 /*
-** The device registry, the loading of the CUDA plug-in, and the wrappers that check for dead
-** devices. Opening and closing take one lock. The wrappers take none, because one thread at a time
-** uses a device.
+** The device registry, and the loading of the CUDA plug-in. Opening and closing take one lock.
 */
 #include "device/device.h"
 #include "device/host/host_backend.h"
@@ -126,16 +124,15 @@ static void source_unreserve(void *self, void *base, uint64_t bytes)
 
 static mb_status source_commit(void *self, void *base, uint64_t offset, uint64_t bytes)
 {
-    mb_device *d = self;
-    return d->backend->commit(d->self, base, offset, bytes);
+    return mb_device_commit(self, base, offset, bytes);
 }
 
 static void source_decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
 {
     mb_device *d = self;
     MB_KEEP_ERROR;
-    if (!d->dead)
-        (void)d->backend->sync(d->self); /* queued work may still use the memory */
+    if (!mb_device_lost(d))
+        (void)mb_device_sync(d); /* queued work may still use the memory */
     d->backend->decommit(d->self, base, offset, bytes);
 }
 
@@ -231,6 +228,8 @@ fail:
 
 static uint64_t close_device(mb_device *device)
 {
+    if (__atomic_load_n(&device->loss.orphans, __ATOMIC_ACQUIRE) > 0)
+        return 0; /* threads that are left behind on it still use its record */
     mb_fft_cache_drop(device, 0);
     mb_fft_cache_destroy(device->ffts);
     uint64_t left = mb_pool_destroy(device->pool);
@@ -338,74 +337,4 @@ uint64_t mb_devices_close(void)
         }
     pthread_mutex_unlock(&lock);
     return left;
-}
-
-/* ---- wrappers ---- */
-
-/* A backend reports MB_STATUS_DEVICE only for failures that leave the device unusable. */
-static mb_status seen(mb_device *device, mb_status status)
-{
-    if (status == MB_STATUS_DEVICE)
-        device->dead = true;
-    return status;
-}
-
-mb_status mb_device_alive(const mb_device *device)
-{
-    return device->dead ? mb_fail(MB_STATUS_DEVICE, NULL,
-                                  "%s failed earlier and can no longer be used in this process; "
-                                  "start the program again",
-                                  device->id)
-                        : MB_STATUS_OK;
-}
-
-mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes)
-{
-    MB_TRY(mb_device_alive(device));
-    return seen(device, device->backend->upload(device->self, to, host, bytes));
-}
-
-mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes)
-{
-    MB_TRY(mb_device_alive(device));
-    return seen(device, device->backend->download(device->self, host, from, bytes));
-}
-
-mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes)
-{
-    MB_TRY(mb_device_alive(device));
-    return seen(device, device->backend->copy(device->self, to, from, bytes));
-}
-
-mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes)
-{
-    MB_TRY(mb_device_alive(device));
-    return seen(device, device->backend->fill(device->self, to, byte, bytes));
-}
-
-mb_status mb_device_sync(mb_device *device)
-{
-    MB_TRY(mb_device_alive(device));
-    return seen(device, device->backend->sync(device->self));
-}
-
-mb_status mb_device_memory(const mb_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-    MB_TRY(device->backend->memory(device->self, free_bytes, total_bytes));
-    if (device->pretended) {
-        mb_pool_stats stats;
-        mb_pool_get_stats(device->pool, &stats);
-        *free_bytes = device->pretended > stats.committed ? device->pretended - stats.committed : 0;
-    }
-    return MB_STATUS_OK;
-}
-
-void mb_device_pretend(mb_device *device, uint64_t bytes)
-{
-    device->pretended = bytes;
-}
-
-mb_status mb_device_launch(mb_device *device, mb_op_kernel kernel, const mb_op_call *call)
-{
-    return seen(device, device->backend->launch(device->self, kernel, call));
 }

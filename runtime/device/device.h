@@ -18,6 +18,17 @@ extern "C" {
 #endif
 
 typedef struct mb_device_record mb_device_record; /* device/planned/planned_backend.h */
+typedef struct mb_numa mb_numa;
+
+/* Whether a device is lost, and why (device_calls.c). Any thread may lose a device, so the members
+** are read and written by the functions below alone. */
+typedef struct mb_loss {
+    uint32_t lost;
+    char cause[300];
+    int64_t countdown; /* of mb_device_lose_at; not above 0: none */
+    int64_t delay_ms;  /* how long the call takes that loses the device */
+    int64_t orphans;   /* of mb_device_add_orphans */
+} mb_loss;
 
 struct mb_device {
     const mb_backend *backend;
@@ -34,8 +45,9 @@ struct mb_device {
     /* Indexed by operator number (mb_device_set_operators); NULL: the backend has no such
     ** kernel. */
     mb_op_kernel *kernels;
-    bool dry;  /* plan and account, run nothing (device/dry) */
-    bool dead; /* a sticky error: every later call says so */
+    mb_loss loss;
+    mb_numa *numa; /* the processors near it (device/numa.h); NULL: all are alike */
+    bool dry;      /* plan and account, run nothing (device/dry) */
     /* the ledger does not note its steps: a dry device opened for a question, or a device that a
     ** dry run replaces */
     bool silent;
@@ -58,19 +70,51 @@ void mb_device_set_plugin_folder(const char *folder);
 ** later look up their kernels in it. The list must remain valid. */
 void mb_device_set_operators(const mb_named_kernel *list, int count);
 
+/* ---- calls of a device ----
+**
+** Every call of a backend's function goes through one of these. A call that fails with
+** MB_STATUS_DEVICE loses the device: it fails at once from then on, with the cause, and is not
+** called again. Functions that free something never fail, and do not wait for a lost device. Other
+** devices go on. Each device can be lost at a chosen call, for specs. */
+
+/* Free and total bytes, as the system or driver reports them. */
+mb_status mb_device_memory(mb_device *device, uint64_t *free_bytes, uint64_t *total_bytes);
 mb_status mb_device_upload(mb_device *device, void *to, const void *host, uint64_t bytes);
 mb_status mb_device_download(mb_device *device, void *host, const void *from, uint64_t bytes);
 mb_status mb_device_copy(mb_device *device, void *to, const void *from, uint64_t bytes);
 mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes);
 mb_status mb_device_sync(mb_device *device);
-/* Free and total bytes, as the system or driver reports them. */
-mb_status mb_device_memory(const mb_device *device, uint64_t *free_bytes, uint64_t *total_bytes);
 /* For specs: from now on as many bytes are free as the committed memory of the pool leaves of
 ** `bytes`; 0 ends this. */
 void mb_device_pretend(mb_device *device, uint64_t bytes);
-/* Fails when the device is dead. */
-mb_status mb_device_alive(const mb_device *device);
 mb_status mb_device_launch(mb_device *device, mb_op_kernel kernel, const mb_op_call *call);
+mb_status mb_device_pin(mb_device *device, uint64_t bytes, void **host);
+void mb_device_unpin(mb_device *device, void *host, uint64_t bytes);
+mb_status mb_device_lane_copy(mb_device *device, mb_lane lane, void *to, const void *from,
+                              const mb_lane_rows *rows);
+mb_status mb_device_lane_wait(mb_device *device, mb_lane lane, void *event);
+mb_status mb_device_event_create(mb_device *device, void **event);
+void mb_device_event_destroy(mb_device *device, void *event);
+mb_status mb_device_event_record(mb_device *device, mb_lane lane, void *event);
+mb_status mb_device_event_wait(mb_device *device, void *event);
+mb_status mb_device_event_elapsed_ms(mb_device *device, void *begin, void *end, double *ms);
+mb_status mb_device_commit(mb_device *device, void *base, uint64_t offset, uint64_t bytes);
+mb_status mb_device_fft_create(mb_device *device, const mb_fft_desc *desc, mb_fft_plan *plan);
+mb_status mb_device_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out,
+                             void *work);
+
+/* Fails if the device is lost. */
+mb_status mb_device_alive(const mb_device *device);
+bool mb_device_lost(const mb_device *device);
+/* Loses the device for a reason in words, and fails as each later call will. Wakes all that wait
+** for work of the device. Any thread may call it. */
+mb_status mb_device_lose(mb_device *device, const char *cause);
+/* Failure injection for specs: the n-th call from now on that queues, waits for or asks for work
+** loses the device, after `delay_ms` (0 for n: none does). */
+void mb_device_lose_at(mb_device *device, uint64_t n, uint64_t delay_ms);
+/* Counts those that still use the record of a lost device, because nobody waits for their threads.
+** mb_devices_close leaves the device alone then. */
+void mb_device_add_orphans(mb_device *device, int change);
 
 /* Closes every device (arrays must be gone). Returns the number of blocks that were still live. */
 uint64_t mb_devices_close(void);

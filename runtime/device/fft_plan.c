@@ -58,8 +58,8 @@ mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out)
 /* Waits before plans are dropped: queued work may still use one. */
 static void sync(mb_device *device)
 {
-    if (!device->dead)
-        (void)device->backend->sync(device->self);
+    if (!mb_device_lost(device))
+        (void)mb_device_sync(device);
 }
 
 static void destroy_plan(mb_device *device, mb_fft_plan *plan)
@@ -122,8 +122,7 @@ static mb_status make_plan(mb_fft_cache *cache, const mb_fft_desc *desc, mb_fft_
     if (!plan)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an FFT plan");
     plan->desc = *desc;
-    mb_status status = device->backend->fft_create(device->self, desc, &plan->handle,
-                                                   &plan->work_bytes, &plan->library_bytes);
+    mb_status status = mb_device_fft_create(device, desc, plan);
     if (status != MB_STATUS_OK) {
         free(plan);
         return status;
@@ -255,5 +254,5 @@ void mb_fft_cache_destroy(mb_fft_cache *cache)
 
 mb_status mb_fft_exec(mb_device *device, const mb_fft_plan *plan, void *in, void *out, void *work)
 {
-    return device->backend->fft_exec(device->self, plan->handle, &plan->desc, in, out, work);
+    return mb_device_fft_exec(device, plan, in, out, work);
 }

@@ -46,7 +46,7 @@ static mb_status pin(mb_device *device, uint64_t bytes, void **address)
     if (device->pinned.refuse && device->pinned.refuse--)
         return mb_fail(MB_STATUS_MEMORY, NULL, "the system refused %llu bytes: injected for a test",
                        (unsigned long long)bytes);
-    return device->backend->pin(device->self, bytes, address);
+    return mb_device_pin(device, bytes, address);
 }
 
 void mb_pinned_refuse(mb_device *device, uint64_t n)
@@ -74,7 +74,12 @@ mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, 
 
 void mb_pinned_free(mb_device *device, void *address, uint64_t bytes, const char *owner)
 {
-    device->backend->unpin(device->self, address, bytes);
+    mb_device_unpin(device, address, bytes);
+    mb_pinned_forget(device, bytes, owner);
+}
+
+void mb_pinned_forget(mb_device *device, uint64_t bytes, const char *owner)
+{
     uint64_t before = device->pinned.live;
     device->pinned.live -= bytes;
     note(device, -(int64_t)bytes, before, owner);

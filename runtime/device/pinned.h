@@ -29,6 +29,8 @@ typedef struct mb_pinned {
 ** without memory. */
 mb_status mb_pinned_alloc(mb_device *device, uint64_t bytes, const char *owner, void **address);
 void mb_pinned_free(mb_device *device, void *address, uint64_t bytes, const char *owner);
+/* The same for the account alone; mb_device_unpin is for the memory. */
+void mb_pinned_forget(mb_device *device, uint64_t bytes, const char *owner);
 
 /* Failure injection for specs: the next n requests fail as if the system refused them. */
 void mb_pinned_refuse(mb_device *device, uint64_t n);

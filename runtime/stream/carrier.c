@@ -43,20 +43,13 @@ mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_
 
 /* ---- queueing ---- */
 
-/* A backend reports MB_STATUS_DEVICE only when the device is lost. */
-mb_status mb_carrier_seen(mb_carrier *c, mb_status status)
-{
-    if (status == MB_STATUS_DEVICE)
-        c->device->dead = true;
-    return status;
-}
-
 mb_status mb_carrier_report(mb_carrier *c)
 {
-    if (c->failure.code == MB_STATUS_OK)
-        return MB_STATUS_OK;
+    if (c->failure.code ==
+        MB_STATUS_OK) /* a closed dry device, which never opens its ring, is gone */
+        return c->opened ? mb_device_alive(c->device) : MB_STATUS_OK;
     mb_error_put(&c->failure);
-    return mb_carrier_seen(c, c->failure.code);
+    return c->failure.code;
 }
 
 static mb_status take_event(mb_carrier *c, void **event)
@@ -65,51 +58,11 @@ static mb_status take_event(mb_carrier *c, void **event)
         *event = c->events[--c->event_count];
         return MB_STATUS_OK;
     }
-    return c->device->backend->event_create(c->device->self, event);
-}
-
-static void destroy_event(mb_carrier *c, void *event)
-{
-    if (event)
-        c->device->backend->event_destroy(c->device->self, event);
-}
-
-static void return_event(mb_carrier *c, void *event)
-{
-    if (!event)
-        return;
-    if (c->event_count == c->event_room) {
-        const int room = c->event_room == 0 ? 16 : 2 * c->event_room;
-        void **list = realloc(c->events, (size_t)room * sizeof *list);
-        if (!list) {
-            destroy_event(c, event);
-            return;
-        }
-        c->events = list;
-        c->event_room = room;
-    }
-    c->events[c->event_count++] = event;
-}
-
-void mb_carrier_free_transfer(mb_carrier *c, transfer *t)
-{
-    mb_storage_release(t->storage);
-    mb_storage_release(t->host_storage);
-    if (t->dataset)
-        mb_h5_dataset_use(t->dataset, -1);
-    if (t->file) {
-        if (c->options.writing && t->queued &&
-            (t->done < t->lines || c->failure.code != MB_STATUS_OK))
-            mb_rawfile_spoil(t->file);
-        (void)mb_rawfile_use(t->file, c->options.writing, -1);
-    }
-    return_event(c, t->queued);
-    free(t);
+    return mb_device_event_create(c->device, event);
 }
 
 static mb_status open_slots(mb_carrier *c)
 {
-    const mb_backend *backend = c->device->backend;
     c->slots = calloc((size_t)c->slot_count, sizeof *c->slots);
     c->ring = calloc((size_t)c->slot_count, sizeof *c->ring);
     c->threads = calloc((size_t)c->options.threads, sizeof *c->threads);
@@ -117,12 +70,12 @@ static mb_status open_slots(mb_carrier *c)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for a carrier");
     for (int i = 0; i < c->slot_count; i++) {
         c->slots[i].memory = c->pinned + (uint64_t)i * c->slot_bytes;
-        MB_TRY(mb_carrier_seen(c, backend->event_create(c->device->self, &c->slots[i].begin)));
-        MB_TRY(mb_carrier_seen(c, backend->event_create(c->device->self, &c->slots[i].end)));
+        MB_TRY(mb_device_event_create(c->device, &c->slots[i].begin));
+        MB_TRY(mb_device_event_create(c->device, &c->slots[i].end));
         c->ring[i] = i;
     }
     c->ring_count = c->slot_count;
-    return mb_carrier_seen(c, backend->event_create(c->device->self, &c->joined));
+    return mb_device_event_create(c->device, &c->joined);
 }
 
 /* Makes the slots and starts the workers for the first transfer. A carrier that moves nothing, as
@@ -148,10 +101,9 @@ mb_status mb_carrier_enqueue(mb_carrier *c, transfer *t, mb_status status)
     if (status == MB_STATUS_OK)
         status = open_ring(c);
     if (status == MB_STATUS_OK)
-        status = mb_carrier_seen(c, take_event(c, &t->queued));
+        status = take_event(c, &t->queued);
     if (status == MB_STATUS_OK)
-        status = mb_carrier_seen(
-            c, c->device->backend->event_record(c->device->self, MB_LANE_COMPUTE, t->queued));
+        status = mb_device_event_record(c->device, MB_LANE_COMPUTE, t->queued);
     pthread_mutex_lock(&c->lock);
     if (status == MB_STATUS_OK)
         status = mb_carrier_report(c);
@@ -197,6 +149,16 @@ void mb_carrier_get_stats(mb_carrier *c, mb_carrier_stats *stats)
 
 /* ---- creation and end ---- */
 
+/* A condition whose waits end by the clock that nobody sets. */
+static void init_left(pthread_cond_t *left)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(left, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options, const char *owner,
                             mb_carrier **out)
 {
@@ -204,8 +166,7 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
     uint64_t slot_bytes = 0;
     void *pinned = NULL;
     *out = NULL;
-    if (device->dead)
-        return mb_device_sync(device); /* raises that error */
+    MB_TRY(mb_device_alive(device));
     MB_TRY(mb_carrier_plan(options, &slots, &slot_bytes));
     if (options->hashes && !options->writing)
         return mb_fail(MB_STATUS_ARGUMENT, "hashes", "only a carrier that writes has hashes");
@@ -220,6 +181,7 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->lane_lock, NULL);
     pthread_cond_init(&c->work, NULL);
+    init_left(&c->left);
     mb_status status = slot_bytes > 0
                            ? mb_pinned_alloc(device, (uint64_t)slots * slot_bytes, owner, &pinned)
                            : MB_STATUS_OK;
@@ -238,6 +200,7 @@ mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options
 void mb_carrier_forget_device(mb_carrier *c)
 {
     c->pinned_bytes = 0;
+    c->device = NULL;
 }
 
 void mb_carrier_destroy(mb_carrier *c, const char *owner)
@@ -245,34 +208,17 @@ void mb_carrier_destroy(mb_carrier *c, const char *owner)
     MB_KEEP_ERROR;
     if (!c)
         return;
-    pthread_mutex_lock(&c->lock);
-    c->stop = true;
-    pthread_cond_broadcast(&c->work);
-    pthread_mutex_unlock(&c->lock);
-    for (int i = 0; i < c->thread_count; i++)
-        pthread_join(c->threads[i], NULL);
-    for (int i = 0; c->slots && i < c->slot_count; i++) {
-        mb_carrier_settle(c, &c->slots[i]); /* a copy under way still uses the slot and the array */
-        destroy_event(c, c->slots[i].begin);
-        destroy_event(c, c->slots[i].end);
-    }
-    while (c->first) {
-        transfer *next = c->first->next;
-        mb_carrier_free_transfer(c, c->first);
-        c->first = next;
-    }
-    for (int i = 0; i < c->event_count; i++)
-        destroy_event(c, c->events[i]);
-    destroy_event(c, c->joined);
-    if (c->pinned_bytes > 0)
-        mb_pinned_free(c->device, c->pinned, c->pinned_bytes, owner);
-    pthread_mutex_destroy(&c->lock);
-    pthread_mutex_destroy(&c->lane_lock);
-    pthread_cond_destroy(&c->work);
-    free(c->hashes);
-    free(c->events);
-    free(c->threads);
-    free(c->ring);
-    free(c->slots);
-    free(c);
+    mb_device *device = c->device;
+    const uint64_t pinned_bytes = c->pinned_bytes;
+    if (mb_carrier_stop_workers(c))
+        mb_carrier_free(c);
+    if (pinned_bytes > 0)
+        mb_pinned_forget(device, pinned_bytes, owner);
+}
+
+void mb_carrier_abandon(mb_carrier *c, const char *owner)
+{
+    if (c)
+        c->abandoned = true;
+    mb_carrier_destroy(c, owner);
 }

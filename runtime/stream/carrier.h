@@ -60,9 +60,13 @@ mb_status mb_carrier_plan(const mb_carrier_options *options, int *slots, uint64_
 ** `owner` as for mb_pool_alloc. */
 mb_status mb_carrier_create(mb_device *device, const mb_carrier_options *options, const char *owner,
                             mb_carrier **out);
-/* Stops the carrier: drops the pieces that have not begun and waits for those that have. NULL is
-** legal. */
+/* Stops the carrier: drops the pieces that have not begun and waits for those that have. A file to
+** which a transfer was not written completely never gets its name. On a lost device, a worker that
+** is in a call of the device is left behind after a second, and ends by itself; what it used is
+** freed then. NULL is legal. */
 void mb_carrier_destroy(mb_carrier *carrier, const char *owner);
+/* The same for a caller who moves again what was not moved: the files stay as they are. */
+void mb_carrier_abandon(mb_carrier *carrier, const char *owner);
 /* For a carrier that outlives its dry device: destroy then leaves the device's account alone. */
 void mb_carrier_forget_device(mb_carrier *carrier);
 

@@ -1,7 +1,7 @@
 /*
 ** The records that the parts of a carrier share: its ring and its transfers. carrier.c and
 ** carrier_wait.c are the work of the calling thread, carrier_queue.c makes transfers,
-** carrier_worker.c has the workers and the lane, carrier_ends.c moves the bytes at the other ends, and
+** carrier_worker.c has the workers and the lane, carrier_records.c frees, carrier_ends.c moves the bytes at the other ends, and
 ** carrier_hash.c hashes them.
 */
 #ifndef MB_STREAM_CARRIER_INTERNAL_H
@@ -58,9 +58,14 @@ struct mb_carrier {
     pthread_t *threads;
     bool opened; /* the slots and workers exist: from the first transfer on */
     bool stop;
+    bool abandoned; /* files that were not written completely are not spoiled */
+    int running;    /* workers whose thread has not ended */
+    int in_device;  /* workers in a call of the device */
+    int orphans;    /* workers that were left behind there; the last one frees the carrier */
 
     pthread_mutex_t lock, lane_lock;
     pthread_cond_t work;               /* new pieces; progress rings the bell (core/wake.h) */
+    pthread_cond_t left;               /* after stop: `running` or `in_device` has changed */
     int *ring, ring_first, ring_count; /* free slots: never fewer than idle workers */
     transfer *first, **last;
     uint64_t queued;  /* number of transfers so far */
@@ -87,11 +92,21 @@ uint64_t mb_carrier_rows(const transfer *t, uint64_t line, uint64_t lines, uint6
 mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void *memory,
                           bool writing);
 
-/* carrier_worker.c */
+/* carrier_records.c */
 
 /* Waits until the slot's latest copy is over and counts its time. Without the lock. */
 mb_status mb_carrier_settle(mb_carrier *c, slot *s);
+void mb_carrier_free_transfer(mb_carrier *c, transfer *t);
+/* Gives back what all transfers have of others; they stay on the list. */
+void mb_carrier_leave_ends(mb_carrier *c);
+/* Frees what is left of a carrier that has no workers. */
+void mb_carrier_free(mb_carrier *c);
+
+/* carrier_worker.c */
+
 mb_status mb_carrier_start_workers(mb_carrier *c);
+/* Ends the workers. False: workers were left behind in a lost device. */
+bool mb_carrier_stop_workers(mb_carrier *c);
 
 static inline double mb_carrier_seconds_since(const struct timespec *then)
 {
@@ -102,11 +117,8 @@ static inline double mb_carrier_seconds_since(const struct timespec *then)
 
 /* carrier.c: the thread of the device */
 
-/* Returns the status of a backend call, and marks the device as dead if it is lost. */
-mb_status mb_carrier_seen(mb_carrier *c, mb_status status);
-/* Under the lock: puts the latched failure on this thread's record. */
+/* Under the lock: puts the latched failure, or the loss of the device, on this thread's record. */
 mb_status mb_carrier_report(mb_carrier *c);
-void mb_carrier_free_transfer(mb_carrier *c, transfer *t);
 /* Hands the transfer to the workers. Frees it if `status` is a failure or this call fails. */
 mb_status mb_carrier_enqueue(mb_carrier *c, transfer *t, mb_status status);
 

@@ -26,13 +26,15 @@ static bool all_through(const mb_carrier *c, bool to_end, uint64_t count)
     return !t;
 }
 
-/* Takes finished transfers off the list. */
+/* Takes finished transfers off the list. After a failure those to files stay: how the carrier ends
+** decides whether the files are spoiled. */
 static transfer *take_finished(mb_carrier *c)
 {
     transfer *list = NULL, **link = &c->first;
     while (*link) {
         transfer *t = *link;
-        if (t->done < t->lines) {
+        const bool stays = c->failure.code != MB_STATUS_OK && t->file && c->options.writing;
+        if (t->done < t->lines || stays) {
             link = &t->next;
             continue;
         }
@@ -105,13 +107,11 @@ mb_status mb_carrier_wait(mb_carrier *c, uint64_t count)
     MB_TRY(wait_until(c, false, count));
     if (c->options.writing || !c->opened)
         return MB_STATUS_OK;
-    const mb_backend *backend = c->device->backend;
     pthread_mutex_lock(&c->lane_lock);
-    mb_status status = backend->event_record(c->device->self, MB_LANE_UPLOAD, c->joined);
+    const mb_status status = mb_device_event_record(c->device, MB_LANE_UPLOAD, c->joined);
     pthread_mutex_unlock(&c->lane_lock);
-    if (status == MB_STATUS_OK)
-        status = backend->lane_wait(c->device->self, MB_LANE_COMPUTE, c->joined);
-    return mb_carrier_seen(c, status);
+    MB_TRY(status);
+    return mb_device_lane_wait(c->device, MB_LANE_COMPUTE, c->joined);
 }
 
 mb_status mb_carrier_finish(mb_carrier *c)

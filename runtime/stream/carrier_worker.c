@@ -6,10 +6,19 @@
 #define _GNU_SOURCE
 #include "stream/carrier_internal.h"
 #include "core/wake.h"
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
 /* ---- the lane, without the lock ---- */
+
+/* A worker's task: a part of a transfer, and a slot for it. */
+typedef struct piece {
+    transfer *transfer; /* NULL: none */
+    int slot;
+    uint64_t line, lines;
+    mb_status status;
+} piece;
 
 static mb_lane lane_of(const mb_carrier *c)
 {
@@ -21,15 +30,13 @@ static mb_lane lane_of(const mb_carrier *c)
 static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
                               unsigned char *memory, uint64_t line, uint64_t lines)
 {
-    const mb_backend *backend = c->device->backend;
-    void *self = c->device->self;
     const bool down = c->options.writing;
     mb_status status = MB_STATUS_OK;
     if (!t->direct) {
         const uint64_t bytes = lines * t->line_bytes;
         const mb_lane_rows all = {bytes, 1, bytes, bytes};
-        return backend->lane_copy(self, lane_of(c), down ? s->memory : memory,
-                                  down ? memory : s->memory, &all);
+        return mb_device_lane_copy(c->device, lane_of(c), down ? s->memory : memory,
+                                   down ? memory : s->memory, &all);
     }
     for (uint64_t end = line + lines; line < end && status == MB_STATUS_OK;) {
         uint64_t at, pitch;
@@ -38,8 +45,8 @@ static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
         unsigned char *host = t->host + at;
         rows.to_pitch = down ? pitch : rows.width;
         rows.from_pitch = down ? rows.width : pitch;
-        status =
-            backend->lane_copy(self, lane_of(c), down ? host : memory, down ? memory : host, &rows);
+        status = mb_device_lane_copy(c->device, lane_of(c), down ? host : memory,
+                                     down ? memory : host, &rows);
         memory += rows.width * rows.count;
     }
     return status;
@@ -48,38 +55,49 @@ static mb_status copy_on_lane(mb_carrier *c, const transfer *t, const slot *s,
 /* Queues a piece's copy after the transfer's event, between two events of the slot. */
 static mb_status queue_copy(mb_carrier *c, transfer *t, slot *s, uint64_t line, uint64_t lines)
 {
-    const mb_backend *backend = c->device->backend;
-    void *self = c->device->self;
     const mb_lane lane = lane_of(c);
     unsigned char *memory = t->memory + line * t->line_bytes;
     mb_status status = MB_STATUS_OK;
     pthread_mutex_lock(&c->lane_lock);
     if (!t->lane_waits)
-        status = backend->lane_wait(self, lane, t->queued);
+        status = mb_device_lane_wait(c->device, lane, t->queued);
     t->lane_waits = true;
     if (status == MB_STATUS_OK)
-        status = backend->event_record(self, lane, s->begin);
+        status = mb_device_event_record(c->device, lane, s->begin);
     if (status == MB_STATUS_OK)
         status = copy_on_lane(c, t, s, memory, line, lines);
     if (status == MB_STATUS_OK)
-        status = backend->event_record(self, lane, s->end);
+        status = mb_device_event_record(c->device, lane, s->end);
     s->copied = status == MB_STATUS_OK;
     pthread_mutex_unlock(&c->lane_lock);
     return status;
 }
 
-mb_status mb_carrier_settle(mb_carrier *c, slot *s)
+/* Notes that this worker enters or leaves a call of the device. */
+static void device_work(mb_carrier *c, int change)
 {
-    double ms = 0;
-    if (!s->copied)
-        return MB_STATUS_OK;
-    MB_TRY(c->device->backend->event_wait(c->device->self, s->end));
-    s->copied = false;
-    MB_TRY(c->device->backend->event_elapsed_ms(c->device->self, s->begin, s->end, &ms));
     pthread_mutex_lock(&c->lock);
-    c->stats.lane_seconds += 1e-3 * ms;
+    c->in_device += change;
+    if (c->stop)
+        pthread_cond_signal(&c->left);
     pthread_mutex_unlock(&c->lock);
-    return MB_STATUS_OK;
+}
+
+/* A worker's settling and queueing. */
+static mb_status settle(mb_carrier *c, slot *s)
+{
+    device_work(c, 1);
+    const mb_status status = mb_carrier_settle(c, s);
+    device_work(c, -1);
+    return status;
+}
+
+static mb_status queue(mb_carrier *c, const piece *p)
+{
+    device_work(c, 1);
+    const mb_status status = queue_copy(c, p->transfer, &c->slots[p->slot], p->line, p->lines);
+    device_work(c, -1);
+    return status;
 }
 
 /* ---- pieces, without the lock ---- */
@@ -103,14 +121,6 @@ static void through_ring(mb_carrier *c, transfer *t, uint64_t lines)
         mb_wake_ring();
     pthread_mutex_unlock(&c->lock);
 }
-
-/* A worker's task: a part of a transfer, and a slot for it. */
-typedef struct piece {
-    transfer *transfer; /* NULL: none */
-    int slot;
-    uint64_t line, lines;
-    mb_status status;
-} piece;
 
 /* Is there more work on a piece after its copy is queued? */
 static bool held(const mb_carrier *c, const piece *p)
@@ -143,12 +153,11 @@ static mb_status move_piece(mb_carrier *c, const piece *p)
 /* The work on a piece until its copy is queued. */
 static mb_status begin_piece(mb_carrier *c, const piece *p)
 {
-    slot *s = &c->slots[p->slot];
     MB_TRY(mb_cancel_check());
-    MB_TRY(mb_carrier_settle(c, s));
+    MB_TRY(settle(c, &c->slots[p->slot]));
     if (!held(c, p))
         MB_TRY(move_piece(c, p));
-    MB_TRY(queue_copy(c, p->transfer, s, p->line, p->lines));
+    MB_TRY(queue(c, p));
     if (!c->options.writing)
         through_ring(c, p->transfer, p->lines);
     return MB_STATUS_OK;
@@ -157,7 +166,7 @@ static mb_status begin_piece(mb_carrier *c, const piece *p)
 /* The rest of the work on a piece. The other end is in use until the copy is over. */
 static mb_status end_piece(mb_carrier *c, const piece *p)
 {
-    MB_TRY(mb_carrier_settle(c, &c->slots[p->slot]));
+    MB_TRY(settle(c, &c->slots[p->slot]));
     if (!c->options.writing)
         return MB_STATUS_OK;
     through_ring(c, p->transfer, p->lines);
@@ -260,6 +269,21 @@ static void complete(mb_carrier *c, piece *p)
     p->transfer = NULL;
 }
 
+/* Under the lock, which it releases: the last of the workers that were left behind frees the
+** carrier. */
+static void end_worker(mb_carrier *c)
+{
+    const int orphans = c->orphans;
+    const bool last = --c->running == 0 && orphans > 0;
+    pthread_cond_signal(&c->left);
+    pthread_mutex_unlock(&c->lock);
+    if (!last)
+        return;
+    mb_device *device = c->device;
+    mb_carrier_free(c);
+    mb_device_add_orphans(device, -1);
+}
+
 static void *worker(void *user)
 {
     mb_carrier *c = user;
@@ -282,7 +306,7 @@ static void *worker(void *user)
             complete(c, &p);
         before = p;
     }
-    pthread_mutex_unlock(&c->lock);
+    end_worker(c);
     return NULL;
 }
 
@@ -297,11 +321,54 @@ mb_status mb_carrier_start_workers(mb_carrier *c)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (c->thread_count < c->options.threads && failed == 0) {
         failed = pthread_create(&c->threads[c->thread_count], NULL, worker, c);
-        if (failed == 0)
+        if (failed == 0) {
             c->thread_count++;
+            pthread_mutex_lock(&c->lock);
+            c->running++;
+            pthread_mutex_unlock(&c->lock);
+        }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed == 0
                ? MB_STATUS_OK
                : mb_fail(MB_STATUS_MEMORY, NULL, "cannot start a thread: %s", strerror(failed));
+}
+
+/* Under the lock: waits until the workers have ended, or are all in a call of a lost device that
+** takes longer than a second. Workers that read or write files get the time they need. */
+static void wait_for_workers(mb_carrier *c)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec++;
+    while (c->running > 0) {
+        if (c->in_device < c->running)
+            pthread_cond_wait(&c->left, &c->lock);
+        else if (pthread_cond_timedwait(&c->left, &c->lock, &end) == ETIMEDOUT &&
+                 c->in_device == c->running)
+            return;
+    }
+}
+
+bool mb_carrier_stop_workers(mb_carrier *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    pthread_cond_broadcast(&c->work);
+    if (c->running > 0 && mb_device_lost(c->device))
+        wait_for_workers(c);
+    /* Their calls fail, so they use neither end of a transfer again. */
+    const bool lost = c->running > 0 && mb_device_lost(c->device);
+    if (lost && c->in_device == c->running) {
+        mb_device_add_orphans(c->device, 1);
+        c->orphans = c->running;
+        mb_carrier_leave_ends(c);
+    }
+    const bool orphaned = c->orphans > 0;
+    for (int i = 0; orphaned && i < c->thread_count; i++)
+        pthread_detach(c->threads[i]);
+    pthread_mutex_unlock(&c->lock);
+    for (int i = 0; !orphaned && i < c->thread_count; i++)
+        pthread_join(c->threads[i], NULL);
+    return !orphaned;
 }

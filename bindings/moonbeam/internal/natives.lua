@@ -121,6 +121,9 @@ native "device.format_bytes(bytes: count)"
 native "device:memory()"
 --- Waits for the queued work.
 native "device:sync()"
+--- Whether the device is lost, and the cause if it is. Each call of a lost device fails with the
+-- code "device"; its arrays can be released, and other devices go on.
+native "device:lost()"
 --- Bytes that the backend holds outside the pool: on the device, and pinned on the host.
 native "device:overhead()"
 --- The limit on live bytes; sets it when given.
@@ -204,6 +207,10 @@ native "debug.refuse_pins(n: count, device: device?)"
 --- The device reports as free what its pool leaves of `bytes`, as if other programs had the rest.
 -- With 0 bytes it reports what is free.
 native "debug.pretend_memory(bytes: bytes, device: device?)"
+--- The n-th call of the device from now on that asks for, queues or waits for work loses the
+-- device, as a fault of a GPU does, and takes `delay` seconds more (usually 0). With n = 0 no call
+-- does. A lost device stays lost.
+native "debug.lose_device(device: device, n: count, delay: number?)"
 --- Guard words around blocks, without the patterns of `mb.pool.debug`. Can be switched only while
 -- nothing is live on the device.
 native "debug.set_guards(on: boolean, device: device?)"

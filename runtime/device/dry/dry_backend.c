@@ -177,6 +177,7 @@ static mb_status make(const mb_device *device, dry_device **out)
     dry->device.self = dry;
     dry->device.dry = true;
     dry->device.pinned.refuse = 0;
+    dry->device.loss.countdown = 0;
     *out = dry;
     return MB_STATUS_OK;
 }

@@ -60,12 +60,11 @@ static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_b
     return MB_STATUS_OK;
 }
 
-static mb_status host_open(int index, void **self, mb_device_facts *facts)
+static mb_status host_describe(int index, mb_device_facts *facts)
 {
-    *self = &host_instances[index];
     memset(facts, 0, sizeof *facts);
     uint64_t free_bytes;
-    host_memory(*self, &free_bytes, &facts->total_bytes);
+    host_memory(&host_instances[index], &free_bytes, &facts->total_bytes);
     facts->threads = omp_get_max_threads();
     facts->commit_granularity = GRANULARITY;
     long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -74,6 +73,12 @@ static mb_status host_open(int index, void **self, mb_device_facts *facts)
     cpu_name(name, sizeof name);
     snprintf(facts->name, sizeof facts->name, "%s, %d threads", name, facts->threads);
     return MB_STATUS_OK;
+}
+
+static mb_status host_open(int index, void **self, mb_device_facts *facts)
+{
+    *self = &host_instances[index];
+    return host_describe(index, facts);
 }
 
 static void host_close(void *self)
@@ -266,6 +271,7 @@ const mb_backend mb_host_backend = {
     .abi = MB_BACKEND_ABI,
     .name = "host",
     .count = host_count,
+    .describe = host_describe,
     .open = host_open,
     .close = host_close,
     .memory = host_memory,

@@ -55,13 +55,18 @@ static mb_status refuse(const mb_device_record *record)
                    record->name, record->facts.name);
 }
 
-static mb_status planned_open(int index, void **self, mb_device_facts *facts)
+static mb_status planned_describe(int index, mb_device_facts *facts)
 {
-    *self = (void *)(uintptr_t)records[index];
     *facts = records[index]->facts;
     if (facts->block_shared_bytes == 0 && facts->compute_capability > 0)
         facts->block_shared_bytes = mb_block_shared_bytes(facts->compute_capability);
     return MB_STATUS_OK;
+}
+
+static mb_status planned_open(int index, void **self, mb_device_facts *facts)
+{
+    *self = (void *)(uintptr_t)records[index];
+    return planned_describe(index, facts);
 }
 
 static void planned_close(void *self)
@@ -249,6 +254,7 @@ const mb_backend mb_planned_backend = {
     .abi = MB_BACKEND_ABI,
     .name = "cuda",
     .count = mb_device_record_count,
+    .describe = planned_describe,
     .open = planned_open,
     .close = planned_close,
     .memory = planned_memory,
