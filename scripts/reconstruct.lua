@@ -7,9 +7,12 @@ local command = require "moonbeam.pipeline.command"
 local declared = require "moonbeam.internal.declared"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
+local iterative = require "moonbeam.pipeline.iterative"
 local method = require "moonbeam.tomo.method"
 
 local entries, opening = method.options, declared.of(mb.scan.open).options
+local named = table.move(iterative.names, 1, #iterative.names, #entries.method.choices + 1,
+    {table.unpack(entries.method.choices)})
 
 local options = cli.parse(arg, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
@@ -37,7 +40,11 @@ local options = cli.parse(arg, {
         .. "of view of up to twice its width"},
     {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text "
         .. "file, a dataset of SCAN, or FILE:/PATH"},
-    cli.option(entries.method),
+    cli.option(entries.method, {type = cli.choice(table.unpack(named)), doc = entries.method.doc
+        .. "; or an iterative one with the defaults of its step: "
+        .. table.concat(iterative.names, ", ")}),
+    {"iterations", value = "N", type = cli.count, doc = "of an iterative method (default: that of "
+        .. "its step)"},
     cli.option(entries.mode),
     {"rows", short = "r", value = "A:B", type = cli.range,
         doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
@@ -194,6 +201,19 @@ end
 local shared = declared.without(entries, "center", "scale")
 local settings = declared.part(shared, options)
 settings.device = device_id
+settings.iterations = options.iterations
+if iterative.is(options.method) then
+    for _, name in ipairs {"filter", "cutoff", "padding", "pad_width", "mode", "accuracy",
+        "half_acquisition", "axis_tilt"} do
+        if options.given[name] then
+            cli.wrong("--%s is for the direct methods; --method %s does not have it",
+                name:gsub("_", "-"), options.method)
+        end
+        settings[name] = nil
+    end
+elseif options.iterations then
+    cli.wrong("--iterations is for an iterative method, such as --method cgls")
+end
 settings.dtype = dtype
 settings.range = range
 settings.slices_per_file = options.slices_per_file

@@ -1354,7 +1354,8 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1423,7 +1424,8 @@ function mb.plan.peaks(fn, devices) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1733,7 +1735,8 @@ function mb.psf.sum(a) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1779,7 +1782,8 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1831,7 +1835,8 @@ function mb.recon.describe(plan) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1866,7 +1871,8 @@ function mb.recon.expected_values(scan, options) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1902,7 +1908,8 @@ function mb.recon.find_center(scan, options) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1937,7 +1944,8 @@ function mb.recon.find_range(scan, options) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1981,7 +1989,8 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -2016,7 +2025,8 @@ function mb.recon.plan(scan, options) end
 ---@field circle? number radius of the circular mask as a fraction of half the smaller side; 0: no mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
----@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked
+---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
+---@field iterations? any of an iterative method
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 

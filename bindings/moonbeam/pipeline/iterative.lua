@@ -8,6 +8,19 @@ local ray_model = require "moonbeam.tomo.iterative.ray_model"
 
 local iterative = {}
 
+--- The steps that this makes.
+iterative.names = {"cgls", "landweber", "fista", "admm_tv", "sirt", "sart", "mlem", "osem"}
+
+--- Whether a method has this name.
+function iterative.is(name)
+    for _, own in ipairs(iterative.names) do
+        if own == name then
+            return true
+        end
+    end
+    return false
+end
+
 -- Options of the functions that steps do not have: arrays, functions, and what follows from the
 -- scan.
 local LEFT_OUT = {"center", "shifts", "model", "x0", "history", "callback", "weights"}
@@ -128,6 +141,10 @@ function iterative.step(def)
     end
     def.cuts = {"rows"}
     def.uses = {"center"}
+    def.ways = function()
+        return {{options = {}, taken = true, name = def.name, reason = def.name .. " (asked for)",
+            method = def.name, mode = "iterative"}}
+    end
     def.check = check
     def.shape = function(options, shape)
         local side = options.size or shape[3]

@@ -1,6 +1,7 @@
 --- The options of mb.recon: those of the two methods, and those of a run in chunks.
 
 local declared = require "moonbeam.internal.declared"
+local iterative = require "moonbeam.pipeline.iterative"
 local methods = require "moonbeam.tomo.method"
 
 return declared.options(
@@ -30,6 +31,8 @@ return declared.options(
     {"quiet", "any", "no progress"},
     declared.from("ramp_filter", "filter", "cutoff", "padding", "pad_width"),
     declared.from("backproject", "size", "circle", "scale", "accuracy"),
-    {"method", "any", methods.options.method.doc, usual = "auto"},
+    {"method", "any", methods.options.method.doc .. "; or an iterative one: "
+        .. table.concat(iterative.names, ", "), usual = "auto"},
+    {"iterations", "any", "of an iterative method", usual = "that of its step"},
     {"mode", "any", methods.options.mode.doc, usual = "auto"},
     {"half_acquisition", "any", methods.options.half_acquisition.doc})

@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local chain = require "moonbeam.pipeline.chain"
 local fail = require "moonbeam.internal.fail"
+local iterative = require "moonbeam.pipeline.iterative"
 local lean = require "moonbeam.tomo.lean"
 local methods = require "moonbeam.tomo.method"
 local pipeline_plan = require "moonbeam.pipeline.plan"
@@ -34,6 +35,10 @@ end
 --- The ways to reconstruct a scan with these settings, in the order in which they are tried (see
 -- `tomo.choose_method`).
 function scan_recipe.ways(scan, settings, device)
+    if iterative.is(settings.method) then
+        return {{method = settings.method, mode = "iterative", taken = true, name = settings.method,
+            reason = settings.method .. " (asked for)"}}
+    end
     return methods.ways(scan.n_angles, scan.cols, asked_of(settings), device)
 end
 
@@ -41,6 +46,38 @@ local FILTERING = {"filter", "cutoff", "padding", "pad_width", "circle", "size",
     "accuracy"}
 
 local STORED = {u16 = "uint16", f16 = "float16"}
+
+local function direct_step(scan, settings, method)
+    local last = {method, center = settings.center}
+    for _, name in ipairs(FILTERING) do
+        -- Without a word the defaults are those of tomo.reconstruct.
+        local value = settings[name]
+        last[name] = value == nil and methods.options[name].default or value
+    end
+    last.scale = settings.scale
+        or (settings.half_acquisition and 2 or 1) * math.pi / scan.n_angles
+    last.mode = method == "fbp" and settings.mode or nil
+    return last
+end
+
+-- What iterative methods do without.
+local OF_DIRECT = {"filter", "cutoff", "padding", "pad_width", "accuracy", "mode",
+    "half_acquisition", "axis_tilt"}
+
+-- The step of an iterative method. The scale of the direct methods has a factor pi / angles.
+local function iterative_step(scan, settings)
+    for _, name in ipairs(OF_DIRECT) do
+        local value = settings[name]
+        if value and value ~= 0 and not (methods.options[name]
+            and value == methods.options[name].default) then
+            fail("argument", "recon.plan", name, "%s is %s, which method %s does not have; leave "
+                .. "it out", name, tostring(value), settings.method)
+        end
+    end
+    local scale = settings.scale and settings.scale * scan.n_angles / math.pi or 1
+    return {settings.method, center = settings.center, iterations = settings.iterations,
+        size = settings.size, circle = settings.circle, scale = scale}
+end
 
 --- The recipe of settings, a list of steps.
 function scan_recipe.of(scan, settings, device)
@@ -62,19 +99,11 @@ function scan_recipe.of(scan, settings, device)
         list[#list + 1] = "half_acquisition"
     end
     local method = scan_recipe.ways(scan, settings, device)[1].method
-    local last = {method, center = settings.center}
     if not settings.center then
         list[#list + 1] = {"center"}
     end
-    for _, name in ipairs(FILTERING) do
-        -- Without a word the defaults are those of tomo.reconstruct.
-        local value = settings[name]
-        last[name] = value == nil and methods.options[name].default or value
-    end
-    last.scale = settings.scale
-        or (settings.half_acquisition and 2 or 1) * math.pi / scan.n_angles
-    last.mode = method == "fbp" and settings.mode or nil
-    list[#list + 1] = last
+    list[#list + 1] = iterative.is(method) and iterative_step(scan, settings)
+        or direct_step(scan, settings, method)
     if settings.dtype and settings.dtype ~= "f32" then
         list[#list + 1] = {"rescale", dtype = STORED[settings.dtype], range = settings.range,
             sample = not settings.range and 3 or nil}

@@ -1,0 +1,58 @@
+-- reconstruct.lua with iterative methods.
+
+local commands = require "spec.support.commands"
+local mb = require "moonbeam"
+
+local must = commands.must
+local shell
+
+local function path(name)
+    return shell:path(name)
+end
+
+describe("reconstruct --method", function()
+    setup(function()
+        shell = commands.folder()
+        shell:simulate()
+    end)
+
+    teardown(function()
+        shell:remove()
+    end)
+
+    it("takes iterative methods, with the scale of the direct ones", function()
+        local volumes = {}
+        for i, method in ipairs {"fbp", "cgls", "sirt", "fista"} do
+            local name = path(method .. ".h5")
+            local text = must("reconstruct.lua", ("%s -o %s --method %s --device host%s"):format(
+                path("scan.h5"), name, method, i > 1 and " --iterations 12" or ""))
+            local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+)")
+            assert.equal(predicted, measured)
+            local file <close> = assert(mb.h5.open(name))
+            assert.equal(method, file:value("/entry/reconstruction/parameters/method"))
+            volumes[i] = file:read("/entry/data/data")
+            assert.is_true(i == 1 or math.abs(volumes[i]:sum() / volumes[1]:sum() - 1) < 0.05,
+                method)
+        end
+        for _, volume in ipairs(volumes) do
+            volume:release()
+        end
+    end)
+
+    it("plans the same, and says what does not go with it", function()
+        local text = must("reconstruct.lua", ("%s -o %s --method cgls --plan --device host"):format(
+            path("scan.h5"), path("plan.h5")))
+        assert.matches("method +cgls %(asked for%)", text)
+        local function refused(options, pattern)
+            local status, said = commands.run("reconstruct.lua", ("%s -o %s --device host %s"):format(
+                path("scan.h5"), path("no.h5"), options))
+            assert.equal(2, status)
+            assert.matches(pattern, said)
+        end
+        refused("--method cgls --filter hann", "%-%-filter is for the direct methods")
+        refused("--method sirt --half-acquisition", "%-%-half%-acquisition")
+        refused("--iterations 5", "%-%-iterations is for an iterative method")
+        refused("--method cgls --iterations 0", "iterations")
+        refused("--method art", "one of auto, fbp, fourier, cgls")
+    end)
+end)
