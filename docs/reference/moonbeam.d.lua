@@ -396,7 +396,8 @@ function array:view(range, ...) end
 ---@field result_axis? integer for a function: the axis of the result that has these rows
 ---@field whole? table names or numbers of inputs that are not cut
 ---@field combine? "sum"|"min"|"max" how the results of blocks become one, of the same shape
----@field devices? table a list of devices, which take the blocks in turn
+---@field devices? table a list of devices, which share the blocks
+---@field schedule? "free"|"fixed" how several devices share the blocks: the next block goes to the device that is free, or block i to device i mod n. What is combined, or goes to a function, is fixed
 ---@field budget? integer|string the limit for the blocks on each device
 ---@field block? integer rows of a block
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks

@@ -392,7 +392,7 @@ describe("chunked", function()
             local got <close>, report = mb.chunked(function(block, part)
                 seen[part.first] = part.device.id
                 return mb.gaussian_filter(block, 1.5)
-            end, values, {halo = 6, axis = axis, block = 3,
+            end, values, {halo = 6, axis = axis, block = 3, schedule = "fixed",
                 devices = {"host:1", "host:2", "host"}})
             assert.equal(0, difference(whole, got))
             assert.same({"host:1", "host:2", "host", "host:1"}, {seen[1], seen[4], seen[7],

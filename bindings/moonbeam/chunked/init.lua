@@ -9,6 +9,7 @@ local mb = require "moonbeam"
 local budgets = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
 local cut = require "moonbeam.chunked.cut"
+local deals = require "moonbeam.plan.deals"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local inputs_of = require "moonbeam.chunked.inputs"
@@ -41,8 +42,11 @@ local OPTIONS = declared.options(
     {"whole", "table", "names or numbers of inputs that are not cut"},
     {"combine", "choice", "how the results of blocks become one, of the same shape",
         choices = {"sum", "min", "max"}, usual = "they are rows of the result"},
-    {"devices", "table", "a list of devices, which take the blocks in turn",
+    {"devices", "table", "a list of devices, which share the blocks",
         usual = "the default device"},
+    {"schedule", "choice", "how several devices share the blocks: the next block goes to the "
+        .. "device that is free, or block i to device i mod n. What is combined, or goes to a "
+        .. "function, is fixed", choices = {"free", "fixed"}, default = "free"},
     {"budget", "bytes", "the limit for the blocks on each device", unit = "bytes",
         usual = "what the device's budget leaves"},
     {"block", "count", "rows of a block", min = 1, usual = "the most that fit the budget"},
@@ -283,8 +287,15 @@ local function source_arrays(job)
     return arrays
 end
 
--- Works on blocks, both run and planned. Without a `sink` nothing is written.
-local function work(job, devices, blocks, overlap, sink)
+-- Do the devices take the next block when they are free? What is combined, or goes to a function,
+-- comes in the order of the blocks.
+local function is_free(job)
+    return #job.devices > 1 and job.streams and job.options.schedule == "free"
+end
+
+-- Works on blocks, both run and planned. Without a `sink` nothing is written. `lists`: the blocks
+-- of each device, if they are known.
+local function work(job, devices, blocks, overlap, sink, lists)
     local options = job.options
     local held <close> = new_group()
     for _, device in ipairs(devices) do
@@ -308,14 +319,16 @@ local function work(job, devices, blocks, overlap, sink)
             end
         end,
     }, {overlap = overlap, threads = options.threads, pinned = options.pinned,
-        writes = job.streams, files = job.files,
+        writes = job.streams, files = job.files, lists = lists,
+        schedule = is_free(job) and "free" or "fixed",
+        tallies = #job.devices > 1 and not job.streams and 1 or nil, -- on one device alone, too
         source = source_arrays(job), sink = job.sink_array})
 end
 
 -- The same in a dry run. Partial results are combined as in the run; other results are not kept.
-local function plan_work(job, devices, blocks, overlap)
+local function plan_work(job, devices, blocks, overlap, lists)
     local sink = job.how.combine ~= "none" and sinks.of(nil, {combine = job.how.combine}) or nil
-    work(job, devices, blocks, overlap, sink)
+    work(job, devices, blocks, overlap, sink, lists)
     if sink then
         sink:drop()
     end
@@ -426,17 +439,30 @@ local function plan_of(job)
     return plan
 end
 
--- What a run of all blocks takes now (plan.peaks).
-local function run_of(job, plan)
+-- The rows of a block's input and of its result, which decide what it takes.
+local function rows_of(block)
+    return {block.input[2] - block.input[1] + 1, block.last - block.first + 1}
+end
+
+-- What a run of all blocks takes now (plan.peaks). If the devices take them when they are free:
+-- what `dealt` says that they may get, or have got.
+local function run_of(job, plan, dealt)
+    local blocks = blocks_of(job, plan.block)
+    dealt = is_free(job) and dealt or {false}
+    if type(dealt) == "function" then
+        dealt = dealt(blocks, rows_of, #job.devices)
+    end
     return memory.peaks(function(...)
-        plan_work(job, {...}, blocks_of(job, plan.block), plan.overlap)
+        for _, lists in ipairs(dealt) do
+            plan_work(job, {...}, blocks, plan.overlap, lists or nil)
+        end
     end, job.devices)
 end
 
 -- Measures what all blocks take. Returns whether that is within the budget: blocks that the search
 -- has skipped may need more rows than the blocks that it has planned.
 local function measure(job, plan)
-    local made, fits = run_of(job, plan), true
+    local made, fits = run_of(job, plan, deals.most), true
     plan.blocks = #blocks_of(job, plan.block)
     plan.peak, plan.basis = made.peak, made.basis
     plan.pinned, plan.peak.pinned = made.peak.pinned, nil
@@ -523,7 +549,7 @@ end
 local function commit(job, plan)
     local own, committed, reason, changes = secure.commit({devices = job.devices, op = OP,
         what = "the work in blocks", reach = function(each)
-            return run_of(job, each).reach
+            return run_of(job, each, deals.all).reach
         end, peaks = function(each)
             return each.peak
         end, smaller = function(each, available)
@@ -563,6 +589,9 @@ local function run(fn, inputs, options)
         report.times = work(job, job.devices, blocks_of(job, plan.block), plan.overlap, sink)
     end)
     report.pinned, report.seconds = report.times.pinned, report.times.wall
+    if is_free(job) then
+        report.replayed = run_of(job, plan, {deals.of(report.times)}).peak
+    end
     report.as_planned = promise.compare("the work in blocks", plan, report, others)
     return sink.value, report
 end
@@ -583,9 +612,11 @@ end
 -- device id, pinned, seconds, times (see stream.describe), plan (see chunked.plan), as_planned,
 -- committed (whether all memory was committed before the first block), replanned (nil, or {from,
 -- to, reason, text}: the blocks are smaller, because memory was refused before the first one),
--- budgets (those that have changed, because of other programs: {{device, from, to, text}})}. A peak
--- that differs from the plan is an error in specs and a prominent warning otherwise; what a
--- function as sink takes is added to the plan.
+-- budgets (those that have changed, because of other programs: {{device, from, to, text}}),
+-- replayed}. A peak that differs from the plan is an error in specs and a prominent warning
+-- otherwise; what a function as sink takes is added to the plan. If several devices take the next
+-- block when they are free, the plan is a bound, and the peak is what a dry run of the blocks that
+-- each device got takes (replayed, by device id).
 -- Errors: argument, shape; unsupported (an operator that cannot be cut along this axis); budget
 -- (not even one packet fits); those of fn and of the files.
 declared.native("chunked(fn: any, inputs: any, options)", OPTIONS)
