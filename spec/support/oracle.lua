@@ -1,6 +1,6 @@
--- Results of other packages to compare with: SciPy, scikit-image, PyWavelets, algotom. They are in
--- build/oracles, where `scripts/setup --oracles` puts them, or in the Python that MOONBEAM_ORACLES
--- names. Specs that need them are skipped where they are missing.
+-- Results of other packages to compare with: SciPy, scikit-image, PyWavelets, algotom, ASTRA. They
+-- are in build/oracles, where `scripts/setup --oracles` puts them, or in the Python that
+-- MOONBEAM_ORACLES names. Specs that need them are skipped where they are missing.
 
 local files = require "spec.support.files"
 local helper = require "spec.helper"
@@ -22,7 +22,7 @@ local function python_with(module)
     return found[module]
 end
 
--- Skips the spec unless Python has the module ("scipy", "skimage", "pywt", "algotom").
+-- Skips the spec unless Python has the module ("scipy", "skimage", "pywt", "algotom", "astra").
 function oracle.needs(module)
     if not python_with(module) then
         helper.skip(("Python has no %s (scripts/setup --oracles)"):format(module))
