@@ -8,7 +8,8 @@ local files = require "scripts.fuzzing.files"
 local report = require "scripts.fuzzing.report"
 local seeds = require "scripts.fuzzing.seeds"
 
-local CALLS = 100  -- of operators, in one process
+-- Calls that are made in one process, of operators and of recipes.
+local CALLS = {operators = 100, recipes = 40}
 local SECONDS = 20 -- after which a run counts as a hang
 
 local options = cli.parse(arg, {
@@ -20,10 +21,12 @@ local options = cli.parse(arg, {
     {"seed", value = "N", type = cli.count, default = 1,
         doc = "of all that is random: the same seed makes the same mutants"},
     {"from", value = "N", type = cli.count, default = 1, doc = "number of the first mutant"},
-    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "operators"),
-        doc = "this kind alone"},
+    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "operators",
+        "recipes"), doc = "this kind alone"},
     {"keep", value = "FOLDER", doc = "where mutants that break a promise are kept"},
     {"measure", value = "FILE", required = true, doc = "the built measure.c"},
+    {"again", value = "WORDS", default = "scripts/fuzz",
+        doc = "how the program was called, for the lines that say how to repeat a failure"},
     {"sanitized", doc = "the program is a sanitized one: its memory is not judged"},
     {"worker", value = "K/N", default = "1/1",
         doc = "of N processes this is number K: it takes every N-th mutant"},
@@ -36,10 +39,10 @@ if options.merge then
     os.exit(report.print(report.merge(options.merge), options.sanitized) and 0 or 1, true)
 end
 
--- What mutant number `index` is: ten of them are six damaged scans, one with damaged values, two
--- images, and a batch of calls.
-local KINDS = {"scan", "image", "scan", "scan", "values", "scan", "image", "scan", "scan",
-    "operators"}
+-- What mutant number `index` is: of eleven, six are damaged scans, one has damaged values, two are
+-- images, and two are batches of calls.
+local KINDS = {"scan", "image", "scan", "recipes", "scan", "values", "scan", "image", "scan",
+    "scan", "operators"}
 
 local folder = os.tmpname()
 os.remove(folder)
@@ -61,19 +64,22 @@ end
 
 local tallies = report.new()
 
-local function try_operators(index)
+local function try_calls(kind, index)
     local log, out, err = folder .. "/call", folder .. "/out", folder .. "/err"
-    local command = ("'%s' 300 '%s' '%s' '%s' scripts/fuzzing/operators.lua %d %d %d '%s'"):format(
-        options.measure, out, err, core.system.program(), options.seed, index * CALLS, CALLS, log)
+    local command = ("'%s' 300 '%s' '%s' '%s' scripts/fuzzing/%s.lua %d %d %d '%s'"):format(
+        options.measure, out, err, core.system.program(), kind, options.seed,
+        index * CALLS[kind], CALLS[kind], log)
     local pipe <close> = assert(io.popen(command))
     local how = pipe:read("l")
-    report.operators(tallies, how, out, err, log)
+    report.calls(tallies, kind, how, out, err, log)
 end
 
 local function try(index)
     local kind = options.only or KINDS[(index - 1) % #KINDS + 1]
-    if kind == "operators" then
-        return try_operators(index)
+    report.at(tallies, ("%s --seed %d --only %s --from %d --count 1"):format(options.again,
+        options.seed, kind, index))
+    if CALLS[kind] then
+        return try_calls(kind, index)
     end
     local list = by_kind[kind == "image" and "image" or "scan"]
     -- KINDS repeats after ten: divided, so that every seed meets every kind.

@@ -18,8 +18,15 @@ end
 -- counted and not blamed.
 local UNDETECTABLE = {values = {["accepted, changed in silence"] = true}}
 
+local MOST_FAILURES <const> = 10 -- that are told again at the end
+
 function report.new()
-    return {counts = {}, facts = {}, seconds = 0, kib = 0}
+    return {counts = {}, facts = {}, failures = {}, seconds = 0, kib = 0}
+end
+
+--- What comes next is repeated by this command.
+function report.at(tallies, command)
+    tallies.command = command
 end
 
 local function add(tallies, campaign, word, number)
@@ -32,9 +39,13 @@ local function is_bad(campaign, word)
     return BAD[word] and not (UNDETECTABLE[campaign:match("^%a+")] or {})[word]
 end
 
---- Says what is worth a look, while the fuzzer runs.
-function report.complain(...)
-    io.stderr:write(("fuzz: %s\n"):format(string.format(...)))
+--- Says what is worth a look, while the fuzzer runs and, of the first ones, at its end.
+function report.complain(tallies, ...)
+    local text = string.format(...)
+    io.stderr:write(("fuzz: %s\n"):format(text))
+    if #tallies.failures < MOST_FAILURES then
+        table.insert(tallies.failures, ("%s\n  again: %s"):format(text, tallies.command or "?"))
+    end
 end
 
 --- Counts a run of a mutant. Returns whether it broke a promise.
@@ -50,13 +61,13 @@ function report.file(tallies, kind, seed, entry)
     local bad = is_bad(campaign, entry.verdict)
     if #(entry.left or {}) > 0 then
         add(tallies, campaign, "left behind")
-        report.complain("%s, %s: left %s", entry.name, entry.run, table.concat(entry.left, ", "))
+        report.complain(tallies, "%s, %s: left %s", entry.name, entry.run,
+            table.concat(entry.left, ", "))
         bad = true
     end
     if bad then
-        report.complain("%s (%s), %s: %s%s %s", entry.name, seed.name, entry.run, entry.verdict,
-            names and " (" .. names .. ")" or "",
-            entry.result.err:match("[^\n]*"))
+        report.complain(tallies, "%s (%s), %s: %s%s %s", entry.name, seed.name, entry.run,
+            entry.verdict, names and " (" .. names .. ")" or "", entry.result.err:match("[^\n]*"))
     end
     return bad
 end
@@ -67,23 +78,28 @@ function report.read(path)
     return file and file:read("a") or ""
 end
 
---- Counts a batch of calls: `how` is measure's line; the files are its output, its errors and the
--- number of its last call.
-function report.operators(tallies, how, out, err, log)
+--- Counts a batch of calls of a kind: `how` is measure's line; the files are its output, its errors
+-- and the number of its last call.
+function report.calls(tallies, kind, how, out, err, log)
     local status = (how or ""):match("^exit 0 ")
-    local chunk = load(report.read(out), "=operators", "t", {})
+    local chunk = load(report.read(out), "=calls", "t", {})
     local counts = status and chunk and chunk()
     for line in report.read(err):gmatch("[^\n]+") do
-        report.complain("operators, %s", line)
+        if line:find "^call %d" then
+            report.complain(tallies, "%s, %s", kind, line)
+        else
+            io.stderr:write(line, "\n") -- of a sanitizer
+        end
     end
     if not counts then
         local word = (how or ""):find("^hang") and "hang" or (how or ""):find("^exit 77 ")
             and "sanitizer" or "crash"
-        report.complain("operators, call %s: %s (%s)", (report.read(log):gsub("%s", "")), word, how)
-        return add(tallies, "operators", word)
+        report.complain(tallies, "%s, call %s: %s (%s)", kind, (report.read(log):gsub("%s", "")),
+            word, how)
+        return add(tallies, kind, word)
     end
     for word, number in pairs(counts) do
-        add(tallies, "operators", word, number)
+        add(tallies, kind, word, number)
     end
 end
 
@@ -114,6 +130,7 @@ function report.merge(paths)
                 add(sum, campaign, word, number)
             end
         end
+        table.move(tallies.failures, 1, #tallies.failures, #sum.failures + 1, sum.failures)
         for names, number in pairs(tallies.facts) do
             sum.facts[names] = (sum.facts[names] or 0) + number
         end
@@ -143,6 +160,9 @@ function report.print(tallies, sanitized)
     end
     print(("slowest run %.1f s%s"):format(tallies.seconds, sanitized and ""
         or (", largest resident size %.0f MiB"):format(tallies.kib / 1024)))
+    for k = 1, math.min(#tallies.failures, MOST_FAILURES) do
+        print(tallies.failures[k])
+    end
     print(broken == 0 and "no promise was broken"
         or ("promises broken: %d (marked !)"):format(broken))
     return broken == 0

@@ -294,6 +294,9 @@ function recipe.problem(entry)
         if name ~= 1 and type(name) ~= "string" then
             return ("the options of step '%s' must have names: {\"%s\", name = value}"):format(
                 core.error.printable(entry[1]), core.error.printable(entry[1]))
+        elseif type(entry[name]) == "table" and getmetatable(entry[name]) then
+            return ("option '%s' of step '%s' is a table with a metatable; give a plain table")
+                :format(core.error.printable(tostring(name)), core.error.printable(entry[1]))
         end
     end
 end
