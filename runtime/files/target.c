@@ -218,6 +218,7 @@ static mb_target *make_kept(const char *path, const char *now, bool overwrite)
 mb_status mb_target_keep(const char *path, const char *now, bool overwrite, mb_target **out)
 {
     *out = NULL;
+    MB_TRY(mb_target_check(path, overwrite));
     mb_target *target = make_kept(path, now, overwrite);
     if (!target)
         return MB_STATUS_MEMORY;
@@ -258,6 +259,7 @@ mb_status mb_target_resume(const char *path, const char *now, const char *folder
     struct stat facts;
     mb_status status = MB_STATUS_OK;
     *out = NULL;
+    MB_TRY(mb_target_check(path, overwrite));
     mb_target *target = make_kept(path, now, overwrite);
     if (!target)
         return MB_STATUS_MEMORY;

@@ -43,6 +43,8 @@ void mb_random_id(char id[9]);
 void mb_part_name(const char *path, const char *id, char *buffer, size_t bytes);
 /* "<path without extension>-slices-<id>" */
 void mb_slices_name(const char *path, const char *id, char *buffer, size_t bytes);
+/* Removes the folder of a run (files/unfinished.h) with the files in it and in its folders. */
+void mb_remove_run(const char *folder);
 /* Removes the slices in a folder, and the folder if nothing else is in it. */
 void mb_remove_slices(const char *folder);
 

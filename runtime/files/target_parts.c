@@ -177,6 +177,33 @@ void mb_remove_slices(const char *folder)
     mb_step_rmdir(folder);
 }
 
+/* Removes a folder with its files; those in folders in it, too, while `depth` > 0. Follows no
+** links. */
+static void remove_tree(const char *folder, int depth)
+{
+    char name[PATH_MAX];
+    DIR *list = is_folder(folder) ? opendir(folder) : NULL;
+    if (!list)
+        return;
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        const bool own = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        if (own ||
+            (size_t)snprintf(name, sizeof name, "%s/%s", folder, entry->d_name) >= sizeof name)
+            continue;
+        if (!is_folder(name))
+            mb_step_unlink(name);
+        else if (depth > 0)
+            remove_tree(name, depth - 1);
+    }
+    closedir(list);
+    mb_step_rmdir(folder);
+}
+
+void mb_remove_run(const char *folder)
+{
+    remove_tree(folder, 1);
+}
+
 void mb_target_remove_folder(const char *folder)
 {
     char id[9], aside[PATH_MAX];
@@ -262,6 +289,10 @@ static int take(const char *name)
 static void remove_dead_part(const leftovers *l, const char *part, const char *id)
 {
     char folder[PATH_MAX];
+    struct stat facts;
+    if (strstr(mb_base_of(part), ".unfinished.part-") && lstat(part, &facts) == 0 &&
+        S_ISDIR(facts.st_mode) && facts.st_uid == geteuid())
+        mb_remove_run(part);
     const int fd = take(part);
     if (fd < 0)
         return;

@@ -37,7 +37,8 @@ local CREATE = declared.options(
     {"deflate", "count", "compression of the volume in one file, 0 to 9"},
     {"slices_per_file", "count", "the volume goes to files of that many slices in a folder \"<path "
         .. "without .h5>-slices-<8 digits>\", a new one in every run; the result's file shows "
-        .. "them as one dataset, which is written faster", min = 1})
+        .. "them as one dataset, which is written faster", min = 1},
+    {"unfinished", "any", "what keeps the result of a run that is interrupted; pipelines make it"})
 
 -- ---------------------------------------------------------------------------------------------
 -- Provenance
@@ -235,19 +236,58 @@ local nothing = setmetatable({}, {__index = function()
     return function() end
 end})
 
+-- The result that an earlier process has begun.
+local function go_on(self, options)
+    result_parts.scavenge(self.path)
+    self.file = options.unfinished:reopen(options.overwrite)
+    local _ <close> = on_error(function() self:close() end)
+    self.notes = notes.new(self.file)
+    self.volume = self.file:dataset "/entry/data/data"
+    if table.concat(self.volume.shape, " ") ~= table.concat(self.shape, " ")
+        or self.volume.dtype ~= options.dtype then
+        fail("argument", "result.create", "resume", "the volume in '%s' is %s %s; this run makes "
+            .. "%s %s", options.unfinished.folder, table.concat(self.volume.shape, " x "),
+            self.volume.dtype, table.concat(self.shape, " x "), options.dtype)
+    end
+    if options.slices_per_file then
+        self.parts = result_parts.resume(options)
+        self.volume:close()
+    end
+    self.notes:keep(self.file:rest())
+    return self
+end
+
+-- What a later process needs to go on with a new result.
+local function begin_unfinished(self, kept)
+    local place = self.notes.keeping and (self.parts and {offset = 0, bytes = 0}
+        or self.volume:place())
+    if not place then
+        fail("argument", "result.create", "unfinished", "only libhdf5 knows where the bytes of "
+            .. "this volume go: nobody could go on with it")
+    end
+    kept:note_result(self.file, place, self.parts and self.parts.folder)
+end
+
 --- A new result file for a volume (z, y, x). Write all slices, then call finish(). A result that is
--- closed before has left nothing behind.
+-- closed before has left nothing behind, unless it is one that others go on with (`unfinished`).
 result.create = declared("result.create", {
     {"path", "string", "its name, an HDF5 file"}, options = CREATE,
 }, function(path, options)
     file_name.check(path, file_name.HDF5, "results are HDF5 files", "result.create")
     check_options(options)
-    local self = setmetatable({path = path, shape = options.shape, file = nothing, notes = nothing,
-        volume = nothing, written = {}, missing = options.shape[1]}, metatable)
+    local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
+        file = nothing, notes = nothing, volume = nothing, written = {},
+        missing = options.shape[1]}, metatable)
     if core.dry.on() then
         return self
     end
-    self.file = core.h5.create(path, {overwrite = options.overwrite})
+    local kept = options.unfinished
+    self.unfinished = kept
+    if kept and kept:has_file() then
+        return go_on(self, options)
+    end
+    self.file = kept and kept:create(options.overwrite)
+        or core.h5.create(path, {overwrite = options.overwrite})
     local _ <close> = on_error(function() self:close() end)
     self.notes = notes.new(self.file)
     result_parts.scavenge(path)
@@ -257,6 +297,9 @@ result.create = declared("result.create", {
         self.volume:close() -- it shows what is written elsewhere
     end
     self.notes:keep(self.file:rest())
+    if kept then
+        begin_unfinished(self, kept)
+    end
     return self
 end)
 
@@ -374,6 +417,38 @@ function methods:skeleton()
         first = 1, last = self.shape[1]}} or nil
 end
 
+--- Slices z_first ... z_last are in the file already: an earlier process has written them.
+function methods:have(z_first, z_last)
+    mark(self, z_first, z_last)
+    if self.parts then
+        self.parts:have(z_first, z_last)
+    end
+end
+
+--- The hash of slices z_first ... z_last as they are in the files: that of a carrier that wrote
+-- them; nil where they are not all there. For a result with `unfinished`.
+function methods:hash(z_first, z_last)
+    local kept = self.unfinished
+    local file = kept.files[self.path:match "[^/]*$"]
+    local places = self.parts and self.parts:places(z_first, z_last) or not self.parts
+        and {{path = kept:file_path(), base = file.offset, start = 1, first = z_first,
+            last = z_last}}
+    local line = self.shape[3] * core.pool.element_bytes(self.dtype)
+    local sum = 0
+    for _, place in ipairs(places or {}) do
+        local lines = (place.last - place.first + 1) * self.shape[2]
+        local own = core.unfinished.hash(place.path, {
+            offset = place.base + (place.first - place.start) * self.shape[2] * line,
+            base = place.base, frames = 1, lines = lines, line_bytes = line,
+            frame_pitch = lines * line, line_pitch = line})
+        if not own then
+            return nil
+        end
+        sum = sum + own
+    end
+    return places and sum
+end
+
 --- Completes the file: verifies it, and gives it its name. Returns the name.
 methods.finish = declared.method("result:finish()", nil, function(self)
     if self.missing > 0 then
@@ -392,7 +467,13 @@ methods.finish = declared.method("result:finish()", nil, function(self)
         self.parts:finish()
     end
     self.notes:write_kept()
+    if self.unfinished then
+        self.unfinished:note_end()
+    end
     result_parts.publish(self.file, self.path)
+    if self.unfinished then
+        self.unfinished:remove()
+    end
     return self.path
 end)
 

@@ -59,6 +59,11 @@ function parts.scavenge(path)
     end
 end
 
+--- Removes the folder of the result that `path` has replaced, which is called `held` now.
+function parts.replaced(path, held)
+    remove_folder(path, folder_of(path, held))
+end
+
 --- Gives `file`, the complete result `path`, its name, and removes the folder of the result which
 -- that replaces.
 function parts.publish(file, path)
@@ -75,19 +80,78 @@ end
 --- Prepares the parts of a volume {nz, ny, nx} in files of `count` slices beside `file`, which is
 -- being written. Nothing is written yet but the folder.
 function parts.create(file, options)
+    local self = parts.new(file:make_folder(), options)
+    file:set_attribute("/", FOLDER, self.folder:match("[^/]*$"))
+    return self
+end
+
+-- The parts in a folder. `options.unfinished`: they stay there when the process ends.
+function parts.new(folder, options)
     local shape, count = options.shape, options.slices_per_file
-    local self = setmetatable({ folder = file:make_folder(), list = {}, open = {}, opened = 0,
+    local self = setmetatable({ folder = folder, list = {}, open = {}, opened = 0,
+        kept = options.unfinished,
         most = math.max(1, ((core.system.file_limit() or 1024) - OTHERS) // DESCRIPTORS),
         shape = shape, dtype = options.dtype or "f32", count = count,
         attributes = options.attributes }, metatable)
-    file:set_attribute("/", FOLDER, self.folder:match("[^/]*$"))
     local digits = math.max(4, #tostring(shape[1]))
     for first = 1, shape[1], count do
         local last = math.min(first + count - 1, shape[1])
         self.list[#self.list + 1] = { first = first, last = last, missing = last - first + 1,
             name = ("slices-%0" .. digits .. "d-%0" .. digits .. "d.h5"):format(first, last) }
+        local part = self.list[#self.list]
+        part.path = self.folder .. "/" .. part.name
+        part.now = part.path .. ".unfinished"
     end
     return self
+end
+
+--- The parts that an earlier process has begun: each is as it was before its first slice, but for
+-- the bytes of slices. What has lost its head is lost.
+function parts.resume(options)
+    local kept = options.unfinished
+    local self = parts.new(kept:file_path(kept.slices), options)
+    for _, part in ipairs(self.list) do
+        if not kept.files[part.name] then
+            os.remove(part.now)
+            os.remove(part.path)
+        else
+            if core.system.stat(part.path) then
+                os.rename(part.path, part.now)
+            end
+            if not kept:restore(part.name, part.now) then
+                os.remove(part.now)
+                kept:forget_file(part.name)
+            end
+        end
+    end
+    return self
+end
+
+--- Slices z_first ... z_last are there already.
+function methods:have(z_first, z_last)
+    for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
+        local part = self.list[i]
+        part.written = part.written or {}
+        for z = math.max(z_first, part.first), math.min(z_last, part.last) do
+            part.missing = part.missing - (part.written[z] and 0 or 1)
+            part.written[z] = true
+        end
+    end
+end
+
+--- Where slices are: a list of {path, offset, base, first, last}; nil where a part is missing.
+function methods:places(z_first, z_last)
+    local list = {}
+    for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
+        local part = self.list[i]
+        local file = self.kept.files[part.name]
+        if not file then
+            return nil
+        end
+        list[#list + 1] = { path = part.now, base = file.offset, start = part.first,
+            first = math.max(z_first, part.first), last = math.min(z_last, part.last) }
+    end
+    return list
 end
 
 --- What shows them as one: the sources of a virtual dataset.
@@ -101,13 +165,32 @@ function methods:sources()
     return list
 end
 
-local function open_part(self, part)
-    part.file = core.h5.create(self.folder .. "/" .. part.name)
+-- The file of a part that an earlier process has begun.
+local function reopen_part(part)
+    part.file = core.unfinished.resume_h5(part.path, part.now, false)
+    part.dataset = part.file:dataset(DATASET)
+end
+
+local function create_part(self, part)
+    part.file = self.kept and core.unfinished.keep_h5(part.path, part.now, false)
+        or core.h5.create(part.path)
     part.dataset = part.file:create_dataset(DATASET,
         { shape = { part.last - part.first + 1, self.shape[2], self.shape[3] },
         dtype = self.dtype, sparse = true, early = true, attributes = self.attributes })
     part.file:set_attribute("/", "first_slice", part.first)
+end
+
+local function open_part(self, part)
+    local begun = self.kept and self.kept.files[part.name]
+    if begun then
+        reopen_part(part)
+    else
+        create_part(self, part)
+    end
     part.file:rest()
+    if self.kept and not begun then
+        self.kept:note_file(part.name, part.now, part.dataset:place())
+    end
     self.open[part] = true
     self.opened = self.opened + 1
 end
@@ -192,6 +275,12 @@ end
 
 --- Completes all files; the disk has them then.
 function methods:finish()
+    for _, part in ipairs(self.list) do
+        if part.missing == 0 and not part.file and not part.finished then
+            open_part(self, part) -- of an earlier process
+            settle(self)
+        end
+    end
     settle(self)
     core.system.sync_files(self.folder)
     core.system.sync_folder(self.folder)

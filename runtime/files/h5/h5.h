@@ -113,6 +113,13 @@ const char *mb_h5_part_path(const mb_h5 *file); /* a created file's name now, or
 
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
+/* The same with a file that is called `now` until it is finished, and stays when it is closed before
+** (files/target.h). */
+mb_status mb_h5_keep(const char *path, const char *now, bool overwrite, mb_h5 **out);
+/* Goes on with that file of an earlier process, which has all of its head. `folder` is the name of
+** its slices folder, or NULL. What is verified in the end are the datasets that are opened. */
+mb_status mb_h5_resume(const char *path, const char *now, const char *folder, bool overwrite,
+                       mb_h5 **out);
 /* A file without a name in `folder`; it is gone when it is closed, or with the process. */
 mb_status mb_h5_scratch(const char *folder, mb_h5 **out);
 /* Makes the folder of slices beside a created file (files/target.h); *out is its path. */

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The HDF5 contents of a file that is open as `file->fd`. */
+/* The HDF5 contents of a file that is open as `file->fd`: new, or those that it has. */
 static mb_status begin_contents(mb_h5 *file)
 {
     file->disk.created = true;
@@ -26,10 +26,11 @@ static mb_status begin_contents(mb_h5 *file)
     H5_OWNED hid_t access = mb_h5_created_access(file);
     /* Our driver takes the descriptor; libhdf5 only wants to see that something has this name. */
     const char *name = file->target ? mb_target_now(file->target) : "/";
-    file->id = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    file->id = file->resumed ? H5Fopen(name, H5F_ACC_RDWR, access)
+                             : H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     file->created = file->id >= 0;
     if (!file->created)
-        return mb_h5_failure(file, NULL, "create the file");
+        return mb_h5_failure(file, NULL, file->resumed ? "open the file" : "create the file");
     return file->disk.error != 0 ? mb_h5_refused(file, NULL, "create the file") : MB_STATUS_OK;
 }
 
@@ -62,7 +63,14 @@ static mb_h5 *make(const char *path)
     return file;
 }
 
-mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
+/* How a file comes by its target. */
+typedef struct beginning {
+    const char *now;    /* NULL: a part */
+    const char *folder; /* of slices, of a resumed file; or NULL */
+    bool resumed, overwrite;
+} beginning;
+
+static mb_status create_as(const char *path, const beginning *how, mb_h5 **out)
 {
     MB_H5_GUARD;
     *out = NULL;
@@ -70,10 +78,31 @@ mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
     mb_h5 *file = make(path);
     if (!file)
         return MB_STATUS_MEMORY;
-    const mb_status status = mb_target_create(path, overwrite, &file->target);
+    file->resumed = how->resumed;
+    const mb_status status =
+        how->resumed ? mb_target_resume(path, how->now, how->folder, how->overwrite, &file->target)
+        : how->now   ? mb_target_keep(path, how->now, how->overwrite, &file->target)
+                     : mb_target_create(path, how->overwrite, &file->target);
     if (status == MB_STATUS_OK)
         file->fd = mb_target_fd(file->target);
     return create_contents(file, status, out);
+}
+
+mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out)
+{
+    return create_as(path, &(beginning){.overwrite = overwrite}, out);
+}
+
+mb_status mb_h5_keep(const char *path, const char *now, bool overwrite, mb_h5 **out)
+{
+    return create_as(path, &(beginning){.now = now, .overwrite = overwrite}, out);
+}
+
+mb_status mb_h5_resume(const char *path, const char *now, const char *folder, bool overwrite,
+                       mb_h5 **out)
+{
+    const beginning how = {.now = now, .folder = folder, .resumed = true, .overwrite = overwrite};
+    return create_as(path, &how, out);
 }
 
 mb_status mb_h5_scratch(const char *folder, mb_h5 **out)

@@ -58,7 +58,13 @@ mb_status mb_h5_dataset_open(mb_h5 *file, const char *path, mb_h5_dataset **out)
     const hid_t id = H5Dopen2(file->id, path, access);
     if (id < 0)
         return mb_h5_failure(file, path, "open dataset");
-    return mb_h5_adopt(file, id, path, out);
+    MB_TRY(mb_h5_adopt(file, id, path, out));
+    const mb_status status = file->resumed ? mb_h5_remember(*out) : MB_STATUS_OK;
+    if (status != MB_STATUS_OK) {
+        mb_h5_dataset_destroy(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 /* Frees what a dataset of a closed file that nobody uses has no more need of; itself, once it was

@@ -82,6 +82,7 @@ struct mb_h5 {
     mb_target *target; /* created files; a scratch file has none */
     int fd;            /* created files: the target's descriptor, or a scratch file's own */
     bool writable, created;
+    bool resumed; /* a created file that an earlier process has begun */
     bool resting; /* a created file that libhdf5 has closed for now (h5ready.c) */
     bool allow_external, allow_missing;
     hid_t links;    /* access list by which links are followed (h5links.c); 0: none */

@@ -1,0 +1,447 @@
+-- What an interrupted run leaves, so that another process goes on with it: the folder
+-- "<result>.unfinished" (runtime/files/unfinished.h) with the result's file and a journal.
+--
+-- The journal says which run it is (`identity`: names and texts that must be the same), which
+-- values were measured, and which rows of which section are in the files, each range with the sum
+-- of the hashes of its lines. Nothing that is noted is trusted: every range is read and hashed
+-- before a run goes on, and what differs is made again. So nothing is synced but the beginning: the
+-- first records, and the head of the result's file, without which the rest is worth nothing.
+--
+-- docs/formats.md lists the records.
+
+local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
+local records = require "moonbeam.result.records"
+local result_parts = require "moonbeam.result.parts"
+
+local unfinished = {}
+local methods = {}
+local metatable = {__name = "moonbeam.result.unfinished", __index = methods}
+
+-- The first record: the format, and its version.
+local FORMAT <const>, VERSION <const> = "moonbeam-unfinished", 1
+
+local ANEW <const> = "remove it and start anew with the option discard = true"
+
+-- Files of stores in a scratch folder; nothing else there is ever removed.
+local STORE <const> = "^moonbeam%-store%-%x+%-%d+$"
+
+local function base_of(path)
+    return path:match "[^/]*$"
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- The journal
+
+local readers = {}
+
+readers["is"] = function(self, name, text)
+    self.was[name] = text
+    self.was[#self.was + 1] = name
+end
+
+function readers.file(self, name, offset, bytes, length, sum)
+    self.files[name] = {offset = offset, bytes = bytes, length = length, sum = sum}
+end
+
+function readers.folder(self, name)
+    self.slices = name
+end
+
+function readers.value(self, name, value, verdict)
+    self.values[name] = {value = value, verdict = verdict}
+end
+
+local function section_of(self, number)
+    self.sections[number] = self.sections[number] or {rows = {}}
+    return self.sections[number]
+end
+
+function readers.rows(self, number, first, last, hash, tallies)
+    local list = section_of(self, number).rows
+    list[#list + 1] = {first = first, last = last, hash = hash, tallies = tallies}
+end
+
+function readers.section(self, number, tallies)
+    local section = section_of(self, number)
+    section.done, section.tallies = true, tallies
+end
+
+function readers.again(self, number)
+    self.sections[number] = nil
+end
+
+function readers.store(self, number, path)
+    self.stores[number] = path
+end
+
+function readers.resumed(self)
+    self.resumed = self.resumed + 1
+end
+
+readers["end"] = function(self, device, inode)
+    self.ended = {device = device, inode = inode}
+end
+
+-- Takes a record: from the journal, or from this run.
+local function take(self, record)
+    local reader = readers[record[1]]
+    if reader then
+        reader(self, table.unpack(record, 2))
+    end
+end
+
+local function note(self, ...)
+    local record = {...}
+    self.run:append(records.text(record))
+    take(self, record)
+end
+
+local function damaged(self, what)
+    fail("io", nil, "resume", "%s in '%s' is damaged, so that the run cannot go on: %s", what,
+        self.folder, ANEW)
+end
+
+-- Reads the journal. Returns whether it has a beginning.
+local function read(self)
+    local first = true
+    for line in self.run:read():gmatch "[^\n]+" do
+        local record = records.list(line)
+        if not record or first and record[1] ~= FORMAT then
+            damaged(self, "the journal")
+        elseif first and record[2] ~= VERSION then
+            fail("io", nil, "resume", "the journal in '%s' has version %s of its format; this "
+                .. "program knows %d: go on with the program that began it, or %s", self.folder,
+                tostring(record[2]), VERSION, ANEW)
+        end
+        first = false
+        take(self, record)
+    end
+    return not first
+end
+
+-- A text for a message.
+local function shown(text)
+    return #text <= 60 and not text:find "%c" and ("'%s'"):format(text) or "another one"
+end
+
+-- Raises where this run is another one than the journal's.
+local function check_identity(self, identity)
+    local problems, known = {}, {}
+    for _, each in ipairs(identity) do
+        local name, text = table.unpack(each)
+        known[name] = true
+        if self.was[name] ~= text then
+            problems[#problems + 1] = ("%s (it was %s, now it is %s)"):format(name,
+                shown(self.was[name] or "nothing"), shown(text))
+        end
+    end
+    for _, name in ipairs(self.was) do
+        problems[#problems + 1] = not known[name] and ("%s (it was %s)"):format(name,
+            shown(self.was[name])) or nil
+    end
+    if #problems > 0 then
+        fail("argument", nil, "resume", "'%s' is of another run; what differs: %s. Go on with "
+            .. "what it was begun with, or %s", self.folder, table.concat(problems, "; "), ANEW)
+    end
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Beginning
+
+local function begin(self, identity)
+    self.run, self.removed = core.unfinished.begin(self.path), false
+    self.folder = self.run:folder()
+    note(self, FORMAT, VERSION)
+    for _, each in ipairs(identity) do
+        note(self, "is", each[1], each[2])
+    end
+end
+
+local function remove_stores(self)
+    for _, path in pairs(self.stores) do
+        if base_of(path):find(STORE) then
+            os.remove(path)
+        end
+    end
+end
+
+-- Removes the folder, and the files of stores elsewhere.
+local function remove(self)
+    remove_stores(self)
+    self.removed = true
+    self.run:remove()
+end
+
+local function is_file_of(name, facts)
+    local now = core.system.stat(name)
+    return now and facts and now.device == facts.device and now.inode == facts.inode
+end
+
+-- Where a process was killed while the result got its name: the file is put back, or, where it has
+-- its name already, the rest of the work is done. Returns whether the result is complete.
+local function settle_end(self)
+    local now, swap = self:file_path(), self:file_path() .. ".swap"
+    if core.system.stat(now) then
+        return false
+    elseif is_file_of(swap, self.ended) then
+        assert(os.rename(swap, now))
+        return false
+    elseif is_file_of(self.path, self.ended) then
+        if core.system.stat(swap) then
+            result_parts.replaced(self.path, swap)
+        end
+        result_parts.scavenge(self.path)
+        return true
+    end
+    damaged(self, "the file of the result")
+end
+
+local function resume(self, identity)
+    self.run = core.unfinished.resume(self.path)
+    self.folder = self.run:folder()
+    local begun = read(self)
+    if not begun and core.system.stat(self:file_path()) then
+        damaged(self, "the journal")
+    elseif not self.files[base_of(self.path)] then
+        remove(self) -- nothing was finished
+        begin(self, identity)
+        return
+    end
+    check_identity(self, identity)
+    if settle_end(self) then
+        self.complete = true
+        return
+    end
+    note(self, "resumed")
+end
+
+local function new(path)
+    return setmetatable({path = path, was = {}, files = {}, values = {}, sections = {}, stores = {},
+        resumed = 0}, metatable)
+end
+
+-- Removes what an earlier run has left.
+local function discard(path)
+    if core.unfinished.exists(path) then
+        local self <close> = new(path)
+        self.run = core.unfinished.resume(path)
+        self.folder = self.run:folder()
+        pcall(read, self) -- for the files of stores
+        remove(self)
+    end
+end
+
+--- Begins the run that makes the result `path`, or goes on with it. Options: resume, discard (first
+-- removes what is there), overwrite, identity = {{name, text}, ...}. Returns nil in a dry run.
+-- Fields: resumed (how often the run was), complete (the result has its name already; nothing but
+-- remove() is left to do).
+-- Errors: io (there is one, or none, or another process is at work on it; a damaged one), argument
+-- (another run).
+function unfinished.open(path, options)
+    if core.dry.on() then
+        return nil
+    elseif options.resume and options.discard then
+        fail("argument", nil, "discard", "the option resume = true goes on with what the option "
+            .. "discard = true removes: give one of them")
+    end
+    if not options.resume then
+        core.target.check(path, options.overwrite)
+    end
+    if options.discard then
+        discard(path)
+    end
+    local self = new(path)
+    local ok, problem = pcall(options.resume and resume or begin, self, options.identity)
+    if not ok then
+        if self.run then
+            self.run:close()
+        end
+        error(problem, 0)
+    end
+    return self
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Files
+
+--- The path of a file in the folder; without a name that of the result.
+function methods:file_path(name)
+    return self.folder .. "/" .. (name or base_of(self.path))
+end
+
+--- A new HDF5 file in the folder that becomes the result.
+function methods:create(overwrite)
+    return core.unfinished.keep_h5(self.path, self:file_path(), overwrite)
+end
+
+--- Notes a file that is at rest, called `now`: all but `place`, {offset, bytes}, is kept.
+function methods:note_file(name, now, place, sync)
+    local length, sum = core.unfinished.save_head(now, self:file_path(name .. ".head"), place, sync)
+    note(self, "file", name, place.offset, place.bytes, length, sum)
+    if sync then
+        self.run:sync()
+    end
+end
+
+--- Notes the result's own file, from which on there is something to resume.
+function methods:note_result(file, place, slices)
+    if slices then
+        note(self, "folder", base_of(slices))
+    end
+    self:note_file(base_of(self.path), file.part_path, place or {offset = 0, bytes = 0}, true)
+end
+
+--- Has an earlier process made the result's file?
+function methods:has_file()
+    return self.files[base_of(self.path)] ~= nil
+end
+
+--- Gives a file that is called `now` the head that it had. Returns false where that is lost.
+function methods:restore(name, now)
+    local ok = pcall(core.unfinished.restore_head, now, self:file_path(name .. ".head"),
+        self.files[name])
+    return ok
+end
+
+--- Opens the result's file again as it was before its first row.
+function methods:reopen(overwrite)
+    if not self:restore(base_of(self.path), self:file_path()) then
+        damaged(self, "the head of the result")
+    end
+    return core.unfinished.resume_h5(self.path, self:file_path(), overwrite, self.slices)
+end
+
+--- Forgets a file whose bytes are lost.
+function methods:forget_file(name)
+    self.files[name] = nil
+end
+
+--- The file of a section's store: the one that it has, or a new name in `scratch`.
+function methods:store_path(number, scratch)
+    if not self.stores[number] then
+        local id = ("%08x"):format(math.random(0) & 0xffffffff)
+        note(self, "store", number, ("%s/moonbeam-store-%s-%d"):format(
+            core.system.real_path(scratch) or scratch, id, number))
+    end
+    return self.stores[number]
+end
+
+--- Removes the file of a store that nobody needs any more.
+function methods:drop_store(number)
+    local path = self.stores[number]
+    if path and base_of(path):find(STORE) then
+        os.remove(path)
+    end
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- What is finished
+
+--- Notes a measured value.
+function methods:note_value(name, value, verdict)
+    note(self, "value", name, value, verdict or {})
+end
+
+--- Notes that rows of a section are in its file. `tallies`: counts by name.
+function methods:note_rows(number, first, last, hash, tallies)
+    note(self, "rows", number, first, last, hash, tallies)
+end
+
+--- Notes that a section is complete. `tallies`: those of all its rows.
+function methods:note_section(number, tallies)
+    note(self, "section", number, tallies)
+end
+
+--- Forgets what is known of a section, which is made again.
+function methods:again(number)
+    if self.sections[number] then
+        note(self, "again", number)
+    end
+end
+
+--- The tallies of a complete section, or nil.
+function methods:section_done(number)
+    local section = self.sections[number]
+    return section and section.done and section.tallies or nil
+end
+
+local function overlaps(list, first, last)
+    for _, each in ipairs(list) do
+        if first <= each.last and each.first <= last then
+            return true
+        end
+    end
+    return false
+end
+
+-- The ranges {first, last} that a sorted list leaves.
+local function rest_of(list, first, last)
+    local rest, from = {}, first
+    for _, each in ipairs(list) do
+        if each.first > from then
+            rest[#rest + 1] = {from, each.first - 1}
+        end
+        from = each.last + 1
+    end
+    if from <= last then
+        rest[#rest + 1] = {from, last}
+    end
+    return rest
+end
+
+--- The rows of a section, of first to last, that are still to be made: a list of {first, last}; and
+-- the noted ones whose bytes are there, {first, last, tallies} each. `hash(first, last)` gives the
+-- hash of what is there. Of ranges that overlap, the later one counts.
+function methods:pending(number, first, last, hash)
+    local noted = self.sections[number] and self.sections[number].rows or {}
+    local seen, good = {}, {}
+    for i = #noted, 1, -1 do
+        local each = noted[i]
+        if not overlaps(seen, each.first, each.last) then
+            seen[#seen + 1] = each
+            if each.first >= first and each.last <= last
+                and hash(each.first, each.last) == each.hash then
+                good[#good + 1] = each
+            end
+        end
+    end
+    table.sort(good, function(a, b) return a.first < b.first end)
+    return rest_of(good, first, last), good
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Ending
+
+--- Notes which file is about to get the result's name. A later process knows it by that.
+function methods:note_end()
+    local facts = assert(core.system.stat(self:file_path()))
+    note(self, "end", facts.device, facts.inode)
+    self.run:sync()
+end
+
+--- Removes the folder: the result has its name.
+function methods:remove()
+    remove(self)
+end
+
+--- Is there anything that another process can go on with?
+function methods:keeps()
+    return not self.removed and (next(self.sections) ~= nil or self.resumed > 0)
+end
+
+--- Ends this process's work. What nothing was finished of goes. Any number of times.
+function methods:close()
+    local run = self.run
+    if not run or self.removed then
+        return
+    elseif not self:keeps() then
+        remove(self)
+    else
+        run:close()
+    end
+    self.run = nil
+end
+metatable.__close = methods.close
+
+return unfinished
