@@ -4,6 +4,7 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local command = require "moonbeam.pipeline.command"
+local journal = require "moonbeam.pipeline.journal"
 local declared = require "moonbeam.internal.declared"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
@@ -21,6 +22,8 @@ local options = cli.parse(arg, {
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
     {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
     cli.shared.overwrite,
+    {"resume", doc = "go on with an interrupted run, from RESULT.unfinished"},
+    {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
         doc = "0-based column of the rotation axis: halfway down the detector, or those at its "
@@ -96,8 +99,8 @@ local options = cli.parse(arg, {
         .. "The volume is attenuation per meter where the pixel size is known, else per pixel.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted. A result file that "
             .. "exists is complete.\n"
-        .. "A run that is killed (not by Ctrl-C or SIGTERM) leaves RESULT.part-*, which the next "
-            .. "run removes.",
+        .. "A run that is interrupted or killed leaves RESULT.unfinished, if anything was "
+            .. "finished: --resume goes on with it, --discard removes it.",
 })
 
 local function say(...)
@@ -115,10 +118,19 @@ local OPTION_NAMES = {
         pixel_size = "--pixel-size",
     entry = "--entry", allow_missing = "--allow-missing", allow_external = "--allow-external",
     log = "--no-log", ["log = false"] = "--no-log",
+    ["resume = true"] = "--resume", ["discard = true"] = "--discard",
 }
 
 local function warn(...)
     cli.tell("warning: " .. cli.spoken(string.format(...), OPTION_NAMES))
+end
+
+-- What an interrupted run has kept.
+function options.tell(text)
+    cli.tell(cli.spoken(text, OPTION_NAMES))
+end
+if options.resume and options.discard then
+    cli.wrong("--resume goes on with what --discard removes: give one of them")
 end
 
 local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
@@ -132,7 +144,9 @@ local function check_outputs(name)
     for _, path in ipairs(options.steps or {}) do
         inputs[#inputs + 1] = path
     end
-    cli.outputs(options, inputs, {
+    local replaces = setmetatable({overwrite = options.overwrite or options.resume},
+        {__index = options})
+    cli.outputs(replaces, inputs, {
         {"output", path = name, extensions = file_name.HDF5, what = "results are HDF5 files"},
         {"preview"}, {"center-picture"}})
 end
@@ -275,10 +289,17 @@ for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
 
+local kept -- what another run can go on with
 local axis = {} -- what the search for the axis tells, for the result
 local function find_center(source)
     local center, how
-    center, how, axis = mb.recon.find_center(source, settings)
+    center, axis = kept:value "center"
+    how = axis and axis.how
+    if not center then
+        center, how, axis = mb.recon.find_center(source, settings)
+        axis.how = how
+        kept:measured("center", center, axis)
+    end
     say("axis       column %.2f, %s (%s)", center, axis.verdict, how)
     if axis.remedy then
         warn("%s", axis.remedy)
@@ -298,6 +319,13 @@ if options.plan then
     return
 end
 phase("plan")
+
+kept = cli.tried(OPTION_NAMES, journal.open, plan.made, output, options)
+local _ <close> = kept
+if kept:is_complete() then
+    say("wrote      %s (an earlier run was interrupted after its last step)", output)
+    return
+end
 
 -- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the
 -- result file is open. Compressed frames are decoded once, for the axis and the slices.
@@ -326,6 +354,7 @@ local result <close> = mb.result.create(output, {
     slices_per_file = options.slices_per_file,
     input = options.scan,
     parameters = parameters,
+    unfinished = kept.kept,
 })
 
 local source <close> = mb.recon.decoded(frames or scan, settings, plan, not plan.exact)
@@ -344,11 +373,13 @@ end
 say("%s", mb.recon.describe(plan))
 phase(options.center == "auto" and "result and axis" or "result")
 
-local middle = plan.volume[1] // 2 + 1
+local middle, saved = plan.volume[1] // 2 + 1, false
+plan.journal = kept
 local report = mb.recon.run(source, plan, result, function(slices, z)
     if options.preview and z <= middle and middle < z + slices.shape[1] then
         local slice <close> = slices:view(middle - z + 1, mb.all, mb.all)
-        mb.view.save(options.preview, slice, {overwrite = options.overwrite})
+        mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume})
+        saved = true
     end
 end)
 
@@ -384,9 +415,14 @@ result:provenance {
     predicted_pinned_bytes = plan.pinned,
     measured_pinned_bytes = report.pinned,
     seconds = report.seconds,
+    resumed = kept:resumed(),
     steps = mb.stream.summary(report.times),
 }
 result:finish()
+if options.preview and not saved then
+    options.output = output
+    command.preview(options, middle)
+end
 phase("completion")
 say("%s", mb.stream.describe(report.times))
 say("process    %s", table.concat(phases, ", "))

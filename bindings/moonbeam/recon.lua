@@ -272,6 +272,7 @@ function recon.run(scan, plan, sink, each)
     local made = pipeline_plan.with_scan(plan.made, scan)
     local done = pipeline_run.execute(made, {sink = sink, out = out, each = each,
         quiet = plan.settings.quiet, label = "reconstructing", unit = "slices",
+        journal = plan.journal,
         files = plan.settings.slices_per_file})
     if #done.replanned > 0 then
         plan = scan_recipe.replanned(scan, plan, done.plan)

@@ -278,20 +278,33 @@ describe("scripts", function()
         assert.equal(text:match("axis%s+column ([%d.]+)"), ("%.2f"):format(center))
     end)
 
-    it("stop at Ctrl-C with status 130 and leave no file", function()
+    it("stop at Ctrl-C with status 130 and keep what is finished", function()
         must("simulate.lua", path("long.h5")
             .. " --size 400 --rows 48 --angles 600 --device host --quiet")
         local before = files.list(folder)
-        -- One thread, so that there is time to interrupt: as soon as the part file is there.
+        -- One thread, so that there is time to interrupt: as soon as a block is finished.
         local script = ("OMP_NUM_THREADS=1 '%s' scripts/reconstruct.lua %s -o %s --device host --center 199.5 --chunk 1 -q & "
-            .. "pid=$!; until ls %s.part-* >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.01; done; kill -INT $pid; wait $pid")
+            .. "pid=$!; until grep -q rows..1 %s.unfinished/journal 2>/dev/null || ! kill -0 $pid; "
+            .. "do sleep 0.01; done; kill -INT $pid; wait $pid")
             :format(mb.system.program(), path("long.h5"), path("stopped.h5"), path("stopped.h5"))
         local handle = assert(io.popen("{ " .. script .. "; } 2>&1"))
         local text = handle:read("a")
         local _, _, status = handle:close()
         assert.matches("interrupted by Ctrl%-C", text)
+        assert.matches("stopped.h5.unfinished' keeps %d+ of 48 rows: go on with %-%-resume, or start "
+            .. "anew with %-%-discard", text)
         assert.equal(130, status)
+        before[#before + 1] = "stopped.h5.unfinished"
+        table.sort(before)
         assert.same(before, files.list(folder))
+        local _, refused = files.run(("'%s' scripts/reconstruct.lua %s -o %s --resume -q --device host "
+            .. "--center 199.5 --rows 1:9"):format(mb.system.program(), path("long.h5"),
+            path("stopped.h5")))
+        assert.is_false(refused)
+        must("reconstruct.lua", ("%s -o %s --discard -q --device host --center 199.5 --rows 1:2")
+            :format(path("long.h5"), path("stopped.h5")))
+        before = files.list(folder)
+        assert.is_nil(table.concat(before, " "):find "unfinished")
     end)
 
     it("explain themselves", function()

@@ -195,6 +195,14 @@ local function tell_values(done, say, warn)
     end
 end
 
+--- The picture of a slice of a result that an earlier run has made.
+function command.preview(options, z)
+    local file <close> = assert(mb.h5.open(options.output))
+    local slices <close> = file:read("/entry/data/data", {z, z})
+    local slice <close> = slices:view(1, mb.all, mb.all)
+    mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume})
+end
+
 local function run_whole(pipeline, options, say, warn)
     local made = pipeline:plan()
     local last = pipeline.chain.steps[#pipeline.chain.steps]
@@ -207,18 +215,27 @@ local function run_whole(pipeline, options, say, warn)
             .. "center without a column")
     end
     say("%s", report.text(made))
-    local shown, middle
+    local shown, middle, saved
     if options.preview then
         middle = (pipeline.chain.shape[1] + 1) // 2
         shown = function(slices, first)
             if first <= middle and middle < first + slices.shape[1] then
                 local slice <close> = slices:view(middle - first + 1, mb.all, mb.all)
                 mb.view.save(options.preview, slice, {overwrite = options.overwrite})
+                saved = true
             end
         end
     end
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
-        slices_per_file = options.slices_per_file, each = shown}
+        slices_per_file = options.slices_per_file, each = shown, resume = options.resume,
+        discard = options.discard, tell = options.tell}
+    if options.preview and not saved then
+        command.preview(options, middle)
+    end
+    if done.complete then
+        say("wrote      %s (an earlier run was interrupted after its last step)", options.output)
+        return
+    end
     tell_values(done, say, warn)
     if options.center_picture then
         axis_curve_picture.save(options.center_picture, done.verdicts.center,
@@ -258,6 +275,12 @@ local function check(options)
             cli.wrong("--%s and --%s make different results: give one of them", first, name)
         end
         first = options[name] and name or first
+    end
+    for _, name in ipairs {"resume", "discard"} do
+        if options[name] and (options.sweep or options.snapshots) then
+            cli.wrong("--%s is for the volume of a whole run; --sweep and --snapshots have none",
+                name)
+        end
     end
     if options.row and options.rows then
         cli.wrong("--row and --rows say both what is made: give one of them")

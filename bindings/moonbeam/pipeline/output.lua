@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local chain = require "moonbeam.pipeline.chain"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
+local journal = require "moonbeam.pipeline.journal"
 local plan = require "moonbeam.pipeline.plan"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local disk_space = require "moonbeam.pipeline.disk_space"
@@ -103,23 +104,42 @@ function output.shape(made)
     return shape, last
 end
 
+-- Where an interrupted run cannot be gone on with, and that is asked for.
+local function check_resume(kept, options)
+    if options.resume and not kept and not mb.device.dry() then
+        fail("argument", "pipeline:run", "resume", "the option resume = true needs a scan from a "
+            .. "file: nobody can tell whether arrays are the same as before")
+    end
+end
+
 --- Runs a pipeline (init.lua) into a file. Options: output, overwrite, slices_per_file, each, input
--- (the scan's file), title. Returns the report of run.execute. A failed run leaves no file.
+-- (the scan's file), title, resume, discard, tell (a function that gets a line on what is kept).
+-- Returns the report of run.execute, or {complete = true} where an earlier run was interrupted
+-- after its last step. A run that fails or is interrupted leaves "OUTPUT.unfinished" for another
+-- one with the option resume = true, or nothing if nothing was finished.
 function output.run(self, options)
     local planned = self:plan()
     store.check_disks(planned.job.places, {{folder = disk_space.folder_of(options.output),
-        bytes = planned.sections[#planned.sections].write_bytes,
+        bytes = options.resume and 0 -- an interrupted run has taken them
+            or planned.sections[#planned.sections].write_bytes,
         what = ("the result '%s'"):format(options.output)}}, "pipeline.run")
-    local made, verdicts = run.settle(planned)
+    local kept <close> = journal.open(planned, options.output, options)
+    check_resume(kept, options)
+    if kept and kept:is_complete() then
+        return {complete = true}
+    end
+    local made, verdicts = run.settle(planned, nil, kept)
     local shape, last = output.shape(made)
     local g = last.geometry
     local result <close> = mb.result.create(options.output, {shape = shape, dtype = last.dtype,
         units = output.units(self.chain), pixel_size = g.pixel_size, slice_distance = g.row_size,
         first_row = (g.first_row - 1) // g.row_step + last.first, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, input = options.input,
-        title = options.title, parameters = parameters_of(self, made)})
-    local report = run.execute(made, {sink = result, each = options.each, quiet = options.quiet,
-        files = options.slices_per_file, label = options.label or "running", unit = "rows"})
+        unfinished = kept and kept.kept, title = options.title,
+        parameters = parameters_of(self, made)})
+    local report = run.execute(made, {sink = result, journal = kept, each = options.each,
+        quiet = options.quiet, files = options.slices_per_file,
+        label = options.label or "running", unit = "rows"})
     for name, verdict in pairs(verdicts) do
         report.verdicts[name] = report.verdicts[name] or verdict
     end
@@ -132,13 +152,14 @@ function output.run(self, options)
         replanned[i] = each.text
     end
     for i, section in ipairs(report.sections) do
-        steps["section_" .. i] = mb.stream.summary(section.times)
+        steps["section_" .. i] = not section.skipped and mb.stream.summary(section.times) or nil
     end
     result:provenance {values = verdict_values(report.verdicts, report.named),
         predicted_peak_bytes = report.plan.peak, measured_peak_bytes = report.peak,
         upper_bound_peak_bytes = report.plan.at_most, measured_as_predicted = report.as_planned,
         predicted_pinned_bytes = report.plan.pinned, measured_pinned_bytes = report.pinned,
         seconds = report.seconds, steps = steps,
+        resumed = kept and kept:resumed(),
         replanned = replanned[1] and table.concat(replanned, "\n"),
         nonfinite_values = report.totals.mended[1], clamped_pixels = report.totals.mended[2],
         nonpositive_values = report.totals.mended[3], clipped_below = report.totals.clipped[1],

@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
 local ledger = require "moonbeam.ledger"
+local on_error = require "moonbeam.internal.on_error"
 local plan = require "moonbeam.pipeline.plan"
 local progress = require "moonbeam.progress"
 local promise = require "moonbeam.plan.promise"
@@ -37,17 +38,23 @@ local function value_of(made, section, measure, known)
 end
 
 -- Measures what a section needs and nobody knows: adds to `values` and `verdicts`. `found` has
--- what is known already, by name.
-local function measure_section(made, section, values, verdicts, found)
+-- what is known already, by name; a journal has it, too, and it is told of the rest.
+local function measure_section(made, section, values, verdicts, found, journal)
     for _, measure in ipairs(section.measures) do
         local name = plan.value_name(measure.step)
         if made.job.values[name] == nil and values[name] == nil then
             local value = found and found[name]
+            if value == nil and journal then
+                value, verdicts[name] = journal:value(name)
+            end
             if value == nil then
                 local known = setmetatable({}, {__index = function(_, key)
                     return values[key] or made.job.values[key]
                 end})
                 value, verdicts[name] = value_of(made, section, measure, known)
+                if journal then
+                    journal:measured(name, value, verdicts[name])
+                end
             end
             -- A dry run has no frames to find it in: it goes on with the value that takes most.
             local worst = section.worst and section.worst[name]
@@ -56,12 +63,12 @@ local function measure_section(made, section, values, verdicts, found)
     end
 end
 
---- Measures what the first section needs, unless `found` has it (values by name), and makes plan B
--- of plan A. Returns the plan and what was found: {name = verdict}. Of a plan that is exact: the
--- plan itself.
-function run.settle(made, found)
+--- Measures what the first section needs, unless `found` (values by name) or a journal has it, and
+-- makes plan B of plan A. Returns the plan and what was found: {name = verdict}. Of a plan that is
+-- exact: the plan itself.
+function run.settle(made, found, journal)
     local values, verdicts = {}, {}
-    measure_section(made, made.sections[1], values, verdicts, found)
+    measure_section(made, made.sections[1], values, verdicts, found, journal)
     if next(values) == nil then
         return made, verdicts
     end
@@ -250,20 +257,27 @@ function state_methods:ends_of(section, final)
         return told(final_ends(section, final, self.others, self.bar), section, final.journal)
     end
     local place, stores = self.made.job.places[section.number], self.stores
-    stores[section.number] = store.open(place)
+    stores[section.number] = store.open(place,
+        final.journal and final.journal:store_path(section, place))
     stores.live = stores.live + place.host_bytes
     return told(store_ends(section, stores[section.number], self.bar), section, final.journal)
 end
 
--- Section i with its values known, what it reads from open, and only the blocks that are left.
-function state_methods:ready(i, journal)
+-- Section i with its values known.
+function state_methods:known(i, journal)
     local section = self.made.sections[i]
     section.source.store = self.stores[section.source.section or 0]
-    measure_section(self.made, section, self.values, self.verdicts)
+    measure_section(self.made, section, self.values, self.verdicts, nil, journal)
     if next(self.values) ~= nil then
         self.made, self.values = plan.settle(self.made, self.values), {}
     end
-    local pending = journal and journal:pending(self.made.sections[i])
+    return self.made.sections[i]
+end
+
+-- The same with what it reads from open, and only the blocks that are left.
+function state_methods:ready(i, journal)
+    local section = self:known(i, journal)
+    local pending = journal and journal:pending(section)
     if pending then
         self.made = plan.only(self.made, i, pending)
     end
@@ -303,7 +317,40 @@ function state_methods:run(i, final)
         report.peaks[id] = math.max(report.peaks[id] or 0, bytes)
     end
     self.values = found
+    self:completed(section, final.journal, totals, found)
+end
+
+-- A section is complete: what it read from is needed no more.
+function state_methods:completed(section, journal, totals, found)
+    if journal and totals then
+        journal:complete(section, totals, found)
+    end
     self:drop_store(section.source.section)
+    if journal and section.source.section then
+        journal:drop_store(section.source.section)
+    end
+end
+
+-- What a section takes that an earlier process has completed.
+local NOTHING <const> = {wall = 0, read = 0, upload = 0, compute = 0, download = 0, write = 0,
+    wait_read = 0, wait_write = 0, read_bytes = 0, write_bytes = 0, raw_bytes = 0, pinned = 0}
+
+-- Goes past section i, which an earlier process has completed.
+function state_methods:skip(i, journal)
+    local section = self:known(i, journal)
+    self.bar:section(i)
+    self.bar:step(section.last - section.first + 1)
+    for _, reduced in ipairs(section.reduced or {}) do
+        local name = plan.value_name(reduced.step)
+        self.values[name] = journal:value(name)
+    end
+    local place = self.made.job.places[section.number]
+    if place and not journal:skips(self.made.sections[i + 1]) then
+        self.stores[section.number] = store.open(place, journal:store_path(section, place))
+    end
+    self.report.times = NOTHING
+    self.report.sections[i] = {peaks = {}, times = NOTHING, skipped = true}
+    self:completed(section, journal)
 end
 
 -- Looks at the values of the scan, where nobody has.
@@ -317,9 +364,7 @@ end
 
 --- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
 -- each = a function like that, which sees the data before, files, quiet, label, unit, journal (an
--- object: pending(section) returns the rows that are left, a list of {first, last}, or nil for all;
--- finished(section, rows, {device, hash, tallies}) is called for each block that is complete at the
--- far end; tallies() returns the sum of the tallies of blocks of earlier runs, or nil)}. Returns
+-- of pipeline/journal.lua)}. Returns
 -- {seconds, peaks (by device), peak (of the first one), pinned, totals = {mended, clipped,
 -- repaired}, times (of the last section), sections = {{peaks, times, committed}}, replanned =
 -- {{section, from, to, reason, text}} (sections that ran in smaller blocks, because memory was
@@ -328,7 +373,7 @@ end
 function run.execute(made, final)
     store.check_disks(made.job.places, nil, "pipeline.run")
     look(made)
-    local settled, verdicts = run.settle(made)
+    local settled, verdicts = run.settle(made, nil, final.journal)
     local total = {}
     for i, section in ipairs(settled.sections) do
         total[i] = {name = (section.steps[#section.steps] or {}).label,
@@ -342,11 +387,19 @@ function run.execute(made, final)
         report = {peaks = {}, totals = {}, sections = {}, replanned = {}, budgets = {},
             pinned = 0, as_planned = true}},
         state_methods)
-    for i in ipairs(settled.sections) do
-        state:run(i, final)
+    local journal = final.journal
+    if journal then
+        journal:look(settled, final.sink)
+    end
+    for i, section in ipairs(settled.sections) do
+        if journal and journal:skips(section) then
+            state:skip(i, journal)
+        else
+            state:run(i, final)
+        end
     end
     local report, ended = state.report, state.made
-    work.add(report.totals, final.journal and final.journal:tallies() or {})
+    work.add(report.totals, journal and journal:tallies() or {})
     report.seconds, report.plan, report.verdicts = state.bar:finish(), ended, verdicts
     report.named = {} -- the values that are known, by name
     local id = ended.job.devices[1].id
@@ -354,17 +407,22 @@ function run.execute(made, final)
         for _, each in ipairs(section.measures) do
             local name = plan.value_name(each.step)
             report.named[name] = ended.job.values[name]
-            report.peaks[id] = math.max(report.peaks[id], each.peak or 0)
+            report.peaks[id] = math.max(report.peaks[id] or 0, each.peak or 0)
         end
         for _, each in ipairs(section.reduced or {}) do
             local name = plan.value_name(each.step)
             report.named[name] = ended.job.values[name]
         end
     end
-    report.values, report.peak = ended.job.values, report.peaks[id]
+    report.values, report.peak = ended.job.values, report.peaks[id] or 0
     local first, last = ended.sections[1], ended.sections[#ended.sections]
     local volume = {table.unpack(last.shape)}
     volume[last.axis] = last.last - last.first + 1
+    local _ <close> = on_error(function() -- all was lost, and would be again
+        if journal then
+            journal:void()
+        end
+    end)
     report.warnings = mb.device.dry() and {} or scan_values.losses(report.totals.mended,
         report.totals.clipped, sizes_of(first, volume), first.source.kind ~= "line integrals")
     for i, each in ipairs(report.replanned) do

@@ -1,5 +1,6 @@
 -- Holds data between two sections: in an array in host memory if that fits, otherwise in a file
--- without a name in the scratch folder, which is deleted when it is closed or the process ends.
+-- without a name in the scratch folder, which is deleted when it is closed or the process ends. (A
+-- run that others can go on with gives the file a name.)
 --
 -- What a store takes is planned (`store.plan`) and taken when the store is opened: memory is
 -- touched, and disk space is reserved if the file system can do that. After that nothing can be
@@ -117,9 +118,13 @@ local function dense_steps(shape, dtype)
     return steps
 end
 
-local function open_file(plan)
-    local file = core.rawfile.scratch(plan.scratch .. "/.")
-    local ok, problem = pcall(file.resize, file, plan.disk_bytes)
+-- The file of a store. With a `path` it has that name, and stays.
+local function open_file(plan, path)
+    local file = path and core.rawfile.keep(path) or core.rawfile.scratch(plan.scratch .. "/.")
+    local ok, problem = true, nil
+    if file:bytes() ~= plan.disk_bytes then
+        ok, problem = pcall(file.resize, file, plan.disk_bytes)
+    end
     if not ok then
         file:close()
         error(problem, 0)
@@ -128,10 +133,10 @@ local function open_file(plan)
 end
 
 --- Opens a store from its plan (or from the options of store.plan): takes its memory and touches
--- it, or reserves its file. In a dry run memory is counted, and there is no file. The caller closes
--- the store (<close>).
+-- it, or reserves its file, which is called `path` if that is given, and then stays with what is in
+-- it. In a dry run memory is counted, and there is no file. The caller closes the store (<close>).
 -- Errors: budget; io (the scratch folder, a full disk).
-function store.open(plan)
+function store.open(plan, path)
     if not plan.place then
         plan = store.plan(plan)
     end
@@ -142,7 +147,7 @@ function store.open(plan)
             device = not plan.pinned and "host" or nil, pinned = plan.pinned})
         self.array:fill(0)
     elseif not core.dry.on() then
-        self.file = open_file(plan)
+        self.file = open_file(plan, path)
     end
     return setmetatable(self, metatable)
 end

@@ -410,6 +410,18 @@ function methods:pending(number, first, last, hash)
     return rest_of(good, first, last), good
 end
 
+--- The number of rows of a section that were noted.
+function methods:count(number)
+    local rows, count = {}, 0
+    for _, each in ipairs(self.sections[number] and self.sections[number].rows or {}) do
+        for row = each.first, each.last do
+            count = count + (rows[row] and 0 or 1)
+            rows[row] = true
+        end
+    end
+    return count
+end
+
 -- ---------------------------------------------------------------------------------------------
 -- Ending
 
@@ -427,7 +439,7 @@ end
 
 --- Is there anything that another process can go on with?
 function methods:keeps()
-    return not self.removed and (next(self.sections) ~= nil or self.resumed > 0)
+    return not self.removed and not self.void and (next(self.sections) ~= nil or self.resumed > 0)
 end
 
 --- Ends this process's work. What nothing was finished of goes. Any number of times.

@@ -1,0 +1,275 @@
+--- A pipeline's run into a result that others can go on with: which rows of which section are still
+-- to be made, and what is noted while they are (result/unfinished.lua has the files).
+--
+-- A section whose results are in a store in memory runs again if a later section is unfinished. One
+-- whose store is a file goes on. A section that sums over all its results (reductions) goes on only
+-- as a whole: its sums are noted when it is complete.
+
+local core = require "moonbeam.core"
+local catalog = require "moonbeam.pipeline.catalog"
+local chain = require "moonbeam.pipeline.chain"
+local recipe_text = require "moonbeam.pipeline.recipe"
+local unfinished = require "moonbeam.result.unfinished"
+
+local journal = {}
+local methods = {}
+local metatable = {__name = "moonbeam.pipeline.journal", __index = methods}
+
+-- ---- which run it is ----
+
+-- The models of the devices: results on one model are equal to the bit.
+local function models_of(devices)
+    local names, seen = {}, {}
+    for _, device in ipairs(devices) do
+        local name = device.kind == "host" and "host" or device.name
+        names[#names + 1] = not seen[name] and name or nil
+        seen[name] = true
+    end
+    table.sort(names)
+    return table.concat(names, ", ")
+end
+
+-- The files of a scan: path, size and time of each.
+local function files_of(scan)
+    local names, lines, seen = {scan.path}, {}, {[scan.path] = true}
+    for _, file in ipairs(scan.files or {}) do
+        names[#names + 1] = not seen[file.path] and file.path or nil
+        seen[file.path] = true
+    end
+    for i, name in ipairs(names) do
+        local facts = core.system.stat(name)
+        lines[i] = facts and ("%s, %d bytes, changed at %.6f"):format(
+            core.system.real_path(name) or name, facts.bytes, facts.modified) or name
+    end
+    return table.concat(lines, "; ")
+end
+
+-- The angles of a scan as one word.
+local function angles_of(scan)
+    local words = {}
+    for i, angle in ipairs(scan.angles) do
+        words[i] = ("%a"):format(angle)
+    end
+    return catalog.hash(table.concat(words, " "))
+end
+
+-- What identifies a run: a list of {name, text}.
+local function identity_of(made, options)
+    local job, scan = made.job, made.job.chain.source.scan
+    local last = made.sections[#made.sections]
+    local list = {{"moonbeam", core.version}, {"scan", files_of(scan)},
+        {"shape of the scan", ("%d x %d x %d %s"):format(scan.n_angles, scan.rows, scan.cols,
+            scan.dtype)}, {"angles", angles_of(scan)},
+        {"recipe", recipe_text.text(chain.resolved(job.chain))},
+        {"rows", ("%d:%d"):format(last.first, last.last)}, {"dtype", last.dtype},
+        {"slices_per_file", tostring(options.slices_per_file or "all")},
+        {"devices", models_of(job.devices)}}
+    for _, record in ipairs(job.chain.recorded or {}) do
+        list[#list + 1] = {"steps of " .. (record.path or "the script"), record.hash or "?"}
+    end
+    return list
+end
+
+--- Begins the run of a plan into `path`, or goes on with it. Options: resume, discard, overwrite,
+-- slices_per_file, tell (a function that gets a line on what is kept). Returns nil where nobody
+-- could go on with it: in a dry run, and for a scan that is in memory only. Close it after the
+-- result.
+function journal.open(made, path, options)
+    local scan = made.job.chain.source.scan
+    if not scan.path then
+        return nil
+    end
+    local kept = unfinished.open(path, {resume = options.resume, discard = options.discard,
+        overwrite = options.overwrite, identity = identity_of(made, options)})
+    local last = made.sections[#made.sections]
+    return kept and setmetatable({kept = kept, sections = {}, last = last, tell = options.tell,
+        totals = {mended = {0, 0, 0}, clipped = {0, 0, 0}, repaired = {0, 0, 0}}}, metatable) or nil
+end
+
+-- ---- values ----
+
+--- A value that an earlier process has measured, and its verdict; or nil.
+function methods:value(name)
+    local found = self.kept.values[name]
+    if found then
+        return found.value, found.verdict
+    end
+end
+
+--- Notes a value that was measured, or that the sums of a section gave.
+function methods:measured(name, value, verdict)
+    self.kept:note_value(name, value, verdict)
+end
+
+-- ---- what is left ----
+
+local function add(totals, tallies)
+    for name, counts in pairs(tallies or {}) do
+        totals[name] = totals[name] or {0, 0, 0}
+        for i, count in ipairs(counts) do
+            totals[name][i] = totals[name][i] + count
+        end
+    end
+end
+
+-- The hash of rows first to last of a section's store, as they are in its file; or nil.
+local function store_hash(place, path, axis, first, last)
+    local element, shape = core.pool.element_bytes(place.dtype), {1, 1, 1}
+    table.move(place.shape, 1, #place.shape, 4 - #place.shape, shape)
+    axis = axis + 3 - #place.shape
+    local line = shape[3] * element
+    local frame, count = shape[2] * line, last - first + 1
+    local region = {base = 0, line_bytes = line, line_pitch = line, frame_pitch = frame}
+    if axis == 1 then
+        region.offset, region.frames, region.lines = (first - 1) * frame, 1, count * shape[2]
+    else
+        region.offset, region.frames, region.lines = (first - 1) * line, shape[1], count
+    end
+    return core.unfinished.hash(path, region)
+end
+
+-- What is left of the last section: its rows in the result.
+local function look_at_result(self, section, result)
+    local first = section.first
+    local pending, good = self.kept:pending(section.number, first, section.last,
+        function(a, b) return result:hash(a - first + 1, b - first + 1) end)
+    for _, each in ipairs(good) do
+        result:have(each.first - first + 1, each.last - first + 1)
+    end
+    return pending, good
+end
+
+-- What is left of a section whose store is a file.
+local function look_at_store(self, section, place)
+    local path = self.kept.stores[section.number]
+    if not path or not core.system.stat(path) then
+        return {{section.first, section.last}}, {}
+    end
+    return self.kept:pending(section.number, section.first, section.last,
+        function(a, b) return store_hash(place, path, section.axis, a, b) end)
+end
+
+-- Does a section go on, rather than run again as a whole? Then what is left of it.
+local function left_of(self, made, section)
+    local place, done = made.job.places[section.number],
+        self.kept:section_done(section.number) ~= nil
+    if place.place ~= "file" or (section.reduced and not done) then
+        return nil
+    end
+    local pending, good = look_at_store(self, section, place)
+    if section.reduced and #pending > 0 then
+        return nil
+    end
+    return pending, good
+end
+
+--- Finds out what is left of a settled plan: reads and hashes what was noted. `result`: where the
+-- last section goes. Before the first section.
+function methods:look(made, result)
+    local needed = true
+    for i = #made.sections, 1, -1 do
+        local section = made.sections[i]
+        local own = {number = section.number, tallies = {}}
+        self.sections[section.number] = own
+        if not needed then
+            own.skipped = true
+            add(own.tallies, self.kept:section_done(section.number))
+        else
+            local good
+            if section.stored then
+                own.pending, good = left_of(self, made, section)
+            else
+                own.pending, good = look_at_result(self, section, result)
+            end
+            for _, each in ipairs(good or {}) do
+                add(own.tallies, each.tallies)
+            end
+            own.skipped = own.pending and #own.pending == 0
+            needed = not own.skipped
+            if not own.pending then
+                self.kept:again(section.number)
+            end
+        end
+        add(self.totals, own.tallies)
+    end
+end
+
+--- Is there nothing left of a section?
+function methods:skips(section)
+    return self.sections[section.number].skipped
+end
+
+--- The rows of a section that are left, {{first, last}, ...}; nil: all of them.
+function methods:pending(section)
+    local own = self.sections[section.number]
+    return own.pending
+end
+
+--- The file of a section's store; nil for one in memory.
+function methods:store_path(section, place)
+    return place.place == "file" and self.kept:store_path(section.number, place.scratch) or nil
+end
+
+-- ---- what is finished ----
+
+--- Notes a block whose bytes are where they belong.
+function methods:finished(section, rows, facts)
+    if not section.stored or self.kept.stores[section.number] then
+        self.kept:note_rows(section.number, rows[1], rows[2], facts.hash, facts.tallies)
+    end
+end
+
+--- Notes a section that is complete, with what this run has counted and the values that its sums
+-- gave.
+function methods:complete(section, tallies, values)
+    local all = {}
+    add(all, self.sections[section.number].tallies)
+    add(all, tallies)
+    for name, value in pairs(values) do
+        self.kept:note_value(name, value)
+    end
+    self.kept:note_section(section.number, all)
+end
+
+--- The store of a section is needed no more.
+function methods:drop_store(number)
+    self.kept:drop_store(number)
+end
+
+--- The tallies of what earlier processes have made.
+function methods:tallies()
+    return self.totals
+end
+
+--- How often the run was resumed; nil: never.
+function methods:resumed()
+    return self.kept.resumed > 0 and self.kept.resumed or nil
+end
+
+--- Nobody shall go on with this run: it would fail again.
+function methods:void()
+    self.kept.void = true
+end
+
+--- Has the result its name already? Then what was kept goes.
+function methods:is_complete()
+    if self.kept.complete then
+        self.kept:remove()
+        return true
+    end
+    return false
+end
+
+--- Ends this process's work: the folder stays if another process can go on with it.
+function methods:close()
+    local kept, last = self.kept, self.last
+    if self.tell and kept.run and kept:keeps() then
+        self.tell(("'%s' keeps %d of %d rows: go on with the option resume = true, or start anew "
+            .. "with the option discard = true"):format(kept.folder, kept:count(last.number),
+            last.last - last.first + 1))
+    end
+    kept:close()
+end
+metatable.__close = methods.close
+
+return journal
