@@ -54,7 +54,7 @@ local options = cli.parse(arg, {
     {"circle", value = "PART", type = cli.number, default = 1,
         doc = "circular mask as a part of the half-width, 0: none"},
     cli.option(entries.accuracy),
-    cli.shared.device, cli.changed(cli.shared.budget, {short = "b"}),
+    cli.shared.devices, cli.changed(cli.shared.budget_of_each, {short = "b"}),
     {"chunk", value = "ROWS", type = cli.count,
         doc = "rows per chunk (default: as many as fit the budget)"},
     {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"),
@@ -163,7 +163,7 @@ local function phase(name)
 end
 phases[1] = mb.system.age() and ("program %.2f s"):format(mb.system.age())
 
-local device_id = cli.device({device = options.device, budget = options.budget}).id
+local devices = cli.devices({device = options.device, budget = options.budget})
 
 if options.no_log and (options.flats_path or options.darks_path) then
     cli.wrong("--no-log is for line integrals, which need no flats and darks: leave --flats-path "
@@ -194,7 +194,7 @@ local scan <close> = cli.must(opened, problem, OPTION_NAMES)
 phase("scan")
 
 if options.recipe then
-    options.device_id, options.output, options.check_outputs = device_id, output, check_outputs
+    options.devices, options.output, options.check_outputs = devices, output, check_outputs
     OPTION_NAMES.log, OPTION_NAMES["log = false"] = "--input", '--input "line integrals"'
     cli.tried(OPTION_NAMES, command.run, scan, options, say, warn)
     return
@@ -214,7 +214,7 @@ end
 -- What the command line has in common with tomo.reconstruct.
 local shared = declared.without(entries, "center", "scale")
 local settings = declared.part(shared, options)
-settings.device = device_id
+settings.device, settings.devices = devices[1].id, devices
 settings.iterations = options.iterations
 if iterative.is(options.method) then
     for _, name in ipairs {"filter", "cutoff", "padding", "pad_width", "mode", "accuracy",
@@ -343,7 +343,9 @@ parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
 parameters.flat_mode, parameters.values = options.flat_mode, values.kind
 parameters.rows = ("%d:%d"):format(plan.rows[1], plan.rows[2])
-parameters.device = device_id
+parameters.device = devices[1].id
+parameters.devices = plan.device_ids
+parameters.devices_differ = plan.difference
 local result <close> = mb.result.create(output, {
     shape = plan.volume,
     dtype = plan.dtype,

@@ -307,6 +307,21 @@ static int module_list(lua_State *L)
     return 1;
 }
 
+/* models(): the names of the models of all devices of the machine, in the order of list(). Opens
+** none. */
+static int module_models(lua_State *L)
+{
+    const int count = mb_device_count();
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        mb_device_facts facts;
+        mbl_check(L, mb_device_describe(i, &facts));
+        lua_pushstring(L, facts.name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
 /* planned(): the ids of devices that plans can be made for without the device. */
 static int module_planned(lua_State *L)
 {
@@ -392,6 +407,7 @@ int mbl_open_device(lua_State *L)
                                            {NULL, NULL}};
     static const luaL_Reg functions[] = {{"open", module_open},
                                          {"list", module_list},
+                                         {"models", module_models},
                                          {"planned", module_planned},
                                          {"opened", module_opened},
                                          {"default", module_default},

@@ -6,7 +6,7 @@
 
 #include "device/device.h"
 
-#define MBL_MOST_DEVICES 64
+#define MBL_MOST_DEVICES 256
 
 void mbl_add_opened(mb_device *device);
 /* Device number i, from 0; NULL after the last one. */

@@ -37,7 +37,8 @@ recon.OPTIONS = OPTIONS
 
 -- The section that makes float32 slices, and the values that it needs.
 local function slices_section(scan, device, settings)
-    local own = setmetatable({dtype = "f32", rows = false, device = false}, {__index = settings})
+    local own = setmetatable({dtype = "f32", rows = false, device = false, devices = false},
+        {__index = settings})
     own.rows = nil
     local job = scan_recipe.job(scan, own, device)
     local section = job.sections[1]
@@ -223,7 +224,7 @@ function recon.describe(plan)
     local bytes = mb.device.format_bytes
     local half = plan.settings.half_acquisition and not plan.exact and "at most " or ""
     local lines = {
-        ("device     %s (%s)"):format(plan.device.id, plan.device.name),
+        ("device     %s (%s)"):format(plan.device_ids, plan.device.name),
         ("input      %s in rows %d to %d"):format(bytes(plan.input_bytes), plan.rows[1],
             plan.rows[2]),
         ("volume     %s%d x %d x %d %s, %s"):format(half, plan.volume[1], plan.volume[2],
@@ -231,11 +232,16 @@ function recon.describe(plan)
         ("method     %s"):format(plan.reason),
         ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.overlap
             and ", reading and writing while computing" or ""),
-        ("peak       %s%s (%d bytes) of %s available%s"):format(plan.exact and "" or "at most ",
-            bytes(plan.peak), plan.peak, bytes(plan.available),
-            plan.exact and "" or ", whatever axis is found"),
-        ("pinned     %s (%d bytes) of host memory"):format(bytes(plan.pinned), plan.pinned),
     }
+    for i, device in ipairs(plan.devices) do
+        local peak = plan.made.peaks[device.id]
+        lines[#lines + 1] = ("peak       %s%s (%d bytes)%s of %s available%s"):format(
+            plan.exact and "" or "at most ", bytes(peak), peak,
+            i > 1 and " on " .. device.id or "", bytes(plan.made.job.available[device.id]),
+            plan.exact and "" or ", whatever axis is found")
+    end
+    lines[#lines + 1] = ("pinned     %s (%d bytes) of host memory"):format(bytes(plan.pinned),
+        plan.pinned)
     lines[#lines + 1] = plan.process and process_memory.text(plan.process) or nil
     if plan.search_peak then
         lines[#lines + 1] = ("axis       its search takes %s (%d bytes)"):format(
@@ -245,6 +251,7 @@ function recon.describe(plan)
         lines[#lines + 1] = ("axis       leans from %+.2f columns at row %d to %+.2f at row %d")
             :format(plan.lean[1], plan.rows[1], plan.lean[2], plan.rows[2])
     end
+    lines[#lines + 1] = plan.difference and "devices    " .. plan.difference
     lines[#lines + 1] = plan.device.basis
     return table.concat(lines, "\n")
 end

@@ -706,6 +706,14 @@ function mb.device.opened() end
 ---The ids of devices that can be planned for without being available.
 function mb.device.planned() end
 
+---@class moonbeam.options.device_several
+---@field budget? integer|string limit on live bytes of each device
+
+---Opens several devices and returns a list of them: "all" (the GPUs of the model of the first), "cuda:0,cuda:1", "2xplanned:h200", or a list of ids and devices.
+---@param devices any 
+---@param options? moonbeam.options.device_several
+function mb.device.several(devices, options) end
+
 ---@class moonbeam.device
 ---@field id string host, cuda:0, ...
 ---@field name string the model
@@ -1304,7 +1312,7 @@ function mb.picture.percentiles(array, percentiles) end
 function mb.picture.write_png(path, array, options) end
 
 ---@class moonbeam.options.pipeline_new
----@field devices? any where the work is done: a device or a list of them
+---@field devices? any where the work is done: a device, a list of them, "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field budget? integer|string the limit for each device
 ---@field host_budget? integer|string what stores between sections may take of host memory
 ---@field scratch? string the folder for stores that do not fit there
@@ -1332,6 +1340,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field darks? integer the number of frames without the beam
 ---@field output_dtype? any how the slices are stored: "f32", "f16" or "u16"
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -1402,6 +1411,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field darks? integer the number of frames without the beam
 ---@field output_dtype? any how the slices are stored: "f32", "f16" or "u16"
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -1712,6 +1722,7 @@ function mb.psf.sum(a) end
 
 ---@class moonbeam.options.recon_center_bounds
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -1759,6 +1770,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 
 ---@class moonbeam.options.recon_check_values
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -1812,6 +1824,7 @@ function mb.recon.describe(plan) end
 
 ---@class moonbeam.options.recon_expected_values
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -1848,6 +1861,7 @@ function mb.recon.expected_values(scan, options) end
 
 ---@class moonbeam.options.recon_find_center
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -1885,6 +1899,7 @@ function mb.recon.find_center(scan, options) end
 
 ---@class moonbeam.options.recon_find_range
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -1921,6 +1936,7 @@ function mb.recon.find_range(scan, options) end
 
 ---@class moonbeam.options.recon_find_tilt
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -1966,6 +1982,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 
 ---@class moonbeam.options.recon_plan
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
@@ -2002,6 +2019,7 @@ function mb.recon.plan(scan, options) end
 
 ---@class moonbeam.options.recon_range_codes
 ---@field device? any where the work is done
+---@field devices? any several devices, as for mb.device.several
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #define MAX_CUDA 32
-#define MAX_PLANNED 16
+#define MAX_RECORDS 8
 #define FIRST_CUDA MB_HOST_DEVICES
 #define FIRST_PLANNED (FIRST_CUDA + MAX_CUDA)
-#define MAX_DEVICES (FIRST_PLANNED + MAX_PLANNED)
+#define MAX_DEVICES (FIRST_PLANNED + MAX_RECORDS * MB_PLANNED_DEVICES)
 #define PLANNED "planned:"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -167,7 +167,22 @@ static mb_status find_kernels(const mb_backend *backend, mb_op_kernel **out)
     return MB_STATUS_OK;
 }
 
-static mb_status open_device(const mb_backend *backend, int index, mb_device **out)
+/* "host", "host:1", "cuda:0", "planned:h200", "planned:h200:1". `copy` is for planned devices. */
+static void name_device(mb_device *device, int copy)
+{
+    char *id = device->id;
+    const size_t bytes = sizeof device->id;
+    if (device->record && copy == 0)
+        snprintf(id, bytes, PLANNED "%s", device->record->name);
+    else if (device->record)
+        snprintf(id, bytes, PLANNED "%s:%d", device->record->name, copy);
+    else if (device->backend == &mb_host_backend && device->index == 0)
+        snprintf(id, bytes, "host");
+    else
+        snprintf(id, bytes, "%s:%d", device->backend->name, device->index);
+}
+
+static mb_status open_device(const mb_backend *backend, int index, int copy, mb_device **out)
 {
     mb_device *device = calloc(1, sizeof *device);
     if (!device)
@@ -177,12 +192,7 @@ static mb_status open_device(const mb_backend *backend, int index, mb_device **o
     device->pinned.limit = MB_PINNED_LIMIT;
     if (backend == &mb_planned_backend)
         device->record = mb_device_record_at(index);
-    if (device->record)
-        snprintf(device->id, sizeof device->id, PLANNED "%s", device->record->name);
-    else if (backend == &mb_host_backend && index == 0)
-        snprintf(device->id, sizeof device->id, "host");
-    else
-        snprintf(device->id, sizeof device->id, "%s:%d", backend->name, index);
+    name_device(device, copy);
     uint64_t free_bytes = 0, total_bytes = 0;
     mb_status status = backend->open(index, &device->self, &device->facts);
     if (status != MB_STATUS_OK)
@@ -264,26 +274,43 @@ static const char *planned_names(char *text, size_t bytes)
     return text;
 }
 
-/* Device `number` of a backend, whose devices have the slots from `first` on. */
-static mb_status open_slot(const mb_backend *backend, int number, int first, mb_device **out)
+/* Device `number` of a backend, in the slot `place`. */
+static mb_status open_slot(const mb_backend *backend, int number, int place, mb_device **out)
 {
-    mb_device **slot = &opened[first + number];
+    mb_device **slot = &opened[place];
     if (!*slot)
-        MB_TRY(open_device(backend, number, slot));
+        MB_TRY(open_device(backend, number, (place - FIRST_PLANNED) % MB_PLANNED_DEVICES, slot));
     *out = *slot;
     return MB_STATUS_OK;
+}
+
+/* What a planned device is named without "planned:": "h200", or "h200:1". Sets the number of the
+** record, or -1, and which of its devices it is. */
+static void parse_planned(const char *name, int *record, int *copy)
+{
+    char model[24];
+    const char *colon = strrchr(name, ':');
+    *copy = colon ? number_of(colon, "") : 0;
+    snprintf(model, sizeof model, "%.*s", colon ? (int)(colon - name) : (int)sizeof model, name);
+    *record = *copy < 0 ? -1 : mb_device_record_find(model);
 }
 
 static mb_status open_planned(const char *name, mb_device **out)
 {
     char known[200];
-    const int number = mb_device_record_find(name);
-    if (number < 0 || number >= MAX_PLANNED)
+    int record, copy;
+    parse_planned(name, &record, &copy);
+    if (record < 0 || record >= MAX_RECORDS)
         return mb_fail(MB_STATUS_ARGUMENT, "device",
                        "no record of \"%s\"; devices that can be planned for: "
                        "%s",
                        name, planned_names(known, sizeof known));
-    return open_slot(&mb_planned_backend, number, FIRST_PLANNED, out);
+    if (copy >= MB_PLANNED_DEVICES)
+        return mb_fail(MB_STATUS_ARGUMENT, "device",
+                       "no device " PLANNED "%s: devices of one record are numbered 0 to %d", name,
+                       MB_PLANNED_DEVICES - 1);
+    return open_slot(&mb_planned_backend, record,
+                     FIRST_PLANNED + record * MB_PLANNED_DEVICES + copy, out);
 }
 
 static mb_status open_host(const char *id, int number, mb_device **out)
@@ -292,10 +319,11 @@ static mb_status open_host(const char *id, int number, mb_device **out)
         return mb_fail(MB_STATUS_DEVICE, "device",
                        "no device %s: host devices are \"host\" and \"host:1\" to \"host:%d\"", id,
                        MB_HOST_DEVICES - 1);
-    return open_slot(&mb_host_backend, number, 0, out);
+    return open_slot(&mb_host_backend, number, number, out);
 }
 
-static mb_status open_cuda(const char *id, int number, mb_device **out)
+/* Is there such a device? Looks for the plug-in. */
+static mb_status find_cuda(const char *id, int number)
 {
     char known[200];
     look_for_cuda();
@@ -306,13 +334,35 @@ static mb_status open_cuda(const char *id, int number, mb_device **out)
                    : mb_fail(MB_STATUS_DEVICE, "device",
                              "no device %s: %s. It can be planned for: %s", id, cuda_problem,
                              planned_names(known, sizeof known));
-    return open_slot(cuda, number, FIRST_CUDA, out);
+    return MB_STATUS_OK;
+}
+
+static mb_status open_cuda(const char *id, int number, mb_device **out)
+{
+    MB_TRY(find_cuda(id, number));
+    return open_slot(cuda, number, FIRST_CUDA + number, out);
+}
+
+mb_status mb_device_describe(int number, mb_device_facts *facts)
+{
+    char id[24];
+    MB_TRY(mb_device_id(number, id, sizeof id));
+    pthread_mutex_lock(&lock);
+    const mb_status status =
+        number == 0 ? mb_host_backend.describe(0, facts) : cuda->describe(number - 1, facts);
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 mb_status mb_device_open(const char *id, mb_device **out)
 {
     const bool planned = strncmp(id, PLANNED, sizeof PLANNED - 1) == 0;
     const int host_number = number_of(id, "host"), cuda_number = number_of(id, "cuda");
+    if (strchr(id, ',') || strcmp(id, "all") == 0)
+        return mb_fail(MB_STATUS_ARGUMENT, "device",
+                       "\"%s\" names several devices, where one is needed; name one, such as "
+                       "\"cuda:0\"",
+                       id);
     if (!planned && host_number < 0 && cuda_number < 0)
         return mb_fail(MB_STATUS_ARGUMENT, "device",
                        "unknown device \"%s\"; valid names are \"host\", \"host:1\", \"cuda:0\", "

@@ -53,13 +53,18 @@ struct mb_device {
     bool silent;
 };
 
-/* "host" (or "host:0"), "host:1", "cuda" (or "cuda:0"), "cuda:1", "planned:h200". Opens the device
-** on first use. */
+/* The devices of one record are numbered from 0: a node of several can be planned for. */
+#define MB_PLANNED_DEVICES 16
+
+/* "host" (or "host:0"), "host:1", "cuda" (or "cuda:0"), "cuda:1", "planned:h200", "planned:h200:1".
+** Opens the device on first use. */
 mb_status mb_device_open(const char *id, mb_device **out);
 /* The number of devices, and the id of each (index 0 is the host; "host:1" and so on are not
 ** counted); tries to load the plug-in. */
 int mb_device_count(void);
 mb_status mb_device_id(int number, char *id, size_t bytes);
+/* The facts of one of them, which is not opened. */
+mb_status mb_device_describe(int number, mb_device_facts *facts);
 /* Why no CUDA device can be used; "" when one can. */
 const char *mb_device_cuda_problem(void);
 /* Sets the folder that holds moonbeam_cuda.so; MOONBEAM_CUDA_PLUGIN (a file) overrides it. Call

@@ -1,8 +1,8 @@
 /*
 ** The records that the parts of a carrier share: its ring and its transfers. carrier.c and
 ** carrier_wait.c are the work of the calling thread, carrier_queue.c makes transfers,
-** carrier_worker.c has the workers and the lane, carrier_records.c frees, carrier_ends.c moves the bytes at the other ends, and
-** carrier_hash.c hashes them.
+** carrier_worker.c has the workers and the lane, carrier_ends.c moves the bytes at the other ends,
+** carrier_hash.c hashes them, and carrier_records.c gives everything back.
 */
 #ifndef MB_STREAM_CARRIER_INTERNAL_H
 #define MB_STREAM_CARRIER_INTERNAL_H

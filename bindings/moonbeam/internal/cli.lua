@@ -211,8 +211,13 @@ end
 cli.shared = {
     device = {"device", short = "d", value = "ID", default = "auto",
         doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
+    devices = {"device", short = "d", value = "ID,...", default = "auto",
+        doc = "host, cuda:0, cuda:0,cuda:1, all (GPUs of the model of the first), 2xplanned:h200, "
+            .. "...; auto takes moonbeam's --device, or a GPU"},
     budget = {"budget", value = "SIZE", type = cli.bytes,
         doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
+    budget_of_each = {"budget", value = "SIZE", type = cli.bytes,
+        doc = "memory of each device to use at most, e.g. 8G (default: 90 % of what is free)"},
     host_budget = {"host-budget", value = "SIZE", type = cli.bytes,
         doc = "memory of the host to use at most, beside a GPU's"},
     overwrite = {"overwrite", doc = "replace an existing result and existing pictures"},
@@ -349,17 +354,25 @@ function cli.checked(fn, ...)
     cli.stop(tostring(problem))
 end
 
---- The device of --device (default: the default device) with the budget of --budget. Beside a GPU,
--- the host device gets the budget of --host-budget.
+--- The devices of --device (default: the default device), each with the budget of --budget. Beside
+-- GPUs, the host device gets the budget of --host-budget.
+function cli.devices(options)
+    local budget = options.budget and {budget = options.budget} or nil
+    local list = cli.checked(device.several, options.device, budget)
+    if options.host_budget and list[1].kind ~= "host" then
+        cli.checked(device, "host", {budget = options.host_budget})
+    end
+    return list
+end
+
+--- The same for a command that works on one device.
 function cli.device(options)
-    local function open(id, budget)
-        return cli.checked(device, id, budget and {budget = budget} or nil)
+    local list = cli.devices(options)
+    if #list > 1 then
+        cli.wrong("--device %s names %d devices; this command works on one, such as %s",
+            options.device, #list, list[1].id)
     end
-    local opened = open(options.device, options.budget)
-    if options.host_budget and opened.kind ~= "host" then
-        open("host", options.host_budget)
-    end
-    return opened
+    return list[1]
 end
 
 -- FILE.h5:/path -> FILE.h5

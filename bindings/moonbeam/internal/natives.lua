@@ -101,7 +101,13 @@ native("device(id: string, options)", list {"budget", "bytes", "limit on live by
 --- Opens a device by its id, as `mb.device`, without "auto".
 native("device.open(id: string, options)", list {"budget", "bytes", "limit on live bytes",
     unit = "bytes", usual = "90 % of what is free"})
---- The ids of the available devices.
+--- Opens several devices and returns a list of them: "all" (the GPUs of the model of the first),
+-- "cuda:0,cuda:1", "2xplanned:h200", or a list of ids and devices. The budget is that of each. They
+-- must be of one kind. Devices of different models may work together, but then the same bits as on
+-- one of them are not promised.
+native("device.several(devices: any, options)", list {"budget", "bytes",
+    "limit on live bytes of each device", unit = "bytes", usual = "90 % of what is free"})
+--- The ids of the available devices. Opens none.
 native "device.list()"
 --- The devices in use so far.
 native "device.opened()"

@@ -13,25 +13,6 @@ local bound = {}
 local methods = {}
 local metatable = {__name = "moonbeam.pipeline", __index = methods}
 
-local function devices_of(given)
-    given = given or "host"
-    if type(given) ~= "table" then
-        given = {given}
-    end
-    local list, seen = {}, {}
-    for i, each in ipairs(given) do
-        list[i] = mb.device(each)
-        if seen[list[i].id] then
-            fail("argument", "pipeline", "devices", "device %s is named twice", list[i].id)
-        end
-        seen[list[i].id] = true
-    end
-    if #list == 0 then
-        fail("argument", "pipeline", "devices", "devices is an empty list; give one, such as host")
-    end
-    return list
-end
-
 -- Raises an error if {first, last} are not rows of the result.
 local function check_rows(rows, shape)
     if rows and not (rows[1] >= 1 and rows[1] <= rows[2] and rows[2] <= shape[1]) then
@@ -43,7 +24,7 @@ end
 --- A pipeline of a recipe that is a list. `options` are those of mb.pipeline, `binding` those of
 -- chain.bind.
 function bound.new(scan, recipe, options, binding)
-    local devices = devices_of(options.devices)
+    local devices = mb.device.several(options.devices or "host")
     local steps = chain.bind(recipe, chain.source_of(scan, {input = options.input}), binding)
     check_rows(options.rows, steps.shape)
     return setmetatable({scan = scan, chain = steps, devices = devices, options = {

@@ -96,7 +96,7 @@ end
 
 -- The pipeline of a recipe for these rows, with the options of the command line.
 local function pipeline_of(scan, source, options, recipe, rows)
-    return bound.new(scan, recipe or source.recipe, {devices = {options.device_id},
+    return bound.new(scan, recipe or source.recipe, {devices = options.devices,
         host_budget = options.host_budget, scratch = options.scratch, rows = rows or options.rows,
         block = options.chunk, overlap = options.no_overlap and false or nil,
         threads = options.threads, pinned = options.pinned, input = options.input,

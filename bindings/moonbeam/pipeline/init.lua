@@ -13,7 +13,8 @@ local shipped = require "moonbeam.pipeline.shipped"
 local pipeline = {}
 
 local OPTIONS = declared.options(
-    {"devices", "any", "where the work is done: a device or a list of them", usual = "host"},
+    {"devices", "any", "where the work is done: a device, a list of them, \"all\" or "
+        .. "\"cuda:0,cuda:1\" (mb.device.several)", usual = "host"},
     {"budget", "bytes", "the limit for each device", unit = "bytes",
         usual = "what its budget leaves"},
     {"host_budget", "bytes", "what stores between sections may take of host memory",

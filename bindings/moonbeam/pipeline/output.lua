@@ -9,6 +9,7 @@ local plan = require "moonbeam.pipeline.plan"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local run = require "moonbeam.pipeline.run"
+local several_devices = require "moonbeam.internal.several_devices"
 local store = require "moonbeam.pipeline.store"
 
 local output = {}
@@ -60,7 +61,9 @@ local function parameters_of(self, made)
     end
     local last = made.sections[#made.sections]
     return {recipe = recipe_text.text(chain.resolved(self.chain)), device = devices[1],
-        devices = table.concat(devices, ","), input = self.chain.source.kind.quantity,
+        devices = table.concat(devices, ","),
+        devices_differ = several_devices.difference(self.devices),
+        input = self.chain.source.kind.quantity,
         own_steps = own_steps(self), rows = ("%d:%d"):format(last.first, last.last)}
 end
 

@@ -3,6 +3,8 @@
 local mb = require "moonbeam"
 local process_memory = require "moonbeam.internal.process_memory"
 
+local several_devices = require "moonbeam.internal.several_devices"
+
 local report = {}
 
 local function labels(list)
@@ -86,6 +88,8 @@ function report.text(made)
     end
     local process = report.process(made)
     lines[#lines + 1] = process and process_memory.text(process) or nil
+    local differ = several_devices.difference(made.job.devices)
+    lines[#lines + 1] = differ and "devices    " .. differ
     lines[#lines + 1] = first.basis
     return table.concat(lines, "\n")
 end

@@ -6,6 +6,7 @@ local methods = require "moonbeam.tomo.method"
 
 return declared.options(
     {"device", "any", "where the work is done", usual = "host"},
+    {"devices", "any", "several devices, as for mb.device.several", usual = "the option device"},
     {"available", "any", "bytes that it may take", unit = "bytes",
         usual = "what the budget leaves"},
     {"chunk", "any", "rows at a time", usual = "as many as fit"},

@@ -11,6 +11,7 @@ local methods = require "moonbeam.tomo.method"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local report = require "moonbeam.pipeline.report"
 local scan_center = require "moonbeam.tomo.scan_center"
+local several_devices = require "moonbeam.internal.several_devices"
 
 local scan_recipe = {}
 
@@ -120,7 +121,8 @@ end
 --- A job of pipeline/plan.lua for these settings.
 function scan_recipe.job(scan, settings, device)
     local overlap = settings.overlap
-    return pipeline_plan.job(scan_recipe.chain(scan, settings, device), {device}, {
+    return pipeline_plan.job(scan_recipe.chain(scan, settings, device), settings.devices
+        or {device}, {
         op = "recon.plan", rows = settings.rows, block = settings.chunk,
         overlap = overlap == nil and "auto" or overlap, threads = settings.threads,
         pinned = settings.pinned, out = settings.out, files = settings.slices_per_file,
@@ -234,18 +236,25 @@ end
 
 --- Plan A of settings, with the fields that recon.plan tells of.
 function scan_recipe.plan(scan, options)
-    local device = mb.device(options.device or "host")
+    local devices = mb.device.several(options.devices or options.device or "host")
+    local device, ids = devices[1], {}
+    for i, each in ipairs(devices) do
+        ids[i] = each.id
+    end
     scan_recipe.check(scan, options)
     local settings = {}
     for name, value in pairs(options) do
         settings[name] = value
     end
+    settings.devices = devices
     local made = pipeline_plan.make(scan_recipe.job(scan, settings, device))
     local section = made.sections[1]
     settings.overlap = section.overlap
     local rows = {section.first, section.last}
     local total = rows[2] - rows[1] + 1
-    return check_out(fill({made = made, device = device, rows = rows, chunk = section.count,
+    return check_out(fill({made = made, device = device, devices = devices,
+        device_ids = table.concat(ids, ","), difference = several_devices.difference(devices),
+        rows = rows, chunk = section.count,
         chunks = math.ceil(total / section.count), search_peak = measure_peak(made, "center"),
         look_peak = made.job.look and made.job.look[device.id],
         budget = mb.pool.stats(device).budget, available = made.job.available[device.id],
