@@ -2463,7 +2463,8 @@ function mb.tiff.write(name, array, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which take the tiles in turn
+---@field devices? table a list of devices, which share the tiles
+---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
 ---@field threads? integer threads that read, and as many that write
@@ -2499,7 +2500,8 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which take the tiles in turn
+---@field devices? table a list of devices, which share the tiles
+---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
 ---@field threads? integer threads that read, and as many that write
@@ -2534,7 +2536,8 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which take the tiles in turn
+---@field devices? table a list of devices, which share the tiles
+---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
 ---@field threads? integer threads that read, and as many that write
@@ -2576,7 +2579,8 @@ function mb.tiled_deconv.seam(volume, axes, device, host) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which take the tiles in turn
+---@field devices? table a list of devices, which share the tiles
+---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
 ---@field threads? integer threads that read, and as many that write
@@ -2599,7 +2603,8 @@ function mb.tiles.convolve(image, psf, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which take the tiles in turn
+---@field devices? table a list of devices, which share the tiles
+---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
 ---@field threads? integer threads that read, and as many that write
@@ -2622,7 +2627,8 @@ function mb.tiles.convolve_volume(source, psf, sink, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which take the tiles in turn
+---@field devices? table a list of devices, which share the tiles
+---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
 ---@field threads? integer threads that read, and as many that write

@@ -4,8 +4,9 @@
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 local refusals = require "spec.support.refusals"
+local schedule = require "moonbeam.stream.schedule"
 
-local SHAPE = {24, 72, 80}
+local SHAPE = {16, 72, 64}
 
 describe("the memory of tiles", function()
     local image, psf, blurred, deconvolved
@@ -31,18 +32,26 @@ describe("the memory of tiles", function()
         return got:to_string()
     end
 
+    -- The run took what was planned, or what a dry run of the tiles that each device got takes.
+    local function kept(plan, report)
+        assert.same(report.replayed or plan.peaks, report.peaks)
+        for id, bytes in pairs(plan.peaks) do
+            assert.is_true(report.peaks[id] <= bytes)
+        end
+    end
+
     -- Each returns the bits of the result, the plan and the report.
     local WORKS = {
         convolution = function(options)
             options.boundary = "mirror"
             local got, plan, report = mb.tiles.convolve(image, psf, options)
-            assert.same(plan.peaks, report.peaks)
+            kept(plan, report)
             return checked(blurred, got, report), plan, report
         end,
         deconvolution = function(options)
             options.iterations, options.metrics = 2, true
             local got, report, plan = mb.tiled_deconv.richardson_lucy(image, psf, options)
-            assert.same(plan.peaks, report.peaks)
+            kept(plan, report)
             return checked(deconvolved, got, report), plan, report
         end,
     }
@@ -59,7 +68,7 @@ describe("the memory of tiles", function()
                 local _ <close> = refusals.after_commit(devices)
                 for _, overlap in ipairs {true, false} do
                     local own, plan, report = work {devices = devices, overlap = overlap,
-                        tile = {12, 36, 40}, pinned = "4Mi"}
+                        tile = {8, 36, 32}, pinned = "4Mi"}
                     bits = bits or own
                     assert.is_true(bits == own)
                     assert.is_true(report.committed)
@@ -69,6 +78,23 @@ describe("the memory of tiles", function()
                         assert.is_true(plan.peaks[id] > 0)
                     end
                 end
+            end
+        end)
+
+        it(("is that of a dry run of the tiles that each device got: %s"):format(name), function()
+            local turn <close> = refusals.in_place_of(schedule, "turn", -- luacheck: ignore
+                function(list)
+                    return list[math.random(#list)]
+                end)
+            math.randomseed(3)
+            local devices, bits = {"host", "host:1", "host:2"}, nil
+            local _ <close> = refusals.after_commit(devices)
+            for n = 1, 4 do
+                local own, _, report = work {devices = devices, overlap = n % 2 > 0,
+                    tile = {8, 36, 22}, pinned = "4Mi"}
+                assert.same(report.replayed, report.peaks)
+                bits = bits or own
+                assert.is_true(bits == own)
             end
         end)
 
@@ -92,7 +118,7 @@ describe("the memory of tiles", function()
             -- tiles of a wanted size stay
             local _ <close> = refusals.at_first(refusals.ALWAYS, "host:1")
             local live = mb.pool.stats().live
-            local _, err = helper.failure(work, {devices = {"host:1"}, tile = {12, 36, 40}})
+            local _, err = helper.failure(work, {devices = {"host:1"}, tile = {8, 36, 32}})
             assert.equal("budget", err.code)
             assert.equal(live, mb.pool.stats().live)
             assert.equal(0, mb.pool.stats("host:1").live)
@@ -123,4 +149,46 @@ describe("the memory of tiles", function()
             assert.same({}, report.budgets)
         end)
     end
+
+    it("is that of the devices that are left if one is lost, with the same bits", function()
+        local text, status = helper.run_program("-", [[
+            local mb = require "moonbeam"
+            local image <close> = mb.random({10, 40, 44}, {seed = 3, low = 1, high = 50})
+            local psf <close> = mb.psf_gaussian({3, 5, 5}, 1.2)
+            local works = {}
+            function works.tiles(devices)
+                local result, _, report = mb.tiles.convolve(image, psf, {devices = devices,
+                    tile = {5, 20, 11}, pinned = "2Mi"})
+                return result, report
+            end
+            function works.chunked(devices)
+                return mb.chunked("gaussian_filter", image, {params = {sigma = 1}, axis = 2,
+                    block = 4, devices = devices, pinned = "2Mi"})
+            end
+            local number = 1
+            for name, work in pairs(works) do
+                local expected <close> = work {"host"}
+                for _, n in ipairs {30, 50} do
+                    number = number + 1
+                    local id = "host:" .. number
+                    mb.debug.lose_device(mb.device(id), n)
+                    local got <close>, report = work {"host:1", id}
+                    assert(mb.device(id):lost(), "not lost")
+                    assert(report.as_planned and report.replayed and not report.replayed[id])
+                    assert(expected:to_string() == got:to_string(), "other bits")
+                    print(name, n)
+                end
+            end
+            mb.debug.lose_device(mb.device "host:6", 60)
+            local ok, err = pcall(mb.tiled_deconv.richardson_lucy, image, psf, {iterations = 3,
+                devices = {"host:1", "host:6"}, tile = {5, 20, 11}, pinned = "2Mi"})
+            assert(not ok and err.code == "device", tostring(err))
+            print(tostring(err))
+            mb.collect()
+            assert(mb.pool.stats("host:1").live == 0)
+        ]])
+        assert.equal(0, status, text)
+        assert.matches("chunked", text)
+        assert.matches("its tiles cannot be done again, .*host:6 is lost", text)
+    end)
 end)

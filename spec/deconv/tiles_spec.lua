@@ -159,7 +159,11 @@ describe("tiles.convolve", function()
                         local plan, report = tiles.convolve_volume(source, psf, sink,
                             { boundary = "mirror", tile = tile, devices = devices,
                                 overlap = overlap })
-                        assert.same(plan.peaks, report.peaks, what)
+                        assert.same(report.replayed or plan.peaks, report.peaks, what)
+                        assert.equal(#devices > 1, report.replayed ~= nil)
+                        for id, bytes in pairs(plan.peaks) do
+                            assert.is_true(report.peaks[id] <= bytes, what)
+                        end
                         assert.equal(plan.pinned, report.pinned, what)
                         assert.equal(overlap and (what:find "^arrays" == nil or i > 1),
                             plan.overlap, what)
@@ -201,7 +205,8 @@ describe("tiles.convolve", function()
         local psf <close> = mb.ones { 3, 3 }
         mb.npy.write(folder .. "/i.npy", image)
         local source <close> = mb.npy.open(folder .. "/i.npy")
-        local options = { tile = { 7, 8 }, devices = { "host", "host:1" } }
+        local options = { tile = { 7, 8 }, devices = { "host", "host:1" },
+            schedule = "fixed" }
         local function run()
             local out <close> = mb.npy.create(folder .. "/o.npy",
                 { shape = image.shape, dtype = "f32", overwrite = true })

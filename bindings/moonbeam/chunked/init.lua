@@ -445,18 +445,26 @@ local function rows_of(block)
 end
 
 -- What a run of all blocks takes now (plan.peaks). If the devices take them when they are free:
--- what `dealt` says that they may get, or have got.
+-- what dealt(blocks, rows_of, count) says that they may get.
 local function run_of(job, plan, dealt)
     local blocks = blocks_of(job, plan.block)
-    dealt = is_free(job) and dealt or {false}
-    if type(dealt) == "function" then
-        dealt = dealt(blocks, rows_of, #job.devices)
-    end
+    local lists_of = is_free(job) and dealt(blocks, rows_of, #job.devices) or {false}
     return memory.peaks(function(...)
-        for _, lists in ipairs(dealt) do
+        for _, lists in ipairs(lists_of) do
             plan_work(job, {...}, blocks, plan.overlap, lists or nil)
         end
     end, job.devices)
+end
+
+-- What the blocks take that the devices have got, by device; nil if the plan knows that.
+local function replayed(job, plan, times)
+    if not is_free(job) and not deals.lost(times) then
+        return nil
+    end
+    local lists, devices = deals.of(times)
+    return memory.peaks(function(...)
+        plan_work(job, {...}, {}, plan.overlap, lists)
+    end, devices).peak
 end
 
 -- Measures what all blocks take. Returns whether that is within the budget: blocks that the search
@@ -589,9 +597,7 @@ local function run(fn, inputs, options)
         report.times = work(job, job.devices, blocks_of(job, plan.block), plan.overlap, sink)
     end)
     report.pinned, report.seconds = report.times.pinned, report.times.wall
-    if is_free(job) then
-        report.replayed = run_of(job, plan, {deals.of(report.times)}).peak
-    end
+    report.replayed = replayed(job, plan, report.times)
     report.as_planned = promise.compare("the work in blocks", plan, report, others)
     return sink.value, report
 end

@@ -12,8 +12,8 @@ local AT_A_TIME <const> = 4
 -- So many blocks of a kind, one after the other, leave the pool as more of them do.
 local ALIKE <const> = 5
 
--- The most lists that are planned one by one.
-local MOST <const> = 64
+-- The most lists that are planned one by one, and the most blocks of these lists.
+local MOST <const>, MOST_BLOCKS <const> = 32, 160
 
 -- The blocks whose n-th extent is largest, in their order, and whether they are neighbors.
 local function largest(blocks, extents_of, n)
@@ -60,16 +60,21 @@ local function most_of(blocks, extents_of)
 end
 
 --- What `count` devices may get that takes most: a list of what stream.run takes as lists.
--- extents_of(block) is a list of numbers that decide what a block takes.
+-- extents_of(block) is a list of numbers that decide what a block takes; with a field `kind`, a
+-- text, if blocks of equal numbers may differ.
 function deals.most(blocks, extents_of, count)
     return to_all(most_of(blocks, extents_of), count)
 end
 
--- The blocks as lists of consecutive ones with equal extents.
+local function kind_of(extents)
+    return extents.kind or table.concat(extents, " ")
+end
+
+-- The blocks as lists of consecutive ones of a kind.
 local function groups_of(blocks, extents_of)
     local groups, before = {}, nil
     for _, block in ipairs(blocks) do
-        local kind = table.concat(extents_of(block), " ")
+        local kind = kind_of(extents_of(block))
         if kind ~= before then
             groups[#groups + 1], before = {}, kind
         end
@@ -99,8 +104,11 @@ end
 
 -- Some lists of blocks of the groups, always the same.
 local function some_of(groups)
-    local found, state = {}, 1
-    for i = 1, MOST do
+    local found, state, blocks = {}, 1, 0
+    for _, group in ipairs(groups) do
+        blocks = blocks + math.min(#group, ALIKE)
+    end
+    for i = 1, math.max(1, math.min(MOST, MOST_BLOCKS // blocks)) do
         local own = {}
         for _, group in ipairs(groups) do
             state = (state * 1103515245 + 12345) % (1 << 31)
@@ -119,14 +127,49 @@ function deals.all(blocks, extents_of, count)
     return to_all(table.move(found, 1, #found, #first + 1, first), count)
 end
 
---- The blocks that each device has got in a run, from its times, as stream.run takes them. Nil if
--- one device had all of them.
-function deals.of(times)
-    local lists = {}
-    for k, lane in ipairs(times.lanes) do
-        lists[k] = lane.lists
+--- Lists, as stream.run takes them, of fewer blocks that take the same memory: of consecutive
+-- blocks of a kind, as many as are on a device at a time. And their kinds, as text.
+function deals.shortened(lists, extents_of)
+    local short, words = {}, {}
+    for k, rounds in ipairs(lists) do
+        short[k] = {}
+        for r, blocks in ipairs(rounds) do
+            local own = {}
+            for _, group in ipairs(groups_of(blocks, extents_of)) do
+                table.move(group, 1, math.min(#group, AT_A_TIME), #own + 1, own)
+            end
+            short[k][r] = own
+            for _, block in ipairs(own) do
+                words[#words + 1] = kind_of(extents_of(block))
+            end
+            words[#words + 1] = "|"
+        end
     end
-    return #times.lanes > 1 and lists or nil
+    return short, table.concat(words, "; ")
+end
+
+--- The blocks that each device has got in a run, from its times, as stream.run takes them, and
+-- these devices: those that were not lost. Nil if one device had all of them.
+function deals.of(times)
+    local lists, devices = {}, {}
+    for _, lane in ipairs(times.lanes) do
+        if not lane.lost then
+            lists[#lists + 1], devices[#devices + 1] = lane.lists, lane.device
+        end
+    end
+    if #times.lanes > 1 then
+        return lists, devices
+    end
+end
+
+--- Was a device lost in a run?
+function deals.lost(times)
+    for _, lane in ipairs(times.lanes) do
+        if lane.lost then
+            return true
+        end
+    end
+    return false
 end
 
 return deals

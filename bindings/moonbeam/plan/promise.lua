@@ -67,7 +67,7 @@ function promise.compare(what, plan, run, others)
     local kept = true
     for id, most in pairs(plan.peak) do
         local peak, more = run.peak[id], others[id] or 0
-        local bytes = (run.replayed or plan.peak)[id]
+        local bytes = run.replayed and (run.replayed[id] or peak) or most -- nil: lost meanwhile
         local name = ("%s on %s"):format(what, id)
         kept = promise.check_bytes(name, peak, bytes, peak == bytes
             or more > 0 and peak > bytes and peak <= bytes + more) and kept

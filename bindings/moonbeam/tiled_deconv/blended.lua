@@ -169,8 +169,8 @@ function blended.run(job, devices, plan, tiles_of, call)
         number = number + 1
         call(options.on_tile, 1, number, plan.total)
     end
-    local times = sweep.run({devices = devices, overlap = plan.overlap, pinned = options.pinned,
-        threads = options.threads}, plan.grid, with_ramps(own, job), each)
+    local times = sweep.run(sweep.settings(job, devices, plan, 1), plan.grid,
+        with_ramps(own, job), each)
     return {iterations = options.iterations, metrics = {},
         seam = blended.seam(sink, own, devices[1])}, {times}, sink
 end
@@ -192,6 +192,7 @@ function blended.prepare(job)
         job.kernel[i] = k + 2 * job.margin[i] -- tile, both margins, and the boundary's k - 1
     end
     job.shape = job.source.shape
+    job.ordered = true -- sums do not depend on who is free
 end
 
 --- What is planned of a job: the times of the sweep over some tiles.

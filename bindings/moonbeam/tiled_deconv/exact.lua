@@ -50,9 +50,9 @@ local function new_run(job, devices, plan, tiles_of)
 end
 
 function runs:settings(devices)
-    local options = self.job.options
-    return {devices = devices, overlap = self.plan.overlap, pinned = options.pinned,
-        threads = options.threads, lanes = self.lanes}
+    local settings = sweep.settings(self.job, devices, self.plan, #self.times + 1)
+    settings.lanes = self.lanes
+    return settings
 end
 
 function runs:sweep(devices, tiles, each)
@@ -218,7 +218,9 @@ function runs:iterate(x, previous, report, call)
     local lanes <close> = sweep.lanes(self:settings(self.devices), plan.grid, {x, y, ratio},
         {x, ratio})
     self.lanes = lanes
-    for k = 1, call and options.iterations or math.min(1, options.iterations) do
+    self.times.before, self.times.iterations = #self.times, 0
+    local planned = job.dry and job.dry.iterations or 1
+    for k = 1, call and options.iterations or math.min(planned, options.iterations) do
         local number = 0
         local done = call and options.on_tile and function()
             number = number + 1
@@ -226,6 +228,7 @@ function runs:iterate(x, previous, report, call)
         end
         self:ratio(x, y, ratio, states, eps, misfit, done)
         self:update(x, previous, ratio, states, sums, (k - 1) / (k + 2), done)
+        self.times.iterations = k
         if grids.is_last({report = report, dry = self.devices[1].dry}, ending, k,
             measure and metric_of(misfit, sums) or nil) then
             break

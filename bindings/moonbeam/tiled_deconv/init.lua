@@ -131,11 +131,13 @@ end
 -- plan. Options as for richardson_lucy_volume.
 function tiled.richardson_lucy(image, psf, options)
     local device = sweep.devices(options, image.device, "tiled_deconv.richardson_lucy")[1]
-    local make, result = maker(image.shape, device), nil
-    local job, plan = job_of("tiled_deconv.richardson_lucy", volumes.of_array(image), psf,
+    local make, result, job = maker(image.shape, device), nil, nil
+    local plan
+    job, plan = job_of("tiled_deconv.richardson_lucy", volumes.of_array(image), psf,
         function()
-            result = make()
-            return result
+            local made = make()
+            result = job and not job.dry and made or result -- not that of a plan
+            return made
         end, options, image.device)
     local _ <close> = on_error(function()
         if result then

@@ -87,10 +87,9 @@ local function run(job, devices, plan, tiles_of, on_tile)
         state.otf = convolution.transfer(psf, plan.grid,
             {center = job.center, normalize = options.normalize or false})
     end)
-    local times = sweep.run({devices = devices, overlap = plan.overlap, pinned = options.pinned,
-        threads = options.threads}, plan.grid,
+    local times = sweep.run(sweep.settings(job, devices, plan, 1), plan.grid,
         tiles_of(search.cut(job.shape, job.shape, job.kernel, job.before, plan.counts)), {
-            reads = {{job.source, sweep.around}}, writes = {job.sink},
+            reads = {{job.source, sweep.around}}, writes = {job.sink}, again = true,
             compute = function(blocks, tile, device, give)
                 local state = states[device.id]
                 check(job, state.corner, last[device.id])
@@ -112,8 +111,11 @@ local function run(job, devices, plan, tiles_of, on_tile)
                 on_tile(done, plan.total)
             end,
         })
-    for id, state in pairs(states) do
-        check(job, state.corner, last[id])
+    for _, lane in ipairs(times.lanes) do
+        local id = lane.device.id
+        if not lane.lost then
+            check(job, states[id].corner, last[id])
+        end
     end
     return {times}
 end

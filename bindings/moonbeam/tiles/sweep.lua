@@ -3,6 +3,7 @@
 -- moonbeam.tiled_deconv have in common; it is planned by a dry run of the same functions.
 
 local mb = require "moonbeam"
+local deals = require "moonbeam.plan.deals"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local memory = require "moonbeam.plan.peak"
@@ -22,7 +23,10 @@ sweep.options = declared.options(
     {"host_budget", "bytes", "what they may take on the host beside GPUs", unit = "bytes",
         usual = "what the host's budget leaves"},
     {"device", "device", "where the tiles are worked on", usual = "that of the PSF or the image"},
-    {"devices", "table", "a list of devices, which take the tiles in turn", usual = "device"},
+    {"devices", "table", "a list of devices, which share the tiles", usual = "device"},
+    {"schedule", "choice", "how several devices share the tiles: the next one goes to the device "
+        .. "that is free, or tile i to device i mod n. Blended tiles are fixed",
+        choices = {"free", "fixed"}, default = "free"},
     {"overlap", "boolean", "read and write while computing, which takes a second set of blocks",
         usual = "where that is quicker and fits"},
     {"pinned", "bytes", "pinned memory for reading and writing", unit = "bytes",
@@ -79,9 +83,10 @@ end
 
 --- A tally of `width` numbers of each of `total` tiles, to be closed.
 function sweep.tally(devices, total, width)
-    return setmetatable({width = width, rows = sweep.states(devices, nil, function(state, device)
+    local rows = sweep.states(devices, nil, function(state, device)
         state[1] = mb.zeros({total, width}, {dtype = "f64", device = device})
-    end)}, tally)
+    end)
+    return setmetatable({width = width, rows = rows, by = {}}, tally)
 end
 
 --- Takes the numbers of a tile, an array, and releases it.
@@ -90,20 +95,18 @@ function tally:put(device, tile, numbers)
     local from <close> = numbers:reshape(self.width)
     local row <close> = self.rows[device.id][1]:view(tile.number)
     mb.convert(from, "f64", {out = row})
+    self.by[tile.number] = device.id
 end
 
 --- The numbers by tile, a list of lists, and their sums; nil in a dry run.
 function tally:read()
     local tiles, sums = {}, {}
-    for _, state in pairs(self.rows) do
+    for id, state in pairs(self.rows) do
         if state[1].device.dry then
             return nil
         end
         for number, row in ipairs(state[1]:to_table()) do
-            tiles[number] = tiles[number] or {}
-            for i, value in ipairs(row) do
-                tiles[number][i] = (tiles[number][i] or 0) + value -- 0 where others worked on it
-            end
+            tiles[number] = self.by[number] == id and row or tiles[number] or {}
         end
     end
     for _, row in ipairs(tiles) do
@@ -211,12 +214,58 @@ function sweep.lanes(settings, grid, reads, writes)
         pinned = pinned_of(settings, grid), source = sources, sink = sinks and sinks[1]})
 end
 
+-- What decides the memory of a tile.
+local function extents_of(tile)
+    local take, own = 1, 1
+    for i, n in ipairs(tile.take) do
+        take, own = take * n, own * tile.extents[i]
+    end
+    return {take, own, kind = table.concat(tile.take, " ") .. " " .. table.concat(tile.extents, " ")
+        .. " " .. table.concat(tile.before, " ")}
+end
+
+-- Do the devices of a job take the next tile when they are free?
+local function is_free(job)
+    return #job.devices > 1 and not job.ordered and job.options.schedule ~= "fixed"
+end
+
+--- The settings of the n-th sweep of a job's run. While it is planned, `job.dry` says which tiles
+-- the devices get (dealt), or have got (lists, by the number of the sweep).
+function sweep.settings(job, devices, plan, n)
+    local options, dry = job.options, job.dry or {}
+    return {devices = devices, overlap = plan.overlap, pinned = options.pinned,
+        threads = options.threads, free = is_free(job) and #devices > 1,
+        dealt = dry.dealt or deals.most, lists = dry.lists and dry.lists[n] or nil}
+end
+
+-- Raises that a device was lost, unless its tiles could be done again.
+local function check_lost(times, each)
+    for _, lane in ipairs(times.lanes) do
+        if lane.lost and not each.again then
+            fail("device", "tiles", nil, "its tiles cannot be done again, because what they change "
+                .. "may be changed already; run again on other devices: %s", lane.lost)
+        end
+    end
+end
+
+-- The sweeps of a planned run: one for each deal of the tiles.
+local function rehearse(settings, tiles, go)
+    if settings.lists then
+        return go(settings.lists)
+    end
+    local times
+    for _, lists in ipairs(settings.dealt(tiles, extents_of, #settings.devices)) do
+        times = go(lists)
+    end
+    return times
+end
+
 --- Goes through tiles. `each`: reads, a list of {volume, sweep.around or sweep.own}; writes, a list
 -- of volumes, at the tiles' own places; compute(blocks, tile, device, give), which gets what was
 -- read, may release it, and calls give(i, part) with what goes to the i-th volume, or give(i,
 -- block, true) with what was read of it and has been changed in place; done(tile). each.writer is
--- the carrier that moves what was given last. `settings`: devices, overlap, pinned, threads, lanes.
--- Returns the times of stream.run.
+-- the carrier that moves what was given last. each.again: tiles of a lost device may be done again.
+-- `settings`: those of sweep.settings, and lanes. Returns the times of stream.run.
 function sweep.run(settings, grid, tiles, each)
     local reads = {}
     for i, read in ipairs(each.reads) do
@@ -224,7 +273,7 @@ function sweep.run(settings, grid, tiles, each)
     end
     local own <close> = not settings.lanes and sweep.lanes(settings, grid, reads, each.writes)
         or nil
-    return stream.run(settings.lanes or own, tiles, {
+    local steps = {
         read = function(tile, carrier, device)
             return fetch(each, tile, carrier, device)
         end,
@@ -240,7 +289,17 @@ function sweep.run(settings, grid, tiles, each)
             end
         end,
         done = each.done,
-    }, {overlap = settings.overlap})
+    }
+    local function go(lists)
+        return stream.run(settings.lanes or own, tiles, steps, {overlap = settings.overlap,
+            schedule = settings.free and "free" or "fixed", lists = lists})
+    end
+    if (settings.free or settings.lists) and mb.device.dry() then
+        return rehearse(settings, tiles, go)
+    end
+    local times = go()
+    check_lost(times, each)
+    return times
 end
 
 -- ---- plans and promises ----
@@ -255,15 +314,17 @@ local function pinned_by(times)
 end
 
 -- What a run of a candidate takes: of all its tiles, or of a few that take as much or a little
--- more. Returns plan.peaks, and the pinned bytes.
-local function run_of(job, made, all)
-    local pinned
+-- more. `dry` says which tiles the devices get. Returns plan.peaks, and the pinned bytes.
+local function run_of(job, made, all, dry)
+    local pinned, on = nil, dry and dry.devices or job.devices
+    job.dry = dry or {}
+    local _ <close> = setmetatable({}, {__close = function() job.dry = nil end})
     local taken = memory.peaks(function(...)
         local devices = {...}
         pinned = pinned_by(job:run(devices, made, all and search.tiles or function(axes)
-            return search.few(axes, 3 * #devices)
+            return search.few(axes, is_free(job) and 3 or 3 * #devices)
         end))
-    end, job.devices)
+    end, on)
     taken.peak.pinned = nil
     return taken, pinned
 end
@@ -297,12 +358,41 @@ local function smaller(job, available)
     end
 end
 
+-- The bytes of a run by device: of a dry run of the tiles that each device has got. Nil if the plan
+-- has them. `times` are those of its sweeps; times.iterations pairs of sweeps, after the first
+-- times.before, are alike, and those of the same kinds of tiles are run once.
+local function replayed(job, plan, times)
+    local lists, texts, seen, devices, lost = {}, {}, {}, nil, false
+    for n, each in ipairs(times) do
+        local own, on = deals.of(each)
+        if own then
+            lists[n], texts[n] = deals.shortened(own, extents_of)
+        end
+        devices, lost = devices or on, lost or deals.lost(each)
+    end
+    if not is_free(job) and not lost then
+        return nil
+    end
+    local dry, before = {lists = {}, iterations = 0, devices = devices}, times.before or #times
+    local last = before + 2 * (times.iterations or 0)
+    for n = 1, #times do
+        local pair = n > before and n <= last and (n - before - 1) // 2
+        local key = pair and texts[before + 2 * pair + 1] .. texts[before + 2 * pair + 2]
+        if not pair or not seen[key] or seen[key] == pair then
+            dry.iterations = dry.iterations + (key and not seen[key] and 1 or 0)
+            seen[key or ""] = pair
+            dry.lists[#dry.lists + 1] = lists[n] or false
+        end
+    end
+    return run_of(job, plan, true, dry).peak
+end
+
 -- Commits the memory of a planned job. Returns the plan that is committed, which is another one if
 -- memory is refused, and what there is to report.
 local function commit(job, plan)
     local own, committed, reason, budgets = secure.commit({devices = job.devices, op = job.what,
         what = "the work in tiles", reach = function(each)
-            return run_of(job, each, true).reach
+            return run_of(job, each, true, {dealt = deals.all}).reach
         end, peaks = function(each)
             return each.peaks
         end, smaller = function(_, available)
@@ -323,7 +413,9 @@ end
 -- of its sweeps. job:again() plans the job again for job.available. Returns {peak (of the first
 -- device), peaks, pinned, times, as_planned, committed (whether all memory was committed before the
 -- first tile), replanned (nil, or {from, to, reason, text}: the tiles are smaller, because memory
--- was refused), budgets (those that have changed: {{device, from, to, text}})} and the plan.
+-- was refused), budgets (those that have changed: {{device, from, to, text}}), replayed (if the
+-- devices took the next tile when they were free: what a dry run of their tiles takes, which is
+-- what the run took, and the plan is a bound)} and the plan.
 function sweep.promised(job, plan, fn)
     mb.collect()
     local devices = job.devices
@@ -333,9 +425,9 @@ function sweep.promised(job, plan, fn)
         return fn(own, call)
     end)
     report.peak, report.peaks, report.times = peaks[devices[1].id], peaks, times
-    report.pinned = pinned_by(times)
+    report.pinned, report.replayed = pinned_by(times), replayed(job, own, times)
     report.as_planned = promise.compare(job.what, {peak = own.peaks, pinned = own.pinned},
-        {peak = peaks, pinned = report.pinned}, others)
+        {peak = peaks, pinned = report.pinned, replayed = report.replayed}, others)
     return report, own
 end
 
