@@ -47,19 +47,4 @@ static inline mb_status mb_normal_check_grid(const mb_vector *size, const mb_vec
     return MB_STATUS_OK;
 }
 
-/* In a run, angles must be given. */
-static inline mb_status mb_normal_check_angles(const mb_normal_kernel_params *p)
-{
-    if (p->angles.count > 0)
-        return MB_STATUS_OK;
-    return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is empty; give at least one");
-}
-
-static inline mb_normal_angle mb_normal_angle_of(const mb_normal_kernel_params *p, int64_t a)
-{
-    const mb_normal_angle angle = {cos(p->angles.values[a]), sin(p->angles.values[a]),
-                                   p->weights.count ? p->weights.values[a] : 1.0};
-    return angle;
-}
-
 #endif

@@ -228,7 +228,8 @@ static mb_status run_host(const mb_op_call *call)
              .rows = call->slots[MB_NORMAL_KERNEL_ROWS],
              .result = call->arrays[MB_NORMAL_KERNEL_RESULT]};
     mb_normal_grid(&p->size, &p->padded, p->cols, j.grid);
-    MB_TRY(mb_normal_check_angles(p));
+    if (p->angles.count == 0)
+        return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is empty; give at least one");
     for (int64_t a = 0; a < p->angles.count; a++)
         angles[a] = mb_normal_angle_of(p, a);
     for (int i = 0; i < 2; i++) {

@@ -73,6 +73,13 @@ static inline int64_t mb_normal_period(const mb_normal_kernel_params *p)
     return p->period ? p->period : 2 * p->cols;
 }
 
+static inline mb_normal_angle mb_normal_angle_of(const mb_normal_kernel_params *p, int64_t a)
+{
+    const mb_normal_angle angle = {cos(p->angles.values[a]), sin(p->angles.values[a]),
+                                   p->weights.count ? p->weights.values[a] : 1.0};
+    return angle;
+}
+
 /* D(u), also where its denominator is small. `period` is even. */
 MB_BOTH static inline double mb_normal_sinc(double u, double period)
 {

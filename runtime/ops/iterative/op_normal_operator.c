@@ -156,7 +156,7 @@ static void plan_cuda(mb_planner *planner, int64_t pairs, int64_t ny, const int6
     mb_planner_slot(planner, "partials", partials, 0, 0);
     mb_planner_slot(planner, "lines", 0, 0, 0);
     mb_planner_slot(planner, "twiddles",
-                    fused ? 8 * (uint64_t)(mb_normal_table(grid[0]) + mb_normal_table(grid[1])) : 0,
+                    fused ? 8 * (uint64_t)(MB_NORMAL_TABLE(grid[0]) + MB_NORMAL_TABLE(grid[1])) : 0,
                     0, 0);
     for (int i = 0; i < 2 && !fused; i++) {
         mb_fft_desc desc =

@@ -17,8 +17,7 @@
 #define MB_OPS_OP_NORMAL_OPERATOR_H
 
 #include "ops/fft/fused_fft.h"
-#include "ops/iterative/circle_row.h"
-#include "ops/iterative/slice_factor.h"
+#include "ops/iterative/slice_rows.h"
 
 typedef struct mb_normal_operator_params {
     double circle; /* half-width; 0: none */
@@ -62,34 +61,18 @@ static inline bool mb_normal_fused_extent(int64_t n)
 }
 
 /* Lines that a block transforms side by side: rows, or the columns of a tile. */
-MB_BOTH static inline int mb_normal_lanes(int64_t n)
-{
-    return n > 4096 ? 2 : n >= 2048 ? 4 : 8;
-}
-
+#define MB_NORMAL_LANES(n) ((n) > 4096 ? 2 : (n) >= 2048 ? 4 : 8)
+/* Points of a thread. */
+#define MB_NORMAL_POINTS(n) ((n) % 3 == 0 ? 48 : 32)
+#define MB_NORMAL_THREADS(n) ((n) / MB_NORMAL_POINTS(n) * MB_NORMAL_LANES(n))
 /* Complex numbers of the table of a transform, and of the room of one line in an exchange: those of
-** the cuts in cuda/iterative/normal_lines.cuh. */
-MB_BOTH static inline int64_t mb_normal_table(int64_t n)
-{
-    switch (n) {
-    case 512: return 512;
-    case 768: return 96 + 768;
-    case 1024: return 1024;
-    case 1536: return 192 + 1536;
-    case 2048: return 1024 + 2048;
-    case 3072: return 256 + 3072;
-    case 4096: return 1024 + 4096;
-    case 6144: return 256 + 6144;
-    default: return 512 + 8192;
-    }
-}
-MB_BOTH static inline int64_t mb_normal_room(int64_t n)
-{
-    return n + n / (n % 3 == 0 ? 16 : 32);
-}
+** the cuts in cuda/iterative/normal_lines.cuh, which compares them. */
+#define MB_NORMAL_TABLE(n)                                                                         \
+    ((n) + ((n) % 3 == 0 ? ((n) < 3072 ? 128 : 256) : (n) <= 1024 ? 0 : (n) == 8192 ? 512 : 1024))
+#define MB_NORMAL_ROOM(n) ((n) + (n) / ((n) % 3 == 0 ? 16 : 32))
 static inline int64_t mb_normal_shared(int64_t n)
 {
-    return 8 * (mb_normal_table(n) + mb_normal_lanes(n) * mb_normal_room(n));
+    return 8 * (MB_NORMAL_TABLE(n) + MB_NORMAL_LANES(n) * MB_NORMAL_ROOM(n));
 }
 
 /* `grid` is {py, px}. */
@@ -111,9 +94,8 @@ static inline int64_t mb_normal_batch(int64_t pairs, int64_t ny, int64_t px)
 /* Sums of a slice that are added at the end: of each row, or of each warp of the blocks of rows. */
 static inline int64_t mb_normal_partials(bool fused, int64_t ny, int64_t px)
 {
-    const int64_t lanes = mb_normal_lanes(px), per = px % 3 == 0 ? 48 : 32,
-                  warps = fused ? (px / (px == 512 ? 32 : per) * lanes + 31) / 32 : 1;
-    return fused ? (ny + lanes - 1) / lanes * warps : ny;
+    const int64_t lanes = MB_NORMAL_LANES(px);
+    return fused ? (ny + lanes - 1) / lanes * (MB_NORMAL_THREADS(px) / 32) : ny;
 }
 
 /* ---- host ---- */

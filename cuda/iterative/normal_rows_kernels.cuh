@@ -1,0 +1,186 @@
+/*
+** normal_operator on CUDA: the transforms along rows. Two slices are the real and the imaginary part
+** of one complex row, of which the second half, the padding, is zero; on the way back only the first
+** half is made. A block has L neighboring rows, because a tile has them side by side.
+*/
+#ifndef MB_CUDA_NORMAL_ROWS_KERNELS_CUH
+#define MB_CUDA_NORMAL_ROWS_KERNELS_CUH
+
+#include "iterative/normal_lines.cuh"
+
+#define NORMAL_GROUP 8 /* points whose loads come before their stores, which might alias */
+
+/* A row of a pair of slices. */
+struct normal_row {
+    int64_t slice; /* the first of the pair */
+    int y, first, end;
+    bool real, two; /* the row, the second slice exists */
+
+    __device__ __forceinline__ normal_row(const normal_job &job, int pair, int y_)
+        : slice(job.first + 2 * pair), y(y_), first(0), end(0), real(y_ < job.ny),
+          two(2 * pair + 1 < job.slices)
+    {
+        if (real) {
+            const mb_circle_run run = mb_circle_row(&job.circle, y, job.nx);
+            first = run.first;
+            end = run.end;
+        }
+    }
+    __device__ __forceinline__ bool has(int x) const { return x >= first && x < end; }
+    /* Pixel (y, x) of both slices; 0 where it is outside or there is none. */
+    __device__ __forceinline__ float2 load(const mb_slice_view &view, int x) const
+    {
+        const float *at = mb_slice_row(&view, slice, y) + x;
+        return make_float2(has(x) ? at[0] : 0.0f, has(x) && two ? at[view.slice] : 0.0f);
+    }
+    __device__ __forceinline__ void store(const mb_slice_view &view, int x, float2 value) const
+    {
+        float *at = mb_slice_row(&view, slice, y) + x;
+        at[0] = value.x;
+        if (two)
+            at[view.slice] = value.y;
+    }
+};
+
+/* The points of a row, the direction made first. */
+template <class C>
+__device__ static __forceinline__ void normal_grow(float2 (&v)[C::E], const normal_job &job,
+                                                   const normal_row &row, int t)
+{
+    const float even = mb_slice_factor_at(&job.factor, row.slice),
+                odd = row.two ? mb_slice_factor_at(&job.factor, row.slice + 1) : 0.0f;
+#pragma unroll
+    for (int g = 0; g < C::E / 2; g += NORMAL_GROUP) {
+        float2 p[NORMAL_GROUP];
+#pragma unroll
+        for (int j = 0; j < NORMAL_GROUP; j++) {
+            v[g + j] = row.load(job.a, t + C::T * (g + j));
+            p[j] = row.load(job.direction, t + C::T * (g + j));
+        }
+#pragma unroll
+        for (int j = 0; j < NORMAL_GROUP; j++) {
+            const int x = t + C::T * (g + j);
+            if (even != 0) /* else it may be anything */
+                v[g + j].x = fmaf(even, p[j].x, v[g + j].x);
+            if (odd != 0)
+                v[g + j].y = fmaf(odd, p[j].y, v[g + j].y);
+            if (row.has(x))
+                row.store(job.direction, x, v[g + j]);
+        }
+    }
+}
+
+template <int N, bool DIRECTION>
+__global__ void __launch_bounds__(normal_block<N>::threads, normal_block<N>::blocks)
+    normal_rows_forth_kernel(const __grid_constant__ normal_job job)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    typedef normal_block<N> R;
+    typedef typename R::cut C;
+    extern __shared__ float2 normal_memory[];
+    const int lane = threadIdx.x % R::L, t = threadIdx.x / R::L;
+    const int groups = (job.ny + R::L - 1) / R::L, width = 1 << job.shift;
+    normal_copy_table<C>(normal_memory, job.row_twiddles);
+    __syncthreads();
+    for (int item = blockIdx.x; item < job.pairs * groups; item += gridDim.x) {
+        const int pair = item / groups;
+        const normal_row row(job, pair, (item - pair * groups) * R::L + lane);
+        float2 v[C::E];
+        if constexpr (DIRECTION) {
+            normal_grow<C>(v, job, row, t);
+        } else {
+#pragma unroll
+            for (int j = 0; j < C::E / 2; j++)
+                v[j] = row.load(job.a, t + C::T * j);
+        }
+        mb_fft_run_half<C, true, false>(v, t, normal_memory, normal_memory + C::table, R::L, lane);
+        /* Tiles divide T, so the frequencies t + T j lie at equal steps. */
+        float2 *to = job.spectra + pair * job.pair_points +
+                     ((int64_t)(t >> job.shift) * job.ny + row.y) * width + (t & (width - 1));
+        const int64_t step = (int64_t)C::T * job.ny;
+        if (row.real)
+#pragma unroll
+            for (int j = 0; j < C::E; j++)
+                to[j * step] = v[j];
+    }
+#endif
+}
+
+/* The sum over a warp, in one order, for all its threads. */
+__device__ static __forceinline__ double normal_warp_sum(double value)
+{
+#pragma unroll
+    for (int step = 16; step > 0; step >>= 1)
+        value += __shfl_xor_sync(0xffffffffu, value, step);
+    return value;
+}
+
+template <int N>
+__global__ void __launch_bounds__(normal_block<N>::threads, normal_block<N>::blocks)
+    normal_rows_back_kernel(const __grid_constant__ normal_job job)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    typedef normal_block<N> R;
+    typedef typename R::cut C;
+    extern __shared__ float2 normal_memory[];
+    const int lane = threadIdx.x % R::L, t = threadIdx.x / R::L;
+    const int groups = (job.ny + R::L - 1) / R::L, width = 1 << job.shift;
+    const mb_slice_view &p = job.direction.data ? job.direction : job.a;
+    normal_copy_table<C>(normal_memory, job.row_twiddles);
+    __syncthreads();
+    for (int item = blockIdx.x; item < job.pairs * groups; item += gridDim.x) {
+        const int pair = item / groups, group = item - pair * groups;
+        const normal_row row(job, pair, group * R::L + lane);
+        const float2 *from = job.spectra + pair * job.pair_points +
+                             ((int64_t)(t >> job.shift) * job.ny + row.y) * width +
+                             (t & (width - 1));
+        const int64_t step = (int64_t)C::T * job.ny;
+        float2 v[C::E];
+#pragma unroll
+        for (int j = 0; j < C::E; j++)
+            v[j] = row.real ? mb_fft_swap(__ldcs(from + j * step)) : make_float2(0, 0);
+        mb_fft_run_half<C, false, true>(v, t, normal_memory, normal_memory + C::table, R::L, lane);
+        double even = 0, odd = 0;
+#pragma unroll
+        for (int g = 0; g < C::E / 2; g += NORMAL_GROUP) {
+            float2 with[NORMAL_GROUP];
+#pragma unroll
+            for (int j = 0; j < NORMAL_GROUP; j++)
+                with[j] = job.partials ? row.load(p, t + C::T * (g + j)) : make_float2(0, 0);
+#pragma unroll
+            for (int j = 0; j < NORMAL_GROUP; j++) {
+                const int x = t + C::T * (g + j);
+                const float2 q = row.has(x)
+                                     ? make_float2(v[g + j].y * job.scale, v[g + j].x * job.scale)
+                                     : make_float2(0, 0);
+                even += (double)q.x * (double)with[j].x;
+                odd += (double)q.y * (double)with[j].y;
+                if (row.real && x < job.nx)
+                    row.store(job.result, x, q);
+            }
+        }
+        if (job.partials) {
+            even = normal_warp_sum(even);
+            odd = normal_warp_sum(odd);
+            double *to = job.partials + row.slice * job.partial_count + group * (R::threads / 32) +
+                         (threadIdx.x >> 5);
+            if ((threadIdx.x & 31) == 0)
+                to[0] = even;
+            if ((threadIdx.x & 31) == 0 && row.two)
+                to[job.partial_count] = odd;
+        }
+    }
+#endif
+}
+
+/* A launch of one of these. */
+template <int N>
+static mb_status normal_launch_rows(const mb_op_call *call, const normal_job &job,
+                                    void (*kernel)(const normal_job))
+{
+    typedef normal_block<N> R;
+    return mb_launch_resident(call, kernel, job, R::threads, mb_normal_shared(N),
+                              (int64_t)job.pairs * ((job.ny + R::L - 1) / R::L));
+}
+
+#endif
