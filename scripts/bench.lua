@@ -5,7 +5,7 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 
-local GROUPS = {"tomo", "convolution", "pool", "steps"}
+local GROUPS = {"tomo", "iterative", "convolution", "pool", "steps"}
 local FOLDER = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/bench/"
 
 local options = cli.parse(arg, {
@@ -17,11 +17,11 @@ local options = cli.parse(arg, {
             .. ", all of these, or ram: reconstruction from pinned host memory and back"},
     cli.changed(cli.shared.device, {default = "host"}),
     {"size", short = "n", value = "N", type = cli.up_to(1 << 20), default = 512,
-        doc = "tomo, ram: detector columns = slice side"},
+        doc = "tomo, iterative, ram: detector columns = slice side"},
     {"angles", short = "a", value = "N", type = cli.up_to(1 << 20), default = 400,
-        doc = "tomo, ram: projections"},
+        doc = "tomo, iterative, ram: projections"},
     {"slices", short = "s", value = "N", type = cli.up_to(1 << 20), default = 16,
-        doc = "tomo: slices at a time; ram: slices"},
+        doc = "tomo, iterative: slices at a time; ram: slices"},
     {"chunk", value = "ROWS", type = cli.count, doc = "ram: rows per chunk (default: chosen)"},
     {"volume", value = "Z,Y,X", type = cli.extents(3), default = {64, 256, 256},
         doc = "convolution: the volume"},

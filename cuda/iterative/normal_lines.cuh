@@ -31,7 +31,9 @@ template <>
 struct normal_cut<6144> : mb_fft_cut<6144, 48, 16, 16, 24> {
 };
 
-#define NORMAL_EXTENTS(X) X(512) X(768) X(1024) X(1536) X(2048) X(3072) X(4096) X(6144) X(8192)
+#define NORMAL_POWERS(X) X(512) X(1024) X(2048) X(4096) X(8192)
+#define NORMAL_THIRDS(X) X(768) X(1536) X(3072) X(6144)
+#define NORMAL_EXTENTS(X) NORMAL_POWERS(X) NORMAL_THIRDS(X)
 
 /* Lines of a block, of T threads each, in neighboring threads. */
 template <int N>

@@ -153,6 +153,24 @@ describe("normal_operator", function()
             end)
     end)
 
+    helper.each_device(function(device, test)
+        test("is fourier_project and its adjoint, with rows as long as the period, on " .. device,
+            function()
+                local n, period, angles = 48, 96, random_angles(31)
+                local kernel <close> = mb.normal_kernel(angles, n, {device = device})
+                local a <close> = mb.random({3, n, n}, {seed = 1, low = -1, device = device})
+                local q <close> = mb.normal_operator(a, kernel, {circle = 1})
+                for _, accuracy in ipairs {"exact", "fast"} do
+                    local rays <close> = mb.fourier_project(a, angles, {cols = period,
+                        period = period, circle = 1, scale = 1, accuracy = accuracy})
+                    local back <close> = mb.fourier_reconstruct(rays, angles, {size = {n, n},
+                        period = period, circle = 1, scale = 1, filter = "none", accuracy = accuracy})
+                    local most = accuracy == "exact" and 2e-6 or 2e-4
+                    assert.is_true(relative(back, q) < most, relative(back, q))
+                end
+            end)
+    end)
+
     it("refuses what does not fit", function()
         local kernel <close> = mb.normal_kernel({0.3}, 8)
         local a <close> = mb.zeros {2, 8, 9}

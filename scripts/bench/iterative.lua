@@ -1,0 +1,89 @@
+--- Iterative reconstruction: the operators, and iterations of the methods (the time of ten more,
+-- divided), per slice. Floors count what the passes of an operator read and write, with
+-- intermediate spectra; those of methods are left blank.
+
+local mb = require "moonbeam"
+
+local MORE <const> = 10 -- iterations
+
+return function(bench)
+    local options, device = bench.options, bench.device
+    local n, count, slices = options.size, options.angles, options.slices
+    local angles = mb.tomo.angles(count)
+    local row = bench.table(("## Iterative reconstruction: %d slices of %d x %d from %d angles")
+        :format(slices, n, n, count), {"work", "ms a slice", "floor ms", "x floor"})
+    local function line(name, seconds, floor)
+        row(name, ("%.4f"):format(seconds * 1e3 / slices), floor and ("%.4f"):format(floor * 1e3
+            / slices), floor and ("%.1f"):format(seconds / floor))
+    end
+    local function report(name, images, fn)
+        if bench.wanted(name) then
+            line(name, bench.time(fn), images and bench.floor(4 * images * n * n))
+        end
+    end
+
+    local shape, inside = {slices, n, n}, math.pi / 4
+    local a <close> = mb.random(shape, {seed = 1, low = -1, device = device})
+    local q <close> = mb.empty(shape, {device = device})
+    local sino <close> = mb.random({slices, count, n}, {seed = 2, device = device})
+    local rays = count / n -- a sinogram, in images
+    local kernel <close> = mb.normal_kernel(angles, n, {device = device})
+    local grid = kernel.bytes / (4 * n * n)
+    report("normal_kernel, of all slices", nil, function()
+        mb.normal_kernel(angles, n, {out = kernel})
+    end)
+    for _, circle in ipairs {0, 1} do
+        report(("normal_operator%s"):format(circle > 0 and ", circle" or ""),
+            (circle > 0 and 1 + inside or 2) * slices + 8 * slices + grid, function()
+                mb.normal_operator(a, kernel, {circle = circle, out = q})
+            end)
+    end
+    do
+        local p <close> = mb.zeros(shape, {device = device})
+        local x <close> = mb.zeros(shape, {device = device})
+        local dots <close> = mb.ones({slices}, {dtype = "f64", device = device})
+        local growth <close> = mb.ones({slices}, {dtype = "f64", device = device})
+        local over <close> = mb.full({slices}, 1e6, {dtype = "f64", device = device})
+        report("normal_operator, circle, direction and dots", (9 + 4 * inside) * slices + grid,
+            function()
+                mb.normal_operator(a, kernel, {circle = 1, dot = true, direction = p,
+                    growth = growth, over = over, out = {result = q, dots = dots}})
+            end)
+        report("cgls_update, circle", 6 * inside * slices, function()
+            mb.cgls_update(x, a, p, q, growth, {over = over, circle = 1, out = {squares = dots}})
+        end)
+        report("slice_dot, circle", 2 * inside * slices, function()
+            mb.slice_dot(p, q, {circle = 1, out = dots})
+        end)
+        report("slice_axpy, circle", 3 * inside * slices, function()
+            mb.slice_axpy(x, p, growth, {over = over, circle = 1})
+        end)
+    end
+    report("fourier_project, circle", (1 + rays) * slices, function()
+        mb.fourier_project(a, angles, {cols = n, circle = 1, out = sino})
+    end)
+    report("fourier_reconstruct, its adjoint, circle", (1 + rays) * slices, function()
+        mb.fourier_reconstruct(sino, angles, {circle = 1, filter = "none", scale = 1, out = q})
+    end)
+
+    local function method(name, settings)
+        local label = ("%s%s, an iteration"):format(name, settings.preconditioner
+            and ", preconditioned" or settings.model == "fourier" and "" or ", pixel-driven")
+        if not bench.wanted(label) then
+            return
+        end
+        local seconds = {}
+        for i, iterations in ipairs {1, 1 + MORE} do
+            settings.iterations = iterations
+            seconds[i] = bench.time(function()
+                mb.tomo[name](sino, angles, settings):release()
+            end)
+        end
+        line(label, (seconds[2] - seconds[1]) / MORE)
+    end
+    method("cgls", {model = "fourier"})
+    method("cgls", {model = "fourier", preconditioner = 0.05})
+    method("landweber", {model = "fourier"})
+    method("fista", {model = "fourier", lambda = 0.1})
+    method("sirt", {model = "pixel"})
+end
