@@ -9,6 +9,7 @@
 #include "call/lua_type.h"
 #include "device/dry/dry_backend.h"
 #include "device/lua_dry.h"
+#include "device/numa.h"
 #include "device/planned/planned_backend.h"
 #include "lua_modules.h"
 #include "memory/pool_point.h"
@@ -223,12 +224,22 @@ void mbl_push_basis(lua_State *L, const mb_device *device)
     lua_pushfstring(L, "estimate: recorded on %s, %s, %s", fft->device, fft->library, fft->date);
 }
 
+/* The processors near the device as text, or nil. */
+static void push_processors(lua_State *L, const mb_numa *numa)
+{
+    char text[4096];
+    if (numa)
+        lua_pushstring(L, mb_processors_text(&numa->processors, text, sizeof text));
+    else
+        lua_pushnil(L);
+}
+
 static int device_index(lua_State *L)
 {
-    static const char *const properties[] = {"id",      "name",           "kind",        "dry",
-                                             "closed",  "threads",        "index",       "total",
-                                             "planned", "capability",     "granularity", "basis",
-                                             "l2",      "default_budget", NULL};
+    static const char *const properties[] = {
+        "id",    "name",           "kind",    "dry",        "closed",      "threads",
+        "index", "total",          "planned", "capability", "granularity", "basis",
+        "l2",    "default_budget", "pci",     "node",       "processors",  NULL};
     device_box *box = mbl_check_object(L, 1, MBL_DEVICE);
     lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING) {
@@ -263,6 +274,14 @@ static int device_index(lua_State *L)
             lua_pushinteger(L, (lua_Integer)device->default_budget);
         else if (strcmp(key, "granularity") == 0)
             lua_pushinteger(L, (lua_Integer)device->facts.commit_granularity);
+        else if (strcmp(key, "pci") == 0)
+            lua_pushstring(L, device->facts.pci[0] ? device->facts.pci : NULL);
+        else if (strcmp(key, "processors") == 0)
+            push_processors(L, device->numa);
+        else if (strcmp(key, "node") == 0 && device->numa)
+            lua_pushinteger(L, device->numa->node);
+        else if (strcmp(key, "node") == 0)
+            lua_pushnil(L);
         else if (strcmp(key, "planned") == 0)
             lua_pushboolean(L, device->record != NULL);
         else if (strcmp(key, "basis") == 0)
@@ -320,6 +339,31 @@ static int module_models(lua_State *L)
         lua_rawseti(L, -2, i + 1);
     }
     return 1;
+}
+
+/* locate(device, root, pci): for specs, as if the device were at that PCI address of the machine
+** whose /sys is ROOT/sys. */
+static int module_locate(lua_State *L)
+{
+    mb_device_locate(mbl_check_device(L, 1), mbl_check_string(L, 2, "root"),
+                     mbl_check_string(L, 3, "pci"));
+    return 0;
+}
+
+/* near(root, pci, allowed): for specs, the node and the processors near a PCI address, of those
+** that are allowed ("0-3,8"); nil if all are alike. */
+static int module_near(lua_State *L)
+{
+    mb_processors allowed;
+    mb_numa numa;
+    if (!mb_processors_parse(mbl_check_string(L, 3, "allowed"), &allowed))
+        mbl_fail(L, MB_STATUS_ARGUMENT, "allowed", "allowed is no list of processors");
+    if (!mb_numa_find(mbl_check_string(L, 1, "root"), mbl_check_string(L, 2, "pci"), &allowed,
+                      &numa))
+        return 0;
+    lua_pushinteger(L, numa.node);
+    push_processors(L, &numa);
+    return 2;
 }
 
 /* planned(): the ids of devices that plans can be made for without the device. */
@@ -408,6 +452,8 @@ int mbl_open_device(lua_State *L)
     static const luaL_Reg functions[] = {{"open", module_open},
                                          {"list", module_list},
                                          {"models", module_models},
+                                         {"locate", module_locate},
+                                         {"near", module_near},
                                          {"planned", module_planned},
                                          {"opened", module_opened},
                                          {"default", module_default},

@@ -8,6 +8,7 @@
 ** The two copy streams are made when the device is opened.
 */
 #include "backend/cuda_device.h"
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -83,7 +84,9 @@ static void touch_all(char *memory, uint64_t bytes)
 {
     pthread_t threads[TOUCH_THREADS];
     touch_job jobs[TOUCH_THREADS];
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t allowed; /* the processors near the device, where the runtime has chosen them */
+    const int processors =
+        sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
     uint64_t count = bytes / TOUCH_BYTES, part;
     if (count > TOUCH_THREADS)
         count = TOUCH_THREADS;

@@ -721,6 +721,9 @@ function mb.device.several(devices, options) end
 ---@field total integer bytes of memory
 ---@field threads integer threads of the host
 ---@field capability integer compute capability of a GPU, such as 90
+---@field pci string the PCI address of a GPU
+---@field node integer the NUMA node of a GPU; nil if all processors are alike
+---@field processors string the processors on which its threads run, such as "16-31"
 ---@field planned boolean is it a GPU that is not here?
 ---@field basis string the source of a planned device's figures
 local device = {}

@@ -3,6 +3,7 @@
 */
 #include "device/device.h"
 #include "device/host/host_backend.h"
+#include "device/numa.h"
 #include "device/planned/planned_backend.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -167,6 +168,18 @@ static mb_status find_kernels(const mb_backend *backend, mb_op_kernel **out)
     return MB_STATUS_OK;
 }
 
+void mb_device_locate(mb_device *device, const char *root, const char *pci)
+{
+    mb_processors allowed;
+    mb_numa *numa = *pci ? malloc(sizeof *numa) : NULL;
+    if (numa && !(mb_processors_allowed(&allowed) && mb_numa_find(root, pci, &allowed, numa))) {
+        free(numa);
+        numa = NULL;
+    }
+    free(device->numa);
+    device->numa = numa;
+}
+
 /* "host", "host:1", "cuda:0", "planned:h200", "planned:h200:1". `copy` is for planned devices. */
 static void name_device(mb_device *device, int copy)
 {
@@ -223,6 +236,7 @@ static mb_status open_device(const mb_backend *backend, int index, int copy, mb_
     status = find_kernels(backend, &device->kernels);
     if (status != MB_STATUS_OK)
         goto fail_cache;
+    mb_device_locate(device, "", device->facts.pci);
     *out = device;
     return MB_STATUS_OK;
 fail_cache:
@@ -245,6 +259,7 @@ static uint64_t close_device(mb_device *device)
     uint64_t left = mb_pool_destroy(device->pool);
     device->backend->close(device->self);
     free(device->kernels);
+    free(device->numa);
     free(device);
     return left;
 }

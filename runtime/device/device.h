@@ -67,6 +67,9 @@ mb_status mb_device_id(int number, char *id, size_t bytes);
 mb_status mb_device_describe(int number, mb_device_facts *facts);
 /* Why no CUDA device can be used; "" when one can. */
 const char *mb_device_cuda_problem(void);
+/* Finds the processors near a device that is open (device/numa.h). Opening does it with "" as root
+** and the device's own PCI address; specs do it with trees of their own. */
+void mb_device_locate(mb_device *device, const char *root, const char *pci);
 /* Sets the folder that holds moonbeam_cuda.so; MOONBEAM_CUDA_PLUGIN (a file) overrides it. Call
 ** this before the first look-up. */
 void mb_device_set_plugin_folder(const char *folder);

@@ -3,6 +3,7 @@
 */
 #include "device/pinned.h"
 #include "device/ledger.h"
+#include "device/numa.h"
 #include <stdio.h>
 
 static void note(const mb_device *device, int64_t change, uint64_t peak, const char *owner)
@@ -46,7 +47,12 @@ static mb_status pin(mb_device *device, uint64_t bytes, void **address)
     if (device->pinned.refuse && device->pinned.refuse--)
         return mb_fail(MB_STATUS_MEMORY, NULL, "the system refused %llu bytes: injected for a test",
                        (unsigned long long)bytes);
-    return mb_device_pin(device, bytes, address);
+    /* Memory belongs to the node whose processors touch it first. */
+    mb_processors before;
+    mb_numa_enter(device->numa, &before);
+    const mb_status status = mb_device_pin(device, bytes, address);
+    mb_numa_leave(device->numa, &before);
+    return status;
 }
 
 void mb_pinned_refuse(mb_device *device, uint64_t n)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "stream/carrier_internal.h"
 #include "core/wake.h"
+#include "device/numa.h"
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -288,6 +289,8 @@ static void *worker(void *user)
 {
     mb_carrier *c = user;
     piece before = {.transfer = NULL};
+    mb_processors anywhere;
+    mb_numa_enter(c->device->numa, &anywhere);
     pthread_mutex_lock(&c->lock);
     for (;;) {
         piece p = take_piece(c, before.transfer);

@@ -432,6 +432,9 @@ return {fields = {
         {"kind", "string", "host or cuda"}, {"total", "count", "bytes of memory"},
         {"threads", "count", "threads of the host"},
         {"capability", "count", "compute capability of a GPU, such as 90"},
+        {"pci", "string", "the PCI address of a GPU"},
+        {"node", "count", "the NUMA node of a GPU; nil if all processors are alike"},
+        {"processors", "string", "the processors on which its threads run, such as \"16-31\""},
         {"planned", "boolean", "is it a GPU that is not here?"},
         {"basis", "string", "the source of a planned device's figures"}),
 }}
