@@ -56,7 +56,8 @@ local options = cli.parse(arg, {
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "always", "none"),
         doc = "overlapping tiles that fit the budget (not circular); the result is the same: auto "
             .. "(default with --image), always, none (default without)"},
-    cli.option(tiling.tile, {value = "Z,Y,X"}), cli.shared.device, cli.shared.budget,
+    cli.option(tiling.tile, {value = "Z,Y,X"}), cli.shared.devices,
+    cli.shared.budget_of_each,
     cli.shared.host_budget,
     {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
     {"png-image", value = "FILE", doc = "maximum projections of the image"},
@@ -77,7 +78,8 @@ if not options.plan then
         {"output", extensions = file_name.IMAGES, member = true}, {"png"}, {"png-image"}})
 end
 
-local device = cli.device(options)
+local devices = cli.devices(options)
+local device = devices[1]
 local id = device.id
 local format_bytes = mb.device.format_bytes
 
@@ -137,7 +139,7 @@ local function from_file_to_file()
         table.concat(psf.shape, " x "), boundary, id))
     local plan
     if tiled then
-        settings.tile, settings.device = options.tile, id
+        settings.tile, settings.devices = options.tile, devices
         plan = mb.tiles.plan(source, psf, mb.volumes.planned(source.shape, "f32"), settings)
         settings.plan = plan
         cli.print(("%d tiles%s"):format(plan.total, live + known > limit
@@ -145,6 +147,14 @@ local function from_file_to_file()
             format_bytes(live + known), format_bytes(limit)) or ""))
         cli.print(mb.tiles.table(plan))
         known = plan.peak
+        for i = 2, #devices do
+            local own = devices[i].id
+            cli.print(("on %s peak %s (%d bytes)"):format(own, format_bytes(plan.peaks[own]),
+                plan.peaks[own]))
+        end
+    elseif #devices > 1 then
+        cli.print(("%s alone: several devices share tiles, and there are none (--tiles always)")
+            :format(id))
     end
     local pinned = tiled and plan.pinned or 0
     local function peaks(on_device, on_host)
@@ -156,6 +166,9 @@ local function from_file_to_file()
     cli.print("predicted " .. peaks(live + known, tiled and device.kind ~= "host"
         and plan.host_peak))
     local on_host = device.kind == "host" and known or tiled and plan.host_peak or 0
+    for i = 2, tiled and device.kind == "host" and #devices or 0 do
+        on_host = on_host + plan.peaks[devices[i].id]
+    end
     cli.print(process_memory.bound_text(on_host, pinned))
     if options.plan then
         return
@@ -164,14 +177,22 @@ local function from_file_to_file()
     local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32",
         meta = meta, overwrite = options.overwrite})
     local started = mb.system.clock()
+    local others = {} -- what the other devices took
     local peak, host_peak = process_memory.measured(device, function()
         if tiled then
             local bar = progress.new("convolving", plan.total, {unit = "tiles"})
             function settings.on_tile()
                 bar:step(1)
             end
-            mb.tiles.convolve_volume(source, psf, out:volume(), settings)
+            local _, report = mb.tiles.convolve_volume(source, psf, out:volume(), settings)
             bar:finish()
+            table.insert(report.budgets, report.replanned)
+            for _, each in ipairs(report.budgets) do
+                cli.tell("convolve: " .. each.text)
+            end
+            for i = 2, #devices do
+                others[i] = report.peaks[devices[i].id]
+            end
         else
             local result <close> = whole()
             if finite.spread(result) then
@@ -185,6 +206,9 @@ local function from_file_to_file()
     out:finish()
     cli.print(("measured %s, %.3g s: %s"):format(peaks(peak, host_peak),
         mb.system.clock() - started, options.output))
+    for i, bytes in pairs(others) do
+        cli.print(("on %s %s (%d bytes)"):format(devices[i].id, format_bytes(bytes), bytes))
+    end
 end
 
 if options.image then
@@ -246,6 +270,9 @@ cli.print(("%d x %d x %d f32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):fo
     options.size[3], 4 * voxels / 2 ^ 30, options.psf
         or options.model .. " " .. table.concat(options.psf_size, " x "),
     options.boundary, options.mode, id))
+if #devices > 1 and options.tiles ~= "always" then
+    cli.print(("  on %s alone where there are no tiles (--tiles always)"):format(id))
+end
 local image = step("image", function()
     return (mb.phantom.spheres(options.size, {count = options.spheres, seed = options.seed,
         device = id}))
@@ -306,7 +333,7 @@ elseif options.tiles == "always" or options.tiles == "auto" and not fits() then
     end
     local plan
     result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf,
-        {boundary = options.boundary, tile = options.tile})
+        {boundary = options.boundary, tile = options.tile, devices = devices})
     cli.print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels transformed "
         .. "for each of the image"):format(
         plan.total, table.concat(plan.tile, " x "), table.concat(plan.grid, " x "), plan.peak,

@@ -90,7 +90,8 @@ local options = cli.parse(arg, {
             .. "where the whole does not fit the budget"},
     cli.option(tiling.tile, {value = "Z,Y,X"}),
     cli.option(tiling.place, {value = "WHERE", of = "exact tiles"}),
-    cli.shared.device, cli.shared.budget, cli.shared.host_budget,
+    cli.shared.devices,
+    cli.shared.budget_of_each, cli.shared.host_budget,
     {"preview", short = "p", value = "FILE",
         doc = "PNG: maximum projections XY, ZY, XZ of the result"},
     {"preview-image", value = "FILE", doc = "PNG: maximum projections of the image"},
@@ -122,7 +123,8 @@ if not options.plan then
         {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"}})
 end
 
-local device = cli.device(options)
+local devices = cli.devices(options)
+local device = devices[1]
 local id = device.id
 
 -- The volumes of a hyperstack are deconvolved one after another; `source` is the first.
@@ -336,9 +338,13 @@ if mode == "none" then
     say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
         format_bytes(live + known[id]),
         live + known[id], (live + known[id]) / voxels, format_bytes(limit))
+    if #devices > 1 then
+        say("devices    %s alone: several devices share tiles, and there are none%s", id,
+            options.method == "rl" and not options.mask and " (--tiles exact)" or "")
+    end
 else
     local exact = mode == "exact"
-    tile_settings = declared.part(tiling, with {mode = mode, tile = options.tile, device = id,
+    tile_settings = declared.part(tiling, with {mode = mode, tile = options.tile, devices = devices,
         place = options.place, metrics = exact and options.metrics or false,
         scratch = exact and (options.output or options.image):gsub(":/.*$", "") or nil,
         spacing = exact and false or nil})
@@ -355,6 +361,11 @@ else
     say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
         format_bytes(live + plan.peak),
         live + plan.peak, (live + plan.peak) / voxels, format_bytes(limit))
+    for i = 2, #devices do
+        local own = devices[i].id
+        say("           on %s peak %s (%d bytes)", own, format_bytes(plan.peaks[own]),
+            plan.peaks[own])
+    end
     if device.kind ~= "host" then
         say("host       peak %s (%d bytes)", format_bytes(plan.host_peak), plan.host_peak)
     end
@@ -365,6 +376,9 @@ end
 -- The pool of the host, and pinned memory: what the process takes beside itself.
 local own = plan and plan.peak or known[id]
 local on_host = device.kind == "host" and own or plan and plan.host_peak or known.host
+for i = 2, plan and device.kind == "host" and #devices or 0 do
+    on_host = on_host + plan.peaks[devices[i].id]
+end
 say("%s", process_memory.bound_text(on_host, plan and plan.pinned or 0))
 if options.plan then
     return
@@ -410,6 +424,8 @@ local function deconvolve(volume, sink, label)
     return least, greatest
 end
 
+local others = {} -- the most bytes that the other devices took, by their ids
+
 local function deconvolve_tiled(volume, sink, label)
     local steps = mode == "exact" and 2 * plan.total * settings.iterations or plan.total
     local bar = progress.new(label, steps,
@@ -426,6 +442,14 @@ local function deconvolve_tiled(volume, sink, label)
     device:sync()
     bar:finish()
     tell_end(report)
+    table.insert(report.budgets, report.replanned)
+    for _, each in ipairs(report.budgets) do
+        cli.tell("deconvolve: " .. each.text)
+    end
+    for i = 2, #devices do
+        local name = devices[i].id
+        others[name] = math.max(others[name] or 0, report.peaks[name])
+    end
     if report.seam then
         local bad = report.seam > mb.tiled_deconv.SEAM_LIMIT
         say("seams      %.3f: differences across tile faces over those within%s", report.seam, bad
@@ -453,6 +477,10 @@ local peak, host_peak = process_memory.measured(device, function()
 end)
 say("measured   peak %s (%d bytes)%s", format_bytes(peak), peak, host_peak and mode ~= "none"
     and (" on %s, %s (%d bytes) on the host"):format(id, format_bytes(host_peak), host_peak) or "")
+for i = 2, mode ~= "none" and #devices or 0 do
+    local bytes = others[devices[i].id]
+    say("           on %s %s (%d bytes)", devices[i].id, format_bytes(bytes), bytes)
+end
 out:finish()
 local limits = {u8 = 255, u16 = 65535}
 if limits[options.dtype] and least and (least < -0.5 or greatest > limits[options.dtype] + 0.5) then

@@ -378,6 +378,37 @@ describe("deconvolve.lua", function()
             (run(command .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))
     end)
 
+    it("shares tiles between several devices, with the same bits, and says where it cannot", function()
+        local command = ("scripts/deconvolve.lua %s/image.tif %s/psf.npy -n 3 -c middle --overwrite "):format(
+            folder, folder)
+        for _, tiles in ipairs { "exact", "blended" } do
+            local bits
+            for _, devices in ipairs { "host", "host,host:1", "host:1,host:2,host:3" } do
+                local text = must(command .. ("--tiles %s --tile 10,12,13 -d %s -o %s/d.npy"):format(
+                    tiles, devices, folder))
+                local own = files.read(folder .. "/d.npy")
+                bits = bits or own
+                assert.is_true(bits == own, tiles .. " on " .. devices)
+                for id in devices:gmatch ",([%w]+:%d)" do
+                    local _, count = text:gsub("\n +on " .. id .. " [^\n]*%(%d+ bytes%)", "")
+                    assert.equal(2, count, text) -- planned and measured
+                end
+            end
+        end
+        local alone = must(command .. ("-d host,host:1 -o %s/d.npy"):format(folder))
+        assert.matches("devices +host alone: several devices share tiles, and there are none "
+            .. "%(%-%-tiles exact%)", alone)
+        local first, second = {}, {}
+        for i, devices in ipairs { "host", "host,host:1" } do
+            local name = ("%s/c%d.npy"):format(folder, i)
+            first[i] = must(("scripts/convolve.lua -i %s/image.tif --psf %s/psf.npy --tiles always "
+                .. "--tile 10,12,13 -d %s -o %s"):format(folder, folder, devices, name))
+            second[i] = files.read(name)
+        end
+        assert.is_true(second[1] == second[2])
+        assert.matches("on host:1 peak [^\n]* bytes.*on host:1 [^\n]* bytes", first[2])
+    end)
+
     it("leaves no result and no scratch file when it fails", function()
         local before = files.list(folder)
         local text, status = run(

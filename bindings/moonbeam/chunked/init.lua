@@ -42,8 +42,8 @@ local OPTIONS = declared.options(
     {"whole", "table", "names or numbers of inputs that are not cut"},
     {"combine", "choice", "how the results of blocks become one, of the same shape",
         choices = {"sum", "min", "max"}, usual = "they are rows of the result"},
-    {"devices", "table", "a list of devices, which share the blocks",
-        usual = "the default device"},
+    {"devices", "any", "devices that share the blocks: a list, or names such as \"all\" or "
+        .. "\"cuda:0,cuda:1\" (mb.device.several)", usual = "the default device"},
     {"schedule", "choice", "how several devices share the blocks: the next block goes to the "
         .. "device that is free, or block i to device i mod n. What is combined, or goes to a "
         .. "function, is fixed", choices = {"free", "fixed"}, default = "free"},
@@ -61,14 +61,7 @@ local OPTIONS = declared.options(
 -- ---- the job ----
 
 local function devices_of(options)
-    local list = {}
-    for i, device in ipairs(options.devices or {core.device.default()}) do
-        list[i] = core.device.open(device)
-    end
-    if #list == 0 then
-        fail("argument", OP, "devices", "devices is an empty list; give one or more")
-    end
-    return list
+    return mb.device.several(options.devices or {core.device.default()})
 end
 
 -- Inputs that are cut must have the same number of rows.

@@ -53,7 +53,7 @@ local OPTIONS = declared.options({"mode", "choice", "exact seams, or blended ind
     ONLY.blended, {"on_tile", "callable", "a function (iteration, number, total)"})
 
 -- A job, what the modes plan and run: {what, source, psf, sink, options, devices, ...}.
-local function job_of(what, source, psf, sink, options, usual)
+local function job_of(source, psf, sink, options, usual)
     local mode = options.mode
     for _, entry in ipairs(ONLY[mode == "exact" and "blended" or "exact"]) do
         local value = options[entry.name]
@@ -62,7 +62,7 @@ local function job_of(what, source, psf, sink, options, usual)
         end
     end
     local job = {what = WHAT, source = source, psf = psf, sink = sink, options = options,
-        devices = sweep.devices(options, usual, what), kernel = psf.shape, tile = options.tile}
+        devices = sweep.devices(options, usual), kernel = psf.shape, tile = options.tile}
     job.way = mode == "exact" and exact or blended
     job.run, job.again = job.way.dry, job.way.plan
     job.way.prepare(job)
@@ -108,8 +108,8 @@ end
 -- tiles.convolve_volume. `sink` nil: the result becomes an array on the device. See
 -- richardson_lucy_volume.
 function tiled.plan(source, psf, sink, options)
-    local device = sweep.devices(options, psf.device, "tiled_deconv.plan")[1]
-    return (select(2, job_of("tiled_deconv.plan", source, psf, sink or maker(source.shape, device),
+    local device = sweep.devices(options, psf.device)[1]
+    return (select(2, job_of(source, psf, sink or maker(source.shape, device),
         options, psf.device)))
 end
 
@@ -122,7 +122,7 @@ end
 --
 -- Mode exact has boundary "zero" and acceleration "none" or "heavy_ball".
 function tiled.richardson_lucy_volume(source, psf, sink, options)
-    local job, plan = job_of("tiled_deconv.richardson_lucy_volume", source, psf, sink, options,
+    local job, plan = job_of(source, psf, sink, options,
         psf.device)
     return run(job, plan)
 end
@@ -130,10 +130,10 @@ end
 --- Deconvolves an array by tiles. Returns the estimate (f32, on the device), the report and the
 -- plan. Options as for richardson_lucy_volume.
 function tiled.richardson_lucy(image, psf, options)
-    local device = sweep.devices(options, image.device, "tiled_deconv.richardson_lucy")[1]
+    local device = sweep.devices(options, image.device)[1]
     local make, result, job = maker(image.shape, device), nil, nil
     local plan
-    job, plan = job_of("tiled_deconv.richardson_lucy", volumes.of_array(image), psf,
+    job, plan = job_of(volumes.of_array(image), psf,
         function()
             local made = make()
             result = job and not job.dry and made or result -- not that of a plan

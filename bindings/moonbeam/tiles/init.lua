@@ -39,7 +39,7 @@ local function job_of(what, source, psf, sink, options, usual)
     convolution.layout(source.shape, psf.shape, center,
         {boundary = options.boundary, correlate = options.correlate})
     local job = {what = what, source = source, psf = psf, sink = sink, options = options,
-        center = center, devices = sweep.devices(options, usual, what), below = {}, before = {},
+        center = center, devices = sweep.devices(options, usual), below = {}, before = {},
         most = {}, shape = source.shape, kernel = psf.shape, tile = options.tile}
     for i, k in ipairs(psf.shape) do
         if center[i] ~= math.floor(center[i]) then
@@ -156,7 +156,7 @@ end
 --- What convolve_volume would do, and the bytes: the plan, without running. `sink` may be nil for a
 -- result like an array on the device that is there already.
 function tiles.plan(source, psf, sink, options)
-    local device = sweep.devices(options, psf.device, "tiles.plan")[1]
+    local device = sweep.devices(options, psf.device)[1]
     return plan_of(job_of("tiles.plan", source, psf, sink or there_already(source.shape, device),
         options, psf.device))
 end

@@ -23,7 +23,8 @@ sweep.options = declared.options(
     {"host_budget", "bytes", "what they may take on the host beside GPUs", unit = "bytes",
         usual = "what the host's budget leaves"},
     {"device", "device", "where the tiles are worked on", usual = "that of the PSF or the image"},
-    {"devices", "table", "a list of devices, which share the tiles", usual = "device"},
+    {"devices", "any", "devices that share the tiles: a list, or names such as \"all\" or "
+        .. "\"cuda:0,cuda:1\" (mb.device.several)", usual = "device"},
     {"schedule", "choice", "how several devices share the tiles: the next one goes to the device "
         .. "that is free, or tile i to device i mod n. Blended tiles are fixed",
         choices = {"free", "fixed"}, default = "free"},
@@ -36,16 +37,9 @@ sweep.options = declared.options(
     {"plan", "tiling", "what plan returned for the same volumes and options",
         usual = "it is made"})
 
---- The devices that options name, opened; `usual`: where they name none.
-function sweep.devices(options, usual, what)
-    local list = {}
-    for i, device in ipairs(options.devices or {options.device or usual}) do
-        list[i] = mb.device(device)
-    end
-    if #list == 0 then
-        fail("argument", what, "devices", "devices is an empty list; give one or more")
-    end
-    return list
+--- The devices that options name, opened; `usual`: if they name none.
+function sweep.devices(options, usual)
+    return mb.device.several(options.devices or {options.device or usual})
 end
 
 -- ---- one sweep ----
@@ -221,7 +215,7 @@ local function extents_of(tile)
         take, own = take * n, own * tile.extents[i]
     end
     return {take, own, kind = table.concat(tile.take, " ") .. " " .. table.concat(tile.extents, " ")
-        .. " " .. table.concat(tile.before, " ")}
+        .. " " .. table.concat(tile.before or {}, " ")}
 end
 
 -- Do the devices of a job take the next tile when they are free?
