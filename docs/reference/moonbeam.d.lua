@@ -396,7 +396,7 @@ function array:view(range, ...) end
 ---@field result_axis? integer for a function: the axis of the result that has these rows
 ---@field whole? table names or numbers of inputs that are not cut
 ---@field combine? "sum"|"min"|"max" how the results of blocks become one, of the same shape
----@field devices? table a list of devices, which share the blocks
+---@field devices? any devices that share the blocks: a list, or names such as "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field schedule? "free"|"fixed" how several devices share the blocks: the next block goes to the device that is free, or block i to device i mod n. What is combined, or goes to a function, is fixed
 ---@field budget? integer|string the limit for the blocks on each device
 ---@field block? integer rows of a block
@@ -2466,7 +2466,7 @@ function mb.tiff.write(name, array, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which share the tiles
+---@field devices? any devices that share the tiles: a list, or names such as "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
@@ -2503,7 +2503,7 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which share the tiles
+---@field devices? any devices that share the tiles: a list, or names such as "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
@@ -2539,7 +2539,7 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which share the tiles
+---@field devices? any devices that share the tiles: a list, or names such as "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
@@ -2582,7 +2582,7 @@ function mb.tiled_deconv.seam(volume, axes, device, host) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which share the tiles
+---@field devices? any devices that share the tiles: a list, or names such as "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
@@ -2606,7 +2606,7 @@ function mb.tiles.convolve(image, psf, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which share the tiles
+---@field devices? any devices that share the tiles: a list, or names such as "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing
@@ -2630,7 +2630,7 @@ function mb.tiles.convolve_volume(source, psf, sink, options) end
 ---@field budget? integer|string what the tiles may take on each device
 ---@field host_budget? integer|string what they may take on the host beside GPUs
 ---@field device? moonbeam.device|string where the tiles are worked on
----@field devices? table a list of devices, which share the tiles
+---@field devices? any devices that share the tiles: a list, or names such as "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field schedule? "free"|"fixed" how several devices share the tiles: the next one goes to the device that is free, or tile i to device i mod n. Blended tiles are fixed
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks
 ---@field pinned? integer|string pinned memory for reading and writing

@@ -48,10 +48,10 @@ end
 -- or take settings that another function has checked.
 local WITHOUT = {}
 for name in ([[array.is_array device.bytes device.cuda_problem device.default device.dry device.format_bytes device.list
-    device.opened device.planned op.describe op.list op.supported pool.alloc pool.blocks pool.check pool.collect
+    device.opened device.planned device.several op.describe op.list op.supported pool.alloc pool.blocks pool.check pool.collect
     pool.debug pool.element_bytes pool.events
     pool.round pool.scope pool.smallest pool.stats pool.tag pool.tags pool.end_tag
-    debug.break_guard debug.fail_nth debug.fail_step debug.pair_seconds
+    debug.break_guard debug.fail_nth debug.fail_step debug.lose_device debug.pair_seconds
     debug.pretend_memory debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
     pool.reset_reach pool.trim fft.drop fft.library fft.library_bytes fft.limit
     h5.scratch picture.percentiles recon.chunk recon.frames recon.slices recon.decoded
