@@ -1,0 +1,177 @@
+/*
+** The 2-D forward transform of fourier_project on CUDA, from pixels straight to the grid: one kernel
+** along x, one along y, the transposes of those of fourier_image.cuh. Zeros around the image are
+** neither stored nor read, and cells that no sample reads are not written.
+** Between the kernels lie lines in tiles of C columns, [pair][x / C][line][C]: the first kernel
+** takes as many lines together as the second takes columns, so that both move runs of whole
+** sectors. The grid is [pair / V][x][y][V], y fastest; V = 2 puts two pairs side by side for the
+** kernel that reads samples. V C transforms make a block of the second kernel.
+** G = m T, T threads a transform: fourier_block.cuh.
+*/
+#ifndef MB_CUDA_FOURIER_EMBED_CUH
+#define MB_CUDA_FOURIER_EMBED_CUH
+
+#include "tomography/fourier_line.cuh"
+
+struct fourier_embed_job {
+    fourier_image_job image; /* `to` are the slices; `cells` and `outside` are not used */
+    float2 *cells;
+    int tile, lanes; /* C, V */
+};
+
+/* The last pass of a transform from registers to its place in shared memory, for the whole block. */
+template <int T>
+__device__ static __forceinline__ void fourier_keep(const float2 (&v)[FOURIER_HELD], int t,
+                                                    int points, float2 *shared)
+{
+    using R = fourier_radices<T>;
+    constexpr int LAST = R::C > 1 ? R::C : R::B, Q = FOURIER_HELD / LAST;
+    const int step = points / LAST;
+#pragma unroll
+    for (int k = 0; k < Q; k++) {
+        const int b = t + T * k;
+        if (b < step)
+#pragma unroll
+            for (int r = 0; r < LAST; r++)
+                shared[fourier_place(b + r * step)] = v[k + Q * r];
+    }
+    __syncthreads();
+}
+
+/* Lines of a pair of slices, as many as a block has transforms. */
+template <int T>
+__global__ void __launch_bounds__(T *fourier_columns<T>::W)
+    fourier_embed_x(const __grid_constant__ fourier_embed_job job)
+{
+    extern __shared__ float2 fourier_shared[];
+    constexpr int L = fourier_columns<T>::W, H = FOURIER_HELD;
+    const fourier_image_job &image = job.image;
+    const int t = threadIdx.x % T, w = threadIdx.x / T, grid = image.grid;
+    const int high = (int)(image.g.y1 - image.g.y0), wide = (int)(image.g.x1 - image.g.x0);
+    const int room = fourier_room(grid), i0 = blockIdx.x * L, i = i0 + w, hx = wide / 2;
+    const int64_t pair = blockIdx.y;
+    float2 *shared = fourier_shared + w * room;
+    float2 v[H];
+#pragma unroll
+    for (int e = 0; e < H; e++)
+        v[e] = make_float2(0, 0);
+    if (i < high && 2 * pair < image.to.slices) {
+        const bool two = 2 * pair + 1 < image.to.slices;
+        const fourier_line line(image, i);
+        const float *even = row_of(image.to, 2 * pair, i),
+                    *odd = row_of(image.to, two ? 2 * pair + 1 : 2 * pair, i);
+#pragma unroll
+        for (int e = 0; e < H; e++) {
+            const int p = t + T * e, xs = 2 * p < grid ? p : p - grid, x = xs + hx;
+            if (e < image.kept && x >= 0 && x < wide && line.has(x)) {
+                const float weight = line.weight(xs, image.deapodise[xs < 0 ? -xs : xs]);
+                v[e] = make_float2(even[x] * weight, two ? odd[x] * weight : 0.0f);
+            }
+        }
+    }
+    fourier_first<T, -1>(v, t, image.kept, shared);
+    fourier_passes<T, -1, false>(v, t, image.kept, grid, shared, w);
+    fourier_keep<T>(v, t, grid, shared);
+    /* Runs of lines within a tile, in pieces of a pair of columns, or one. */
+    const int piece = job.tile > 1 ? 2 : 1, pieces = job.tile / piece;
+    for (int at = threadIdx.x; at < grid / piece * L; at += T * L) {
+        const int u = at % pieces * piece, line = at / pieces % L, tile = at / pieces / L;
+        const float2 *from = fourier_shared + line * room + fourier_place(tile * job.tile + u);
+        float2 *to =
+            image.lines + ((pair * (grid / job.tile) + tile) * high + i0 + line) * job.tile + u;
+        if (i0 + line >= high)
+            continue;
+        if (piece == 2)
+            *(float4 *)to = make_float4(from[0].x, from[0].y, from[1].x, from[1].y);
+        else
+            *to = *from;
+    }
+}
+
+/* A tile of columns of V pairs. */
+template <int T>
+__global__ void __launch_bounds__(T *fourier_columns<T>::W)
+    fourier_embed_y(const __grid_constant__ fourier_embed_job job)
+{
+    extern __shared__ float2 fourier_shared[];
+    constexpr int W = fourier_columns<T>::W, H = FOURIER_HELD;
+    const fourier_image_job &image = job.image;
+    const int t = threadIdx.x % T, w = threadIdx.x / T, grid = image.grid, half = grid / 2;
+    const int high = (int)(image.g.y1 - image.g.y0), hy = high / 2, room = fourier_room(grid);
+    const int tile = job.tile, lanes = job.lanes;
+    const int64_t group = blockIdx.y, x0 = (int64_t)blockIdx.x * tile;
+    float2 *shared = fourier_shared + w * room;
+    float2 v[H];
+    for (int lane = 0; lane < lanes; lane++) {
+        const float2 *from =
+            image.lines + ((group * lanes + lane) * (grid / tile) + blockIdx.x) * high * tile;
+        for (int at = threadIdx.x; at < high * tile; at += T * W) {
+            const int c = at % tile, ys = at / tile - hy;
+            fourier_shared[(c * lanes + lane) * room + fourier_place(ys < 0 ? ys + grid : ys)] =
+                __ldcs(from + at);
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < H; e++) {
+        const int p = t + T * e, y = (2 * p < grid ? p : p - grid) + hy;
+        v[e] = make_float2(0, 0);
+        if (e < image.kept && y >= 0 && y < high)
+            v[e] = shared[fourier_place(p)];
+    }
+    __syncthreads();
+    fourier_first<T, -1>(v, t, image.kept, shared);
+    fourier_passes<T, -1, false>(v, t, image.kept, grid, shared, w);
+    fourier_keep<T>(v, t, grid, shared);
+    for (int c = 0; c < tile; c++) {
+        /* Cells farther out are not read. */
+        const float xs = (float)(x0 + c - half), rest = fmaf(-xs, xs, image.reach * image.reach);
+        const int far = rest < 0 ? -1 : (int)sqrtf(rest);
+        const float2 *from = fourier_shared + c * lanes * room;
+        float2 *to = job.cells + (group * grid + x0 + c) * grid * lanes;
+        for (int y = threadIdx.x; y < grid; y += T * W) {
+            const float2 a = from[fourier_place(y)];
+            if (abs(y - half) > far)
+                continue;
+            if (lanes == 2) {
+                const float2 b = from[room + fourier_place(y)];
+                *(float4 *)(to + 2 * y) = make_float4(a.x, a.y, b.x, b.y);
+            } else {
+                to[y] = a;
+            }
+        }
+    }
+}
+
+template <int T>
+static mb_status fourier_embed_as(const fourier_embed_job &job, int64_t pairs, cudaStream_t stream)
+{
+    constexpr int W = fourier_columns<T>::W;
+    const fourier_image_job &image = job.image;
+    const int bytes = W * fourier_room(image.grid) * (int)sizeof(float2);
+    const int64_t high = image.g.y1 - image.g.y0;
+    const cudaFuncAttribute limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    MB_CUDA(cudaFuncSetAttribute(fourier_embed_x<T>, limit, bytes));
+    MB_CUDA(cudaFuncSetAttribute(fourier_embed_y<T>, limit, bytes));
+    fourier_embed_x<T>
+        <<<dim3((unsigned)((high + W - 1) / W), (unsigned)pairs), T * W, bytes, stream>>>(job);
+    MB_LAUNCHED("fourier_embed_x");
+    fourier_embed_y<T><<<dim3((unsigned)(image.grid / job.tile), (unsigned)(pairs / job.lanes)),
+                         T * W, bytes, stream>>>(job);
+    MB_LAUNCHED("fourier_embed_y");
+    return MB_STATUS_OK;
+}
+
+static mb_status fourier_embed(const fourier_embed_job &job, int64_t pairs, cudaStream_t stream)
+{
+    switch (job.image.grid / job.image.kept) {
+    case 32: return fourier_embed_as<32>(job, pairs, stream);
+    case 64: return fourier_embed_as<64>(job, pairs, stream);
+    case 128: return fourier_embed_as<128>(job, pairs, stream);
+    case 256: return fourier_embed_as<256>(job, pairs, stream);
+    case 512: return fourier_embed_as<512>(job, pairs, stream);
+    default: return fourier_embed_as<1024>(job, pairs, stream);
+    }
+}
+
+#endif
