@@ -1,5 +1,7 @@
 -- Budgets follow what other programs leave: they are asked for again before each section.
 
+local core = require "moonbeam.core"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
@@ -170,6 +172,39 @@ describe("the budget of a pipeline", function()
             assert.equal(live, mb.pool.stats().live)
         end
         assert.is_true(whole == volume(ONE))
+    end)
+
+    it("that is too small for one packet leaves a run that can be resumed", function()
+        local folder = files.folder()
+        local _ <close> = setmetatable({}, {__close = function() files.remove(folder) end})
+        assert(mb.system.mkdir(folder .. "/scratch"))
+        local output, ok = files.run(("'%s' scripts/simulate.lua '%s/scan.h5' --size 24 --angles 30 "
+            .. "-d host -q"):format(os.getenv "MOONBEAM_BIN" or mb.system.program(), folder))
+        assert(ok, output)
+        local id <const> = "host:1"
+        local function run(name, resume)
+            local stored <close> = assert(mb.scan.open(folder .. "/scan.h5"))
+            local report = mb.pipeline(stored, {"flat_field", "smooth_frames", "minus_log",
+                {"fbp", center = 11.5}}, {devices = id, block = 4, steps = OWN, quiet = true,
+                host_budget = 512, scratch = folder .. "/scratch"})
+                :run {output = folder .. "/" .. name, resume = resume}
+            assert.is_true(report.as_planned)
+            local file <close> = mb.h5.open(folder .. "/" .. name)
+            local data <close> = file:read "/entry/data/data"
+            return data:to_string(), report
+        end
+        local whole = run "whole.h5"
+        do
+            local _ <close> = system_has({function(peak) return 4 * peak end,
+                function() return 4096 end}, id)
+            local message, err = helper.failure(run, "again.h5")
+            assert.equal("budget", err.code)
+            assert.matches("section 2: .* too little for the least block", message)
+        end
+        assert.is_true(core.unfinished.exists(folder .. "/again.h5"))
+        local same = run("again.h5", true)
+        assert.is_true(whole == same)
+        assert.is_false(core.unfinished.exists(folder .. "/again.h5"))
     end)
 
     it("that the user gave is a limit: all of what is there is used, and it never grows", function()
