@@ -111,4 +111,36 @@ describe("a lost device", function()
         end
         files.remove(folder)
     end)
+
+    it("leaves its blocks of a file to the others", function()
+        local folder = files.folder()
+        local rows <const> = 24
+        local source <close> = mb.random({rows, 4, 8}, {seed = 5, device = "host"})
+        local file = core.rawfile.create(folder .. "/volume.raw")
+        file:resize(source.bytes)
+        local blocks = {}
+        for first = 1, rows, 2 do
+            blocks[#blocks + 1] = first
+        end
+        mb.debug.lose_device("host:5", 90)
+        mb.stream.run({"host", "host:5"}, blocks, {
+            read = function(first, carrier, device)
+                local frames = mb.empty({2, 4, 8}, {device = device})
+                carrier:carry(source:view {first, first + 1}, frames)
+                return frames
+            end,
+            compute = function(frames)
+                return frames
+            end,
+            write = function(frames, first, carrier)
+                carrier:carry(file, frames, (first - 1) * 128, {128, 32, 4})
+            end,
+        }, {schedule = "free", pinned = "1Mi", threads = 1})
+        assert.is_true(mb.device("host:5"):lost())
+        file:finish()
+        file:close()
+        local whole <close> = assert(io.open(folder .. "/volume.raw", "rb"))
+        assert.is_true(source:to_string() == whole:read "a")
+        files.remove(folder)
+    end)
 end)

@@ -276,7 +276,9 @@ end
 function methods:__close()
     self.ahead:__close()
     self.behind:__close()
-    if self.writer then
+    if self.writer and self.lost then
+        self.writer:abandon() -- files are not spoiled: others write what is missing
+    elseif self.writer then
         self.writer:close()
     end
     if self.reader then
