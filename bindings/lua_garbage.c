@@ -101,6 +101,13 @@ static int garbage_collect(lua_State *L)
     return 0;
 }
 
+/* hold(on): from now on only requests make pool points, each of its own device; or no longer. */
+static int garbage_hold(lua_State *L)
+{
+    mbl_hold_points(lua_toboolean(L, 1) ? 1 : -1);
+    return 0;
+}
+
 /* counts(): {points, collected, waiting, arrays}. */
 static int garbage_counts(lua_State *L)
 {
@@ -123,7 +130,7 @@ static int garbage_counts(lua_State *L)
 static int state_ends(lua_State *L)
 {
     (void)L;
-    mbl_garbage_drain();
+    mbl_garbage_drain(NULL);
     return 0;
 }
 
@@ -136,13 +143,10 @@ static int garbage_forget(lua_State *L)
 
 int mbl_open_garbage(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"collect", garbage_collect},
-                                         {"counts", garbage_counts},
-                                         {"arrays", garbage_arrays},
-                                         {"id", garbage_id},
-                                         {"free", garbage_free},
-                                         {"forget", garbage_forget},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"collect", garbage_collect}, {"counts", garbage_counts},
+                                         {"arrays", garbage_arrays},   {"id", garbage_id},
+                                         {"free", garbage_free},       {"forget", garbage_forget},
+                                         {"hold", garbage_hold},       {NULL, NULL}};
     if (luaL_newmetatable(L, "moonbeam.state")) {
         lua_pushcfunction(L, state_ends);
         lua_setfield(L, -2, "__gc");

@@ -71,15 +71,29 @@ static size_t drain_device(mb_array **list, size_t n)
     return i;
 }
 
-void mbl_garbage_drain(void)
+/* Takes the arrays of a device, or all, off the list. Those that stay keep their order. Returns how
+** many there are; *list is to be freed. */
+static size_t take(const mb_device *device, mb_array ***list)
 {
+    size_t n = 0, left = 0;
     pthread_mutex_lock(&lock);
-    mb_array **list = garbage;
-    const size_t n = count;
-    garbage = NULL;
-    count = room = 0;
+    *list = count > 0 ? malloc(count * sizeof **list) : NULL;
+    for (size_t i = 0; i < count && *list; i++)
+        if (!device || garbage[i]->device == device)
+            (*list)[n++] = garbage[i];
+        else
+            garbage[left++] = garbage[i];
+    if (*list)
+        count = left;
     freed += n;
     pthread_mutex_unlock(&lock);
+    return n;
+}
+
+void mbl_garbage_drain(const mb_device *device)
+{
+    mb_array **list;
+    const size_t n = take(device, &list);
     if (n > 1)
         qsort(list, n, sizeof *list, by_device_and_address);
     mb_pool_site("collect");

@@ -11,8 +11,8 @@
 
 /* Takes the array, which may be NULL. Frees it at once if the list cannot grow. */
 void mbl_garbage_add(mb_array *array);
-/* Frees the arrays that are on the list now. */
-void mbl_garbage_drain(void);
+/* Frees the arrays that are on the list now: those of a device, or all (NULL). */
+void mbl_garbage_drain(const mb_device *device);
 /* Frees the list's arrays on the device. */
 void mbl_garbage_forget(const mb_device *device);
 /* How many arrays are on the list, and how many were freed from it so far. */

@@ -20,14 +20,14 @@ static mb_status tagged(lua_State *L, mbl_request request, void *user)
 mb_status mbl_allocate(lua_State *L, mb_device *device, mbl_request request, void *user)
 {
     if (mbl_point_is_due(device))
-        mbl_pool_point(L);
+        mbl_pool_point_of(L, device);
     mb_status status = tagged(L, request, user);
     if (status != MB_STATUS_BUDGET)
         return status;
     uint64_t waiting, before, after;
     const uint64_t live = mb_pool_live(device->pool);
     mbl_garbage_count(&waiting, &before);
-    mbl_pool_point(L);
+    mbl_pool_point_of(L, device);
     mbl_garbage_count(&waiting, &after);
     const int plans = mb_fft_cache_drop(device, 0);
     const uint64_t left = mb_pool_live(device->pool);
@@ -93,7 +93,7 @@ mb_array *mbl_create_pinned_array(lua_State *L, mb_device *host, mb_device *pinn
     create_request request = {host, pinned_for, dtype, shape, mbl_owner(L), slot};
     mb_status status = tagged(L, create, &request);
     if (status == MB_STATUS_BUDGET) { /* garbage arrays may still be counted */
-        mbl_pool_point(L);
+        mbl_pool_point_of(L, host);
         mb_pool_trim(host->pool);
         status = tagged(L, create, &request);
     }

@@ -17,6 +17,7 @@ static struct counter {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t points;
+static int held; /* of the Lua thread */
 
 static struct counter *find_counter(const mb_device *device)
 {
@@ -83,18 +84,38 @@ bool mbl_point_is_due(mb_device *device)
     return false;
 }
 
-void mbl_pool_point(lua_State *L)
+/* Counts a pool point of one device, or of all. */
+static void count_point(const mb_device *device)
 {
-    lua_gc(L, LUA_GCCOLLECT);
-    mbl_garbage_drain();
     pthread_mutex_lock(&lock);
     points++;
     for (int i = 0; i < MAX_COUNTERS; i++)
-        if (counters[i].device) {
+        if (counters[i].device && (!device || counters[i].device == device)) {
             counters[i].made = 0;
             counters[i].live = mb_pool_live(counters[i].device->pool);
         }
     pthread_mutex_unlock(&lock);
+}
+
+void mbl_pool_point(lua_State *L)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    if (held)
+        return;
+    mbl_garbage_drain(NULL);
+    count_point(NULL);
+}
+
+void mbl_pool_point_of(lua_State *L, const mb_device *device)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    mbl_garbage_drain(device);
+    count_point(device);
+}
+
+void mbl_hold_points(int change)
+{
+    held += change;
 }
 
 uint64_t mbl_pool_points(void)

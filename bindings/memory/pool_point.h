@@ -5,7 +5,9 @@
 **     more than were live then (arrays that a program releases itself do not count),
 **   - when a request does not fit the budget (lua_allocate.h),
 **   - when the program requests it (mb.collect), and when a recording begins.
-** So the live bytes at a pool point depend only on the program.
+** So the live bytes at a pool point depend only on the program. A pool point of the first two kinds
+** frees the garbage of its device alone. While several devices work on blocks there are no others:
+** what is live on a device then depends on its own blocks, not on those of other devices.
 */
 #ifndef MB_BINDINGS_POOL_POINT_H
 #define MB_BINDINGS_POOL_POINT_H
@@ -13,7 +15,12 @@
 #include "device/device.h"
 #include <lua.h>
 
+/* A pool point of all devices. While they are held it only collects. */
 void mbl_pool_point(lua_State *L);
+/* A pool point of one device. */
+void mbl_pool_point_of(lua_State *L, const mb_device *device);
+/* Holds pool points of all devices (1), and ends that (-1). */
+void mbl_hold_points(int change);
 /* The number of pool points so far. */
 uint64_t mbl_pool_points(void);
 /* Is a pool point due before the next request on the device? */

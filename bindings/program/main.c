@@ -130,7 +130,7 @@ int main(int argc, char **argv)
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     mbm_report(L, status);
     lua_close(L);
-    mbl_garbage_drain();
+    mbl_garbage_drain(NULL);
     uint64_t left = mb_devices_close();
     if (left > 0) { /* nothing refers to these blocks now, so the script is not at fault */
         fprintf(stderr, "%s: the runtime itself has lost %llu blocks\n", mbm_program,

@@ -50,13 +50,19 @@ local function reach_of(id)
 end
 
 -- From its first to its last block, the work of a section is refused all memory that is not
--- committed, on these devices; and it reaches as far as its dry run said.
+-- committed, on these devices; and it reaches as far as its dry run said. Several devices reach no
+-- farther: which blocks each of them gets is not known before.
 local function nothing_more(devices)
     local run, reach_planned, compared = work.run, pipeline_plan.reach, 0
     local planned, farthest, began = nil, {}, false -- of the passes of a section
     local function check()
         for _, id in ipairs(began and devices or {}) do
-            assert.same(planned[id], farthest[id])
+            if #devices == 1 then
+                assert.same(planned[id], farthest[id])
+            end
+            for k = 1, 2 do
+                assert.is_true(farthest[id][k] <= planned[id][k])
+            end
             compared = compared + 1
         end
         began = false
@@ -148,7 +154,10 @@ describe("the memory of a pipeline", function()
             parts[i] = part[2]
         end
         assert.is_true(report.as_planned)
-        assert.equal(report.plan.peak, report.peak)
+        assert.is_true(report.peak <= report.plan.peak)
+        if not own.devices then
+            assert.equal(report.plan.peak, report.peak)
+        end
         assert.is_true(report.plan.peak <= report.plan.at_most)
         return table.concat(parts), report
     end

@@ -32,7 +32,8 @@ function bound.new(scan, recipe, options, binding)
         host_budget = options.host_budget and mb.device.bytes(options.host_budget),
         scratch = options.scratch, rows = options.rows, block = options.block,
         overlap = options.overlap == nil and "auto" or options.overlap, threads = options.threads,
-        pinned = options.pinned, order = options.order, quiet = options.quiet}}, metatable)
+        pinned = options.pinned, schedule = options.schedule, order = options.order,
+        quiet = options.quiet}}, metatable)
 end
 
 --- What a run will take: {sections, peaks (by device), peak, at_most, exact, pinned, scratch}. As

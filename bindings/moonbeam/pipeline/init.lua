@@ -26,8 +26,11 @@ local OPTIONS = declared.options(
         usual = "auto"},
     {"threads", "count", "threads that read, and as many that write", min = 1, max = 64},
     {"pinned", "bytes", "pinned host memory for reading and writing", unit = "bytes"},
-    {"order", "list", "the number of the device for each block; the list repeats",
-        usual = "the devices in turn"},
+    {"schedule", "choice", "how several devices share the blocks: the next block goes to the "
+        .. "device that is free, or block i to device i mod n", choices = {"free", "fixed"},
+        default = "free"},
+    {"order", "list", "a fixed schedule: the number of the device for each block; the list "
+        .. "repeats"},
     {"input", "string", "what the values are if the scan does not say: transmission or line "
         .. "integrals"},
     {"steps", "any", "files with the user's own steps, or a list of definitions"},

@@ -7,11 +7,13 @@
 
 local mb = require "moonbeam"
 local block = require "moonbeam.pipeline.block"
+local deals = require "moonbeam.plan.deals"
 local budget = require "moonbeam.plan.budget"
 local fail = require "moonbeam.internal.fail"
 local largest = require "moonbeam.internal.largest"
 local memory = require "moonbeam.plan.peak"
 local scan_values = require "moonbeam.scan.values"
+local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
 local store = require "moonbeam.pipeline.store"
 local stream = require "moonbeam.stream"
@@ -89,8 +91,33 @@ local function blocks_of(section, count)
     return list
 end
 
-local function blocks_for(job, section, count)
-    return work.shortened(section, blocks_of(section, count), #job.devices)
+-- For each device the first one like it: of its model, where nothing is live either.
+local function likes_of(devices)
+    local likes, known = {}, {}
+    for k, device in ipairs(devices) do
+        local stats = mb.pool.stats(device)
+        local key = ("%s %s %d"):format(device.kind, device.name, stats.budget)
+        likes[k] = stats.live == 0 and known[key] or k
+        known[key] = known[key] or stats.live == 0 and k or nil
+    end
+    return likes
+end
+
+-- What the devices may get of these blocks: a list of lists by device. `whole`: lists that tell how
+-- far the pools are taken, otherwise the fewest that tell what is live at most. Of devices that are
+-- alike (`likes`) the first gets all lists.
+local function deals_of(job, section, blocks, whole, likes)
+    local function extents_of(rows)
+        return work.extents(section, rows)
+    end
+    local count = #job.devices
+    local order = schedule.order_of(count, job.options)
+    if not order then
+        return whole and deals.all(blocks, extents_of, count, likes)
+            or deals.most(work.shortened(section, blocks), extents_of, count)
+    end
+    local lists = deals.fixed(blocks, order, count)
+    return {whole and lists or (deals.shortened(lists, extents_of))}
 end
 
 -- The section with what it reads from and, unless it only measures, stores to there, until the
@@ -113,23 +140,27 @@ local function with_stores(job, section, measures)
     return opened
 end
 
--- What a section does on dry devices. `own`: its store, where a later pass reads it.
-local function dry_work(job, section, blocks, values, devices, own)
+-- What a section does on dry devices. `passes`: for each pass over the data the lists of blocks by
+-- device, each a list by round; the last pass stands for later ones. `own`: the section's store,
+-- which later passes read.
+local function dry_work(job, section, passes, values, devices, own)
     section.reductions = plan.reductions(section, 1)
-    local settings = {overlap = section.overlap, order = job.options.order}
     local final = section.number == #job.sections -- whose sink may need no pinned ring
-    work.run(section, devices, blocks, values, {sink = final and job.options.out or nil,
-        files = final and job.options.files or nil}, settings)
+    work.run(section, devices, {}, values, {sink = final and job.options.out or nil,
+        files = final and job.options.files or nil},
+        {overlap = section.overlap, lists = passes[1]})
     for pass = 2, plan.passes(section) do
-        work.run(plan.later_pass(section, pass, own), devices, blocks, {}, {writes = false},
-            settings)
+        work.run(plan.later_pass(section, pass, own), devices, {}, {}, {writes = false},
+            {overlap = section.overlap, lists = passes[pass] or passes[#passes]})
     end
 end
 
 -- The run of a section in blocks of so many rows on dry devices.
 local function dry_run(job, section, count, values, devices)
     local stores <close> = with_stores(job, section)
-    dry_work(job, section, blocks_for(job, section, count), values, devices, stores[#stores])
+    for _, deal in ipairs(deals_of(job, section, blocks_of(section, count))) do
+        dry_work(job, section, {deal}, values, devices, stores[#stores])
+    end
 end
 
 -- How far the pool of a device reaches from its two ends.
@@ -172,7 +203,7 @@ end
 -- that take most on the first one}.
 local function new_section_memory(job, section, count, known)
     local heights, made, most = {}, {peaks = {}, grown = {}}, -1
-    for i, rows in ipairs(blocks_for(job, section, count)) do
+    for i, rows in ipairs(work.shortened(section, blocks_of(section, count))) do
         heights[i] = rows[2] - rows[1] + 1
     end
     for _, values in ipairs(deciding(job, section, heights, known)) do
@@ -210,10 +241,37 @@ end
 --- How far the run of a section takes the pools from both ends, {low, high} by the ids of devices:
 -- with the values that are known, with all its blocks, from what is live now, stores included.
 function plan.reach(job, section)
-    return memory_of(job, function(devices)
-        dry_work(job, section, section.blocks, job.values, devices,
-            job.open_stores[section.number])
+    local likes = likes_of(job.devices)
+    local reach = memory_of(job, function(devices)
+        for _, deal in ipairs(deals_of(job, section, section.blocks, true, likes)) do
+            dry_work(job, section, {deal}, job.values, devices, job.open_stores[section.number])
+        end
     end).reach
+    for k, device in ipairs(job.devices) do
+        for i, bytes in ipairs(reach[job.devices[likes[k]].id]) do
+            reach[device.id][i] = math.max(reach[device.id][i], bytes)
+        end
+    end
+    return reach
+end
+
+--- What a section takes, by devices, if they get these blocks: for each pass the lists by device,
+-- each a list by round.
+function plan.replayed(job, section, passes)
+    local short = {}
+    for pass, by_device in ipairs(passes) do
+        short[pass] = {}
+        for k, rounds in ipairs(by_device) do
+            short[pass][k] = {}
+            for r, blocks in ipairs(rounds) do
+                short[pass][k][r] = work.shortened(section, blocks)
+            end
+        end
+    end
+    return peaks_of(job, function(devices)
+        local stores <close> = with_stores(job, section)
+        dry_work(job, section, short, job.values, devices, stores[#stores])
+    end)
 end
 
 --- What measuring takes, by devices, with the values that are known.
@@ -602,6 +660,24 @@ function plan.with_scan(made, scan)
     list[1] = plan.reading_from(list[1], scan)
     local job = setmetatable({sections = list}, {__index = made.job})
     return setmetatable({sections = list, job = job}, {__index = made})
+end
+
+--- A settled plan without the devices that are lost: on these ones.
+function plan.without(made, devices)
+    local order = schedule.order_of(#made.job.devices, made.job.options)
+    local without = {}
+    for key, value in pairs(made) do
+        without[key] = value
+    end
+    without.job = setmetatable({devices = devices, all = made.job.all or made.job.devices,
+        options = setmetatable({order = false,
+        schedule = order and "fixed" or "free"}, {__index = made.job.options})},
+        {__index = made.job})
+    without = plan.settle(without, {})
+    for _, section in ipairs(without.sections) do
+        section.pinned = stream.pinned_bytes(devices, plan.stream_options(without.job, section))
+    end
+    return without
 end
 
 --- Plans a section of a settled plan again, in blocks of no more rows than it has, for less memory:

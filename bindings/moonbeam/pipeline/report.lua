@@ -51,14 +51,15 @@ end
 --- A bound for the resident bytes of the whole process; nil if a device is a planned one.
 function report.process(made)
     local job, scan = made.job, made.job.chain.source.scan
-    local pool = 0
+    local pool, host = 0, false
     for _, device in ipairs(job.devices) do
         if device.planned then
             return nil -- the process on another machine is not known
         end
         pool = pool + (device.kind == "host" and made.at_most_of[device.id] or 0)
+        host = host or device.id == "host"
     end
-    if job.devices[1].kind ~= "host" then
+    if not host then
         pool = pool + (made.at_most_of.host or 0)
     end
     -- Threads that decode frames hold one each, packed and unpacked.
@@ -78,7 +79,7 @@ function report.text(made)
             bytes_text(made.peaks[device.id]), device.id,
             made.exact and "" or ", whatever is measured")
     end
-    if first.kind ~= "host" and (made.peaks.host or 0) > 0 then
+    if first.id ~= "host" and (made.peaks.host or 0) > 0 then
         lines[#lines + 1] = ("host       %s"):format(bytes_text(made.peaks.host))
     end
     lines[#lines + 1] = ("pinned     %s of host memory"):format(bytes_text(made.pinned))

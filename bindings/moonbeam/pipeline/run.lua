@@ -9,6 +9,7 @@ local plan = require "moonbeam.pipeline.plan"
 local progress = require "moonbeam.progress"
 local promise = require "moonbeam.plan.promise"
 local scan_values = require "moonbeam.scan.values"
+local schedule = require "moonbeam.stream.schedule"
 local store = require "moonbeam.pipeline.store"
 local unpack = require "moonbeam.internal.unpack"
 local view = require "moonbeam.pipeline.view"
@@ -29,11 +30,15 @@ local function value_of(made, section, measure, known)
     local value, verdict = step.def.measure(view.of(section, measure.before, device, known),
         step.options, step)
     local stores = made.job.open_stores
-    local bytes = scope:finish() + (stores and device.kind == "host" and stores.live or 0)
+    local bytes = scope:finish() + (stores and device.id == "host" and stores.live or 0)
     measure.peak = bytes
     local what = ("step %s"):format(step.label)
     run.check_bytes(what, bytes, plan.measure_peaks(made.job, section, measure, known)[device.id])
-    run.check_bytes(what, bytes, measure.peaks[device.id], bytes <= measure.peaks[device.id])
+    local most = 0 -- planned for the first device, which may be lost by now
+    for _, planned in pairs(measure.peaks) do
+        most = math.max(most, planned)
+    end
+    run.check_bytes(what, bytes, most, bytes <= most)
     return value, verdict or {}
 end
 
@@ -68,30 +73,21 @@ end
 -- exact: the plan itself.
 function run.settle(made, found, journal)
     local values, verdicts = {}, {}
-    measure_section(made, made.sections[1], values, verdicts, found, journal)
-    if next(values) == nil then
-        return made, verdicts
-    end
-    local settled = plan.settle(made, values)
-    for id, bytes in pairs(settled.peaks) do
-        run.check_bytes("the plan for the values that were measured", bytes, made.at_most_of[id],
-            bytes <= made.at_most_of[id])
+    local settled = work.on_alive(made.job.devices, function(live)
+        local own = #live < #made.job.devices and plan.without(made, live) or made
+        measure_section(own, own.sections[1], values, verdicts, found, journal)
+        return next(values) == nil and own or plan.settle(own, values)
+    end)
+    if next(values) ~= nil then
+        for id, bytes in pairs(settled.peaks) do
+            run.check_bytes("the plan for the values that were measured", bytes,
+                made.at_most_of[id], bytes <= made.at_most_of[id])
+        end
     end
     return settled, verdicts
 end
 
 -- ---- one section ----
-
--- What functions that are not part of the plan take while it runs.
-local function others_of(device)
-    local others = {bytes = 0}
-    function others.call(fn, ...)
-        local scope <close> = mb.pool.scope(device)
-        fn(...)
-        others.bytes = math.max(others.bytes, (scope:finish()))
-    end
-    return others
-end
 
 -- The ends of a section whose results go to a store.
 local function store_ends(section, own, bar)
@@ -153,31 +149,69 @@ local function scopes_of(devices)
     return scopes
 end
 
--- Compares what was measured with the plan. Returns whether it was kept, and the bytes by device.
-local function compare(made, section, measured, others, times)
-    local kept = true
-    for _, device in ipairs(made.job.devices) do
-        local bytes, planned = measured[device.id], section.peaks[device.id]
-        kept = run.check_bytes("the run", bytes, planned, bytes == planned
-            or others.bytes > 0 and bytes > planned and bytes <= planned + others.bytes) and kept
+-- What a section takes of the devices that have got these blocks and are not lost: the plan if it
+-- knows the blocks.
+local function expected(job, section, passes, live)
+    if #live == #job.devices and schedule.order_of(#live, job.options) then
+        return section.peaks
+    end
+    local lists = {}
+    for pass, by_id in ipairs(passes) do
+        lists[pass] = {}
+        for k, device in ipairs(live) do
+            lists[pass][k] = by_id[device.id] or {}
+        end
+    end
+    return plan.replayed(setmetatable({devices = live}, {__index = job}), section, lists)
+end
+
+-- Compares what was measured with a dry run of the blocks that each device has got, and with the
+-- plan. Returns whether both promises were kept. Lost devices are not compared.
+local function compare(made, section, measured, passes, others, times)
+    local job, kept = made.job, true
+    local live = work.alive(job.devices)
+    local peaks = expected(job, section, passes, live)
+    for _, device in ipairs(live) do
+        local bytes, exact, most = measured[device.id], peaks[device.id], section.peaks[device.id]
+        local more = others.bytes[device.id] or 0
+        kept = run.check_bytes("the run", bytes, exact, bytes >= exact and bytes <= exact + more)
+            and kept
+        kept = run.check_bytes("the run", bytes, most, bytes <= most + more) and kept
     end
     if section.beside then
-        kept = run.check_bytes("the run's pinned memory", times.pinned, section.pinned) and kept
+        kept = run.check_bytes("the run's pinned memory", times.pinned, section.pinned,
+            times.pinned == section.pinned
+            or #live < #job.devices and times.pinned < section.pinned) and kept
     end
     return kept
 end
 
+-- How the blocks of a section are shared and moved.
+local function settings_of(job, section)
+    return {overlap = section.overlap, threads = job.options.threads, pinned = job.options.pinned,
+        order = job.options.order, schedule = job.options.schedule}
+end
+
+-- The blocks that each device has got in a pass, lists by round, by the ids of the devices.
+local function lists_of(times)
+    local lists = {}
+    for _, lane in ipairs(times.lanes) do
+        lists[lane.device.id] = lane.lists
+    end
+    return lists
+end
+
 -- Ends the first pass of a section's reductions and makes the later ones, over what it has stored.
--- Returns the values that they end with, by name.
-local function reduce(made, section)
+-- Returns the values that they end with, by name. Adds to `passes` which blocks the devices got.
+local function reduce(made, section, passes)
     local job, values, list = made.job, {}, section.reductions
     for pass = 1, section.reduced and plan.passes(section) or 0 do
         if pass > 1 then
             local again = plan.later_pass(section, pass, job.open_stores[section.number])
             list = again.reductions
-            work.run(again, job.devices, section.blocks, {}, {writes = false},
-                {overlap = section.overlap, threads = job.options.threads,
-                    pinned = job.options.pinned, order = job.options.order})
+            local _, times = work.run(again, job.devices, section.blocks, {}, {writes = false},
+                settings_of(job, section))
+            passes[pass] = lists_of(times)
         end
         for _, reduction in ipairs(list) do
             reduction.of.found = reduction.result
@@ -195,18 +229,19 @@ local function run_section(made, section, ends, others)
     local scopes <close> = scopes_of(job.devices)
     local live = job.open_stores.live
     section.reductions = plan.reductions(section, 1)
-    local totals, times = work.run(section, job.devices, section.blocks, job.values, ends,
-        {overlap = section.overlap, threads = job.options.threads, pinned = job.options.pinned,
-            order = job.options.order, seen = job.options.seen and function(...)
-                others.call(job.options.seen, ...)
-            end})
-    local found = reduce(made, section)
+    local settings = settings_of(job, section)
+    settings.seen = job.options.seen and function(...)
+        others.call(job.options.seen, ...)
+    end
+    local totals, times = work.run(section, job.devices, section.blocks, job.values, ends, settings)
+    local passes = {lists_of(times)}
+    local found = reduce(made, section, passes)
     local measured = {}
     for id, scope in pairs(scopes) do
         measured[id] = scope:finish() + (id == "host" and live or 0)
     end
     times.unpack = (section.source.scan or {}).unpack_seconds
-    local kept = compare(made, section, measured, others, times)
+    local kept = compare(made, section, measured, passes, others, times)
     return totals, times, measured, kept, found
 end
 
@@ -293,16 +328,56 @@ function state_methods:drop_store(number)
     end
 end
 
+-- Goes on without the devices that are lost, if there are others: notes which these are.
+function state_methods:drop_lost(i)
+    local job, noted = self.made.job, self.report.lost
+    for _, device in ipairs(job.all or job.devices) do
+        local lost, reason = device:lost()
+        if lost and not noted[device.id] then
+            noted[device.id] = true
+            noted[#noted + 1] = {device = device.id, section = i, reason = reason, text = ("%s was "
+                .. "lost in section %d (%s); the other devices did its blocks"):format(device.id,
+                i, reason)}
+        end
+    end
+    local live = work.alive(job.devices)
+    if #live > 0 and #live < #job.devices then
+        self.made = plan.without(self.made, live)
+    end
+end
+
+-- Calls fn(); again without a device that is lost meanwhile. Returns what fn returns.
+function state_methods:guarded(i, fn)
+    while true do
+        self:drop_lost(i)
+        if #self.made.job.devices == 1 then
+            return fn()
+        end
+        local results = table.pack(pcall(fn))
+        if results[1] then
+            return table.unpack(results, 2, results.n)
+        end
+        local live = #work.alive(self.made.job.devices)
+        if live == 0 or live == #self.made.job.devices then
+            error(results[2], 0)
+        end
+    end
+end
+
 function state_methods:run(i, final)
     local report = self.report
-    local section = self:ready(i, final.journal)
+    local section = self:guarded(i, function()
+        return self:ready(i, final.journal)
+    end)
     self.made.job.open_stores = self.stores
     self.bar:section(i)
     local ends = self:ends_of(section, final)
     local unpacked <close> = section.source.scan and section.cut == "rows"
         and unpack.if_needed(section.source.scan, work.reads(section, section.blocks)) or nil
     mb.collect()
-    local secured = activate.section(self.made, i, unpacked)
+    local secured = self:guarded(i, function()
+        return activate.section(self.made, i, unpacked)
+    end)
     self.made = secured.made
     report.replanned[#report.replanned + 1] = secured.replanned
     table.move(secured.budgets, 1, #secured.budgets, #report.budgets + 1, report.budgets)
@@ -317,6 +392,7 @@ function state_methods:run(i, final)
         report.peaks[id] = math.max(report.peaks[id] or 0, bytes)
     end
     self.values = found
+    self:drop_lost(i)
     self:completed(section, final.journal, totals, found)
 end
 
@@ -369,7 +445,9 @@ end
 -- repaired}, times (of the last section), sections = {{peaks, times, committed}}, replanned =
 -- {{section, from, to, reason, text}} (sections that ran in smaller blocks, because memory was
 -- refused), budgets = {{device, from, to, text}} (those that changed, because of other programs),
--- values, verdicts, plan, as_planned, warnings}. Raises where everything was lost.
+-- lost = {{device, section, reason, text}}, values, verdicts, plan, as_planned, warnings}.
+-- The times of a section have lanes: for each device the blocks that it got, bytes and seconds.
+-- Raises where everything was lost.
 function run.execute(made, final)
     store.check_disks(made.job.places, nil, "pipeline.run")
     look(made)
@@ -381,10 +459,11 @@ function run.execute(made, final)
             weight = section.read_bytes + section.write_bytes}
     end
     local stores <close> = new_stores()
+    local call, others = promise.others(made.job.devices)
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
-        others = others_of(made.job.devices[1]), bar = progress.new(final.label or "working",
+        others = {call = call, bytes = others}, bar = progress.new(final.label or "working",
             total, {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()}),
-        report = {peaks = {}, totals = {}, sections = {}, replanned = {}, budgets = {},
+        report = {peaks = {}, totals = {}, sections = {}, replanned = {}, budgets = {}, lost = {},
             pinned = 0, as_planned = true}},
         state_methods)
     local journal = final.journal
@@ -427,6 +506,9 @@ function run.execute(made, final)
         report.totals.clipped, sizes_of(first, volume), first.source.kind ~= "line integrals")
     for i, each in ipairs(report.replanned) do
         table.insert(report.warnings, i, each.text)
+    end
+    for _, each in ipairs(report.lost) do
+        table.insert(report.warnings, 1, each.text)
     end
     for _, each in ipairs(report.budgets) do
         report.warnings[#report.warnings + 1] = each.text

@@ -7,6 +7,8 @@
 
 local mb = require "moonbeam"
 local block = require "moonbeam.pipeline.block"
+local core = require "moonbeam.core"
+local deals = require "moonbeam.plan.deals"
 local on_error = require "moonbeam.internal.on_error"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 local stream = require "moonbeam.stream"
@@ -66,30 +68,23 @@ function work.reads(section, blocks)
     return list
 end
 
--- The extents of all steps of a block, as text.
-local function kind_of(section, rows)
+--- The numbers of rows of a block: of the result, and before and after each step. Blocks with equal
+-- numbers take the same memory.
+function work.extents(section, rows)
     local ranges = work.ranges(section, rows[1], rows[2])
-    local words = {rows[2] - rows[1]}
+    local extents = {rows[2] - rows[1] + 1}
     for _, range in ipairs(ranges) do
-        words[#words + 1] = range.to[1] - range.from[1]
-        words[#words + 1] = range.from[2] - range.to[2]
+        extents[#extents + 1] = range.to[2] - range.to[1] + 1
+        extents[#extents + 1] = range.from[2] - range.from[1] + 1
     end
-    return table.concat(words, " ")
+    return extents
 end
 
---- Fewer blocks that take the same memory. Of consecutive blocks whose steps have equal numbers of
--- rows, four per device are enough, because at most three are on a device at a time.
-function work.shortened(section, blocks, devices)
-    local list, same, before = {}, 0, nil
-    for _, rows in ipairs(blocks) do
-        local kind = kind_of(section, rows)
-        same = kind == before and same + 1 or 1
-        before = kind
-        if same <= 4 * devices then
-            list[#list + 1] = rows
-        end
-    end
-    return list
+--- Fewer blocks of a device that take the same memory.
+function work.shortened(section, blocks)
+    return deals.shortened({{blocks}}, function(rows)
+        return work.extents(section, rows)
+    end)[1][1]
 end
 
 -- ---- reading ----
@@ -130,7 +125,7 @@ local function read_store(section, device, rows, options)
         device = carrier and device or mb.device "host"})
     local _ <close> = on_error(function() data:release() end)
     source.store:read(carrier, data, ranges)
-    if not carrier and device.kind ~= "host" then
+    if not carrier and device.id ~= "host" then
         local there = data:to(device)
         data:release()
         data = there
@@ -292,15 +287,38 @@ function work.add(totals, tallies)
     end
 end
 
---- The whole work of a section on some blocks. `ends` has the steps prepare, write, done and
--- finished(rows, {device, tallies, hash}) of stream.run and its options writes, files, sink and
--- hashes; `settings` has overlap, threads, pinned, schedule, order, lists and seen. Tallies are
--- {mended, clipped, repaired}, three counts each. Returns their sums and the times. Each reduction
--- gets its `result`.
-function work.run(section, devices, blocks, values, ends, settings)
-    local states <close> = new_states(section, devices)
-    local totals = named {0, 0, 0, 0, 0, 0, 0, 0, 0}
-    local times = stream.run(devices, blocks, {
+-- ---- all blocks ----
+
+--- The devices of a list that are not lost.
+function work.alive(devices)
+    local list = {}
+    for _, device in ipairs(devices) do
+        list[#list + 1] = not device:lost() and device or nil
+    end
+    return list
+end
+
+--- Calls fn(devices) with the devices that are not lost; again if one of several is lost meanwhile.
+-- Returns what fn returns.
+function work.on_alive(devices, fn)
+    while true do
+        local live = work.alive(devices)
+        if #live <= 1 then
+            return fn(#live == 0 and devices or live)
+        end
+        local results = table.pack(pcall(fn, live))
+        if results[1] then
+            return table.unpack(results, 2, results.n)
+        elseif #work.alive(live) == #live or #work.alive(live) == 0 then
+            error(results[2], 0)
+        end
+    end
+end
+
+-- The work of a section as stream.run takes it; `counted(rows, facts)` is called for each block
+-- that is over.
+local function steps_of(section, states, values, ends, settings, counted)
+    return {
         read = function(rows, carrier, device)
             return work.read(section, device, rows,
                 {carrier = carrier, references = states[device.id].references})
@@ -318,26 +336,107 @@ function work.run(section, devices, blocks, values, ends, settings)
         prepare = ends.prepare,
         write = ends.write or function() end,
         done = ends.done,
-        finished = function(rows, facts)
+        finished = counted,
+    }
+end
+
+-- Gives each reduction its result, from the devices that are not lost.
+local function finish_reductions(section, lanes, states)
+    for _, reduction in ipairs(section.reductions) do
+        local list = {}
+        for _, lane in ipairs(lanes) do
+            list[#list + 1] = not lane.lost and states[lane.device.id].reduced[reduction] or nil
+        end
+        reduction.result = reduction.def.reduce.finish(list, reduction.step.options,
+            reduction.pass, reduction.found)
+    end
+end
+
+-- Gives up lanes that were lost after their last block. Returns whether there are any.
+local function give_up(lanes)
+    local any = false
+    for _, lane in ipairs(lanes) do
+        local lost, reason = lane.device:lost()
+        if lost and not lane.lost then
+            lane:abandon(reason)
+            any = true
+        end
+    end
+    return any
+end
+
+-- The blocks whose sums went with lanes since `times` were noted; notes that these are lost.
+local function lost_blocks(lanes, times)
+    local blocks = {}
+    for k, noted in ipairs(times.lanes) do
+        if lanes[k].lost and not noted.lost then
+            noted.lost = lanes[k].lost
+            for _, list in ipairs(noted.lists) do
+                table.move(list, 1, #list, #blocks + 1, blocks)
+            end
+        end
+    end
+    return blocks
+end
+
+-- Reduces. If a device is lost meanwhile, the others do its blocks again, without writing them.
+local function reduce(section, lanes, states, times, again)
+    if #lanes == 1 then
+        return finish_reductions(section, lanes, states)
+    end
+    while true do
+        local ok, err = pcall(finish_reductions, section, lanes, states)
+        if ok then
+            return
+        elseif not give_up(lanes) then
+            error(err, 0)
+        end
+        local blocks = lost_blocks(lanes, times)
+        while #blocks > 0 do
+            local more = again(blocks)
+            for k, noted in ipairs(times.lanes) do
+                local lists = more.lanes[k].lists
+                table.move(lists, 1, #lists, #noted.lists + 1, noted.lists)
+                noted.blocks = noted.blocks + more.lanes[k].blocks
+            end
+            blocks = lost_blocks(lanes, times)
+        end
+    end
+end
+
+--- The whole work of a section on some blocks. `ends` has the steps prepare, write, done and
+-- finished(rows, {device, tallies, hash}) of stream.run and its options writes, files, sink and
+-- hashes; `settings` has overlap, threads, pinned, schedule, order, lists and seen. Tallies are
+-- {mended, clipped, repaired}, three counts each. Returns their sums and the times. Each reduction
+-- gets its `result`. Devices that are lost leave their blocks to the others.
+function work.run(section, devices, blocks, values, ends, settings)
+    local options = {overlap = settings.overlap, threads = settings.threads,
+        pinned = settings.pinned, order = settings.order, schedule = settings.schedule,
+        lists = settings.lists, writes = ends.writes, files = ends.files, hashes = ends.hashes,
+        tallies = work.TALLIES, source = section.source.scan and section.source.scan.arrays,
+        sink = ends.sink, sums = #section.reductions > 0, sharing = #devices}
+    local began = core.system.clock()
+    local made, opened = work.on_alive(devices, function(live)
+        local made = new_states(section, live)
+        local _ <close> = on_error(function() getmetatable(made).__close(made) end)
+        return made, stream.open(live, options)
+    end)
+    local states <close> = made
+    local lanes <close> = opened
+    local opening = core.system.clock() - began
+    local totals = named {0, 0, 0, 0, 0, 0, 0, 0, 0}
+    local times = stream.run(lanes, blocks, steps_of(section, states, values, ends, settings,
+        function(rows, facts)
             facts.tallies = named(facts.tallies)
             work.add(totals, facts.tallies)
             if ends.finished then
                 ends.finished(rows, facts)
             end
-        end,
-    }, {overlap = settings.overlap, threads = settings.threads, pinned = settings.pinned,
-        order = settings.order, schedule = settings.schedule, lists = settings.lists,
-        writes = ends.writes, files = ends.files, hashes = ends.hashes, tallies = work.TALLIES,
-        source = section.source.scan and section.source.scan.arrays, sink = ends.sink,
-        sums = #section.reductions > 0})
-    for _, reduction in ipairs(section.reductions) do
-        local list = {}
-        for i, device in ipairs(devices) do
-            list[i] = states[device.id].reduced[reduction]
-        end
-        reduction.result = reduction.def.reduce.finish(list, reduction.step.options,
-            reduction.pass, reduction.found)
-    end
+        end), options)
+    times.wall = times.wall + opening
+    reduce(section, lanes, states, times, function(lost)
+        return stream.run(lanes, lost, steps_of(section, states, values, {}, settings), options)
+    end)
     return totals, times
 end
 

@@ -15,48 +15,65 @@ local ALIKE <const> = 5
 -- The most lists that are planned one by one, and the most blocks of these lists.
 local MOST <const>, MOST_BLOCKS <const> = 32, 160
 
--- The blocks whose n-th extent is largest, in their order, and whether they are neighbors.
-local function largest(blocks, extents_of, n)
-    local list, together = {}, true
-    for i, block in ipairs(blocks) do
-        list[i] = {at = i, extent = extents_of(block)[n]}
-    end
-    table.sort(list, function(a, b)
-        if a.extent ~= b.extent then
-            return a.extent > b.extent
-        end
-        return a.at < b.at
-    end)
-    list = table.move(list, 1, AT_A_TIME, 1, {})
-    table.sort(list, function(a, b) return a.at < b.at end)
-    local found = {}
-    for i, each in ipairs(list) do
-        together = together and each.at == list[1].at + i - 1
-        found[i] = blocks[each.at]
-    end
-    return found, together
+local function kind_of(extents)
+    return extents.kind or table.concat(extents, " ")
 end
 
--- Each device of `count` gets the same list, for each of these lists.
-local function to_all(found, count)
+-- The kinds of blocks, one after the other, as text.
+local function kinds_of(blocks, extents_of)
+    local words = {}
+    for i, block in ipairs(blocks) do
+        words[i] = kind_of(extents_of(block))
+    end
+    return "|" .. table.concat(words, "|") .. "|"
+end
+
+-- The blocks whose n-th extent is largest, one for each n, no kind twice.
+local function largest(blocks, extents_of)
+    local found, seen, best = {}, {}, {}
+    for _, block in ipairs(blocks) do
+        for n, extent in ipairs(extents_of(block)) do
+            if not best[n] or extent > best[n].extent then
+                best[n] = {extent = extent, block = block}
+            end
+        end
+    end
+    for _, each in ipairs(best) do
+        local kind = kind_of(extents_of(each.block))
+        if not seen[kind] then
+            seen[kind], found[#found + 1] = true, each.block
+        end
+    end
+    return found
+end
+
+-- Each device of `count` gets the same list, for each of these lists; but only the first one where
+-- likes[k] is not k.
+local function to_all(found, count, likes)
     local lists = {}
     for i, own in ipairs(found) do
         lists[i] = {}
         for k = 1, count do
-            lists[i][k] = {own}
+            lists[i][k] = (i == 1 or not likes or likes[k] == k) and {own} or {}
         end
     end
     return lists
 end
 
--- Lists that take the most live bytes.
+-- Lists that take at least the live bytes of any list: all blocks, and those with the largest
+-- extents over and over, as far as larger ones take no less.
 local function most_of(blocks, extents_of)
-    local found = {blocks}
-    for n in ipairs(blocks[1] and extents_of(blocks[1]) or {}) do
-        local list, together = largest(blocks, extents_of, n)
-        found[#found + 1] = not together and list or nil
+    local count, repeated = math.min(#blocks, AT_A_TIME), {}
+    local most = largest(blocks, extents_of)
+    for _, block in ipairs(most) do
+        for _, other in ipairs(most) do
+            for i = 1, count do
+                repeated[#repeated + 1] = i <= count / 2 and block or other
+            end
+        end
     end
-    return found
+    local known = kinds_of(blocks, extents_of):find(kinds_of(repeated, extents_of), 1, true)
+    return {blocks, not known and repeated or nil}
 end
 
 --- What `count` devices may get that takes most: a list of what stream.run takes as lists.
@@ -64,10 +81,6 @@ end
 -- text, if blocks of equal numbers may differ.
 function deals.most(blocks, extents_of, count)
     return to_all(most_of(blocks, extents_of), count)
-end
-
-local function kind_of(extents)
-    return extents.kind or table.concat(extents, " ")
 end
 
 -- The blocks as lists of consecutive ones of a kind.
@@ -120,11 +133,26 @@ local function some_of(groups)
 end
 
 --- What `count` devices may get that takes the pools as far from both ends as any: each number of
--- blocks with equal extents, up to some. If there are too many, some of these.
-function deals.all(blocks, extents_of, count)
+-- blocks with equal extents, up to some. If there are too many, some of these. `likes`: for each
+-- device the first one that is like it, which alone gets all lists.
+function deals.all(blocks, extents_of, count, likes)
     local groups = groups_of(blocks, extents_of)
     local found, first = each_of(groups) or some_of(groups), most_of(blocks, extents_of)
-    return to_all(table.move(found, 1, #found, #first + 1, first), count)
+    return to_all(table.move(found, 1, #found, #first + 1, first), count, likes)
+end
+
+--- The lists of `count` devices in a fixed schedule, as stream.run takes them: block i goes to
+-- device order[i], and the order repeats.
+function deals.fixed(blocks, order, count)
+    local lists = {}
+    for k = 1, count do
+        lists[k] = {{}}
+    end
+    for i, block in ipairs(blocks) do
+        local own = lists[order[(i - 1) % #order + 1]][1]
+        own[#own + 1] = block
+    end
+    return lists
 end
 
 --- Lists, as stream.run takes them, of fewer blocks that take the same memory: of consecutive

@@ -30,13 +30,15 @@ local OPTIONS = declared.options(
     {"sink", "any", "the host array that is written to; a pinned array needs no ring"},
     {"tallies", "count", "numbers that compute counts for each block", min = 1},
     {"hashes", "boolean", "hash the bytes of each block"},
-    {"schedule", "choice", "how several devices share the blocks: the next one goes to the device "
-        .. "that is free, or block i to device i mod n", choices = {"free", "fixed"},
+    {"schedule", "choice", "how several devices share the blocks: block i goes to device i mod n, "
+        .. "or the next block to the device that is free", choices = {"fixed", "free"},
         default = "fixed"},
     {"order", "any", "a fixed schedule: the number of the device that each block goes to, a list "
         .. "that repeats"},
     {"lists", "any", "the blocks of each device, {{blocks} by round} by device"},
-    {"sums", "boolean", "devices sum over their blocks"})
+    {"sums", "boolean", "devices sum over their blocks"},
+    {"sharing", "count", "how many devices share the threads and the pinned memory", min = 1,
+        usual = "those of the run"})
 
 --- Opens a single carrier (bindings/files/lua_carrier.c).
 stream.carrier = core.carrier.open
@@ -91,7 +93,7 @@ local function times_of(lanes, overlap, began)
             times[name] = (times[name] or 0) + count
         end
         times.pinned = times.pinned + each.pinned
-        counts.device, counts.lost, counts.lists = each.device, each.lost, each.lists
+        counts.device, counts.lost, counts.lists = each.device, each.lost, each.lists or {}
         times.lanes[i] = counts
     end
     return times
@@ -105,7 +107,7 @@ function stream.open(devices, options)
     local _ <close> = on_error(function() kept.__close(lanes) end)
     options = with_tallies(options or {}, #list)
     for i, device in ipairs(list) do
-        lanes[i] = lane.new(device, options, #list)
+        lanes[i] = lane.new(device, options, options.sharing or #list)
     end
     return lanes
 end
@@ -127,10 +129,10 @@ end
 --                                            stream.run returns. facts: device, tallies (what
 --                                            compute has counted, a list of numbers), and hash of
 --                                            the bytes (with options.hashes)
--- Several devices share the pinned memory and the threads. Their schedule is free: the next block
--- goes to the device whose oldest block has left. With `schedule = "fixed"` block i goes to device
--- i mod n, or as `order` says. A device that is lost leaves its blocks to the others; `sums` says
--- that the devices sum over their blocks, so that all of its blocks are done again.
+-- Several devices share the pinned memory and the threads. In a fixed schedule block i goes to
+-- device i mod n, or as `order` says. In a free one the next block goes to the device whose oldest
+-- block has left. A device that is lost leaves its blocks to the others; `sums` says that the
+-- devices sum over their blocks, so that all of its blocks are done again.
 -- Returns {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes,
 -- waits..., lanes}: seconds and bytes, sums over devices; lanes has the same by device, with the
 -- number of blocks, and lists (of its blocks).
@@ -142,9 +144,7 @@ function stream.run(devices, blocks, steps, options)
     local open = getmetatable(devices) == kept
     local own <close> = not open and stream.open(devices, options) or nil
     local lanes = own or devices
-    for _, each in ipairs(lanes) do
-        each:start(overlap)
-    end
+    schedule.start(lanes, overlap)
     if #lanes == 1 and not options.lists then
         schedule.alone(lanes[1], blocks, steps)
     else

@@ -106,23 +106,23 @@ end
 --- The counts of a run: seconds and bytes, and the number of blocks. Tallies do not count.
 function methods:counts()
     local counts = counts_of(self)
-    for name, before in pairs(self.before) do
+    for name, before in pairs(self.before or counts) do
         counts[name] = counts[name] - before
     end
-    local beside = self.tallies and self.total * 8 * #self.tallies.zero or 0
+    local beside = self.tallies and (self.total or 0) * 8 * #self.tallies.zero or 0
     counts.write_bytes, counts.raw_bytes = counts.write_bytes - beside, counts.raw_bytes - beside
-    counts.compute, counts.blocks = self.computed, self.total
+    counts.compute, counts.blocks = self.computed or 0, self.total or 0
     return counts
 end
 
---- Begins with a queue of blocks, {blocks =, at =}, of which it takes one when it begins to read
--- it.
+--- Begins with a queue of blocks, {blocks =, numbers = nil or a list, at =}, of which it takes one
+-- when it begins to read it.
 function methods:begin(queue)
     self.queue, self.blocks, self.numbers = queue, {}, {}
     -- Of the writer: the marks before and after a block's writing.
     self.begins, self.marks, self.noted = {}, {}, {}
-    -- The numbers of blocks that are computed, have left the device, and are over at the far end.
-    self.at, self.left, self.over = 0, 0, 0
+    -- How many blocks it has taken, has computed, have left the device, and are over at the end.
+    self.taken, self.at, self.left, self.over = 0, 0, 0, 0
     self.settled, self.point = true, {}
 end
 
@@ -132,39 +132,37 @@ function methods:read(steps)
     local number = queue.at + 1
     local block = queue.blocks[number]
     if block ~= nil then
-        queue.at = number
-        local n = #self.blocks + 1
-        self.blocks[n], self.numbers[n] = block, queue.numbers and queue.numbers[number] or number
+        local n = self.taken + 1
+        queue.at, self.taken = number, n
+        self.blocks[n] = block
+        if queue.numbers then
+            self.numbers[n] = queue.numbers[number]
+        end
         self.ahead.values[n] = steps.read(block, self.reader, self.device)
     end
 end
 
--- Waits until block i has left the device, and drops it.
+-- Waits until block i has left the device, and drops it. There may be no such block.
 local function leave(self, i)
     local mark = self.marks[i]
     if mark then
         self.writer:wait(mark)
-    end
-    if i > 0 then
         if self.tallies then
             self.noted[i] = self.device.dry and self.tallies.zero
                 or self.tallies.off[i % 2 + 1]:to_table()
         end
-        self.left = i
     end
+    self.left = i
     self.behind:drop(i)
-end
-
--- The device array for the tallies of block i, all 0; nil if there are none.
-local function clear(self, i)
-    return self.tallies and self.tallies.on[i % 2 + 1]:fill(0)
 end
 
 -- Queues the writing of block i, after the previous block, which is still moving. `written` has the
 -- numbers of blocks that were written before; a function has a block as soon as it returns.
 local function write(self, steps, i, slices, written)
     local block, writer = self.blocks[i], self.writer
-    self.begins[i] = self.hashes and writer:mark()
+    if self.hashes then
+        self.begins[i] = writer:mark()
+    end
     if not (written and written[self.numbers[i]]) then
         if steps.prepare then
             steps.prepare(block)
@@ -191,7 +189,7 @@ function methods:step(steps, written)
         self:read(steps)
         leave(self, i - 2)
     end
-    local counts = clear(self, i)
+    local counts = self.tallies and self.tallies.on[i % 2 + 1]:fill(0)
     self.timer:start()
     local slices = steps.compute(self.ahead:take(i), block, self.device, counts)
     self.timer:stop()
@@ -217,7 +215,7 @@ end
 
 --- Is there work left?
 function methods:working()
-    return not self.lost and (self.at < #self.blocks or not self.settled)
+    return not self.lost and (self.at < self.taken or not self.settled)
 end
 
 --- What the next step waits for, as core.carrier.wait_any takes it; nil if it need not wait.
@@ -259,7 +257,7 @@ function methods:finish()
     if self.writer then
         self.writer:finish()
     end
-    local n = #self.blocks
+    local n = self.taken
     leave(self, n - 1)
     leave(self, n)
     self.reader:finish()

@@ -13,15 +13,9 @@ local schedule = {}
 -- that makes the next step of a free schedule.
 schedule.turn = nil
 
---- Is a device lost?
-function schedule.lost(device)
-    local ok, lost = pcall(function() return device:lost() end)
-    return ok and lost
-end
-
 -- Is the device of a lane lost, and is this error of it?
 local function is_loss(lane, err)
-    return type(err) == "table" and err.code == "device" and schedule.lost(lane.device)
+    return type(err) == "table" and err.code == "device" and lane.device:lost()
 end
 
 --- The order of a fixed schedule: the numbers of the devices that the blocks go to, a list that
@@ -38,6 +32,22 @@ function schedule.order_of(count, options)
     end
 end
 
+--- Prepares lanes for a run. Of several, those whose device is lost are given up.
+function schedule.start(lanes, overlap)
+    for _, lane in ipairs(lanes) do
+        if #lanes == 1 then
+            lane:start(overlap)
+        elseif not lane.lost then
+            local ok, err = pcall(lane.start, lane, overlap)
+            if not ok and not is_loss(lane, err) then
+                error(err, 0)
+            elseif not ok then
+                lane:abandon(select(2, lane.device:lost()))
+            end
+        end
+    end
+end
+
 -- ---- one lane ----
 
 --- Works on all blocks with one lane.
@@ -47,8 +57,9 @@ function schedule.alone(lane, blocks, steps)
         finished(lane.blocks[i], facts)
     end
     lane:begin {blocks = blocks, at = 0}
+    lane.lists = {lane.blocks}
     lane:read(steps)
-    while lane.at < #lane.blocks do
+    while lane.at < lane.taken do
         lane:step(steps)
         if not overlap then
             lane:settle(steps)
@@ -82,8 +93,9 @@ function methods:lose(lane, err)
     if self.sums then
         table.move(lane.earlier, 1, #lane.earlier, #self.again + 1, self.again)
     end
-    lane:abandon(tostring(err.message))
-    self.reason = lane.lost
+    local _, reason = lane.device:lost()
+    lane:abandon(reason)
+    self.reason = reason
 end
 
 -- Calls a method of a lane. Returns what it returns, or nothing if the device is lost.
@@ -97,7 +109,7 @@ end
 
 -- Tells of the blocks of a lane that are over.
 function methods:poll(lane)
-    if lane.lost or lane.over == lane.left then
+    if lane.lost or lane.over >= lane.left then
         return
     end
     self:call(lane, "poll", function(i, facts)
@@ -230,7 +242,7 @@ function methods:deal(numbers, order)
     end
     for i, block in ipairs(blocks) do
         local lane = self.lanes[order[(i - 1) % #order + 1]]
-        lane = not lane.lost and lane or lanes[(i - 1) % #lanes + 1]
+        lane = lane and not lane.lost and lane or lanes[(i - 1) % #lanes + 1]
         local queue = queues[lane]
         queue.blocks[#queue.blocks + 1], queue.numbers[#queue.numbers + 1] = block, numbers[i]
         turns[i] = lane
@@ -292,10 +304,17 @@ local function fail_all(self)
         #self.blocks)
 end
 
+-- While lanes work, a device's garbage is freed for requests of that device alone.
+local held = setmetatable({}, {__close = function()
+    core.garbage.hold(false)
+end})
+
 --- Works on blocks with several lanes. `order`: a fixed schedule, the numbers of the lanes that
 -- the blocks go to, a list that repeats. `lists`: given lists of blocks, {{blocks} by round} by
 -- lane. `sums`: the devices sum over their blocks. Afterwards each lane has `lists`.
 function schedule.together(lanes, blocks, steps, options)
+    core.garbage.hold(true)
+    local _ <close> = held
     local self = setmetatable({lanes = lanes, blocks = blocks, steps = steps, sums = options.sums,
         finished = {}, written = {}, count = 0, again = {}}, methods)
     for _, lane in ipairs(lanes) do
