@@ -1324,7 +1324,8 @@ function mb.picture.write_png(path, array, options) end
 ---@field overlap? any read and write while computing; "auto": if that fits
 ---@field threads? integer threads that read, and as many that write
 ---@field pinned? integer|string pinned host memory for reading and writing
----@field order? number[] the number of the device for each block; the list repeats
+---@field schedule? "free"|"fixed" how several devices share the blocks: the next block goes to the device that is free, or block i to device i mod n
+---@field order? number[] a fixed schedule: the number of the device for each block; the list repeats
 ---@field input? string what the values are if the scan does not say: transmission or line integrals
 ---@field steps? any files with the user's own steps, or a list of definitions
 ---@field quiet? boolean no progress
@@ -2267,10 +2268,11 @@ function mb.stream.describe(times) end
 ---@field sink? any the host array that is written to; a pinned array needs no ring
 ---@field tallies? integer numbers that compute counts for each block
 ---@field hashes? boolean hash the bytes of each block
----@field schedule? "free"|"fixed" how several devices share the blocks: the next one goes to the device that is free, or block i to device i mod n
+---@field schedule? "fixed"|"free" how several devices share the blocks: block i goes to device i mod n, or the next block to the device that is free
 ---@field order? any a fixed schedule: the number of the device that each block goes to, a list that repeats
 ---@field lists? any the blocks of each device, {{blocks} by round} by device
 ---@field sums? boolean devices sum over their blocks
+---@field sharing? integer how many devices share the threads and the pinned memory
 
 ---stream.open(devices, options): the carriers of one device or a list of devices, for several runs, one after the other.
 ---@param devices any 
@@ -2288,10 +2290,11 @@ function mb.stream.open(devices, options) end
 ---@field sink? any the host array that is written to; a pinned array needs no ring
 ---@field tallies? integer numbers that compute counts for each block
 ---@field hashes? boolean hash the bytes of each block
----@field schedule? "free"|"fixed" how several devices share the blocks: the next one goes to the device that is free, or block i to device i mod n
+---@field schedule? "fixed"|"free" how several devices share the blocks: block i goes to device i mod n, or the next block to the device that is free
 ---@field order? any a fixed schedule: the number of the device that each block goes to, a list that repeats
 ---@field lists? any the blocks of each device, {{blocks} by round} by device
 ---@field sums? boolean devices sum over their blocks
+---@field sharing? integer how many devices share the threads and the pinned memory
 
 ---The pinned bytes that a run on a device, or on a list of devices, takes with these options.
 ---@param devices any 
@@ -2309,10 +2312,11 @@ function mb.stream.pinned_bytes(devices, options) end
 ---@field sink? any the host array that is written to; a pinned array needs no ring
 ---@field tallies? integer numbers that compute counts for each block
 ---@field hashes? boolean hash the bytes of each block
----@field schedule? "free"|"fixed" how several devices share the blocks: the next one goes to the device that is free, or block i to device i mod n
+---@field schedule? "fixed"|"free" how several devices share the blocks: block i goes to device i mod n, or the next block to the device that is free
 ---@field order? any a fixed schedule: the number of the device that each block goes to, a list that repeats
 ---@field lists? any the blocks of each device, {{blocks} by round} by device
 ---@field sums? boolean devices sum over their blocks
+---@field sharing? integer how many devices share the threads and the pinned memory
 
 ---stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of devices (or on what stream.open returned).
 ---@param devices any 

@@ -73,6 +73,63 @@ describe("garbage", function()
         assert.truthy(mb.pool.stats().live_arrays <= 5 * (64 << 20))
     end)
 
+    it("is freed on the device that makes the request, and on no other", function()
+        local other = mb.device "host:1"
+        local function live()
+            return mb.pool.stats(other).live
+        end
+        mb.collect()
+        assert.equal(0, live())
+        for _ = 1, 4 do
+            mb.zeros({1000}, {device = other})
+        end
+        for _ = 1, 50 do
+            mb.empty {16, 1024, 1024} -- 64 MiB; never touched
+        end
+        assert.equal(4 * 4096, live())
+        for _ = 1, 50 do
+            mb.empty({16, 1024, 1024}, {device = other})
+        end
+        assert.is_true(live() <= 5 * (64 << 20))
+        mb.collect()
+        assert.equal(0, live())
+    end)
+
+    it("of one device does not depend on what others do while they work on blocks", function()
+        local peaks, state = {}, 1
+        for _ = 1, 20 do
+            local order = {} -- twelve times each, shuffled
+            for i = 1, 24 do
+                order[i] = i % 2 + 1
+            end
+            for i = 24, 2, -1 do
+                state = (state * 1103515245 + 12345) % (1 << 31)
+                local k = (state >> 16) % i + 1
+                order[i], order[k] = order[k], order[i]
+            end
+            mb.collect()
+            local scope <close> = mb.pool.scope "host:1"
+            mb.stream.run({"host:1", "host:2"}, order, {
+                read = function(_, _, device)
+                    return mb.empty({16, 1024, 1024}, {device = device}) -- 64 MiB; never touched
+                end,
+                compute = function(frames, _, device)
+                    frames:release()
+                    mb.empty({20, 1024, 1024}, {device = device}) -- garbage
+                    mb.collect() -- which waits
+                    return mb.empty({1}, {device = device})
+                end,
+                write = function() end,
+            }, {order = order, pinned = "1Mi"})
+            peaks[scope:finish()] = true
+        end
+        local count = 0
+        for _ in pairs(peaks) do
+            count = count + 1
+        end
+        assert.equal(1, count)
+    end)
+
     it("is not looked for where programs release what they make", function()
         mb.collect()
         local points = mb.pool.stats().pool_points

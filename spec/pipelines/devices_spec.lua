@@ -3,9 +3,11 @@
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"
+local activate = require "moonbeam.pipeline.activate"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local pipelines = require "spec.support.pipelines"
 local schedule = require "moonbeam.stream.schedule"
+local work = require "moonbeam.pipeline.work"
 
 local REPEAT <const> = tonumber(os.getenv "MOONBEAM_REPEAT") or 1
 local DEVICES <const> = {{"host", "host:1"}, {"host:1", "host:2"}, {"host", "host:1", "host:2"},
@@ -28,6 +30,52 @@ local function random_turns(seed)
     end
     return setmetatable({}, {__close = function()
         schedule.turn = nil
+    end})
+end
+
+-- Puts f(what was there) in the place of module[name] until the returned value is closed.
+local function in_place_of(module, name, f)
+    local before = module[name]
+    module[name] = f(before)
+    return setmetatable({}, {__close = function()
+        module[name] = before
+    end})
+end
+
+local function refuse(devices, n)
+    for _, id in ipairs(devices) do
+        mb.debug.refuse_commits(n, id)
+    end
+end
+
+-- Of section `number`, the first n commits on a device are refused. From the first block on every
+-- commit is, on all devices; counts the runs.
+local function refusals(devices, id, n, number, counts)
+    local first = in_place_of(activate, "section", function(section)
+        return function(made, i, ...)
+            mb.collect()
+            for _, each in ipairs(devices) do
+                mb.pool.trim(each)
+            end
+            mb.debug.refuse_commits(i == number and n or 0, id)
+            local _ <close> = setmetatable({}, {__close = function() refuse(devices, 0) end})
+            return section(made, i, ...)
+        end
+    end)
+    local later = in_place_of(work, "run", function(run)
+        return function(section, on, ...)
+            if on[1].dry then
+                return run(section, on, ...)
+            end
+            counts.runs = counts.runs + 1
+            refuse(devices, 1 << 40)
+            local _ <close> = setmetatable({}, {__close = function() refuse(devices, 0) end})
+            return run(section, on, ...)
+        end
+    end)
+    return setmetatable({}, {__close = function()
+        getmetatable(later).__close()
+        getmetatable(first).__close()
     end})
 end
 
@@ -101,7 +149,7 @@ describe("a pipeline on several devices", function()
     end)
 
     it("takes what is planned in a fixed schedule", function()
-        for seed = 1, 40 * REPEAT do
+        for seed = 1, 20 * REPEAT do
             local pick = pipelines.random_of(seed + 900)
             local devices = pick(DEVICES)
             local _, report = volume(pipelines.random_recipe(seed), {devices = devices,
@@ -137,6 +185,37 @@ describe("a pipeline on several devices", function()
             differing = differing + (other["host:1"] ~= report.sections[1].peaks["host:1"] and 1 or 0)
         end
         assert.is_true(differing > 5, differing)
+    end)
+
+    it("is refused memory before a section only, and goes on in smaller blocks: 50 times", function()
+        local again, counts, last = 0, {runs = 0}, nil
+        for seed = 1, 50 * REPEAT do
+            local pick = pipelines.random_of(seed + 1300)
+            local recipe, devices = pipelines.random_recipe(seed), pick(DEVICES)
+            local whole, plain = volume(recipe)
+            local _ <close> = random_turns(seed)
+            local _ <close> = refusals(devices, pick(devices), pick {1, 2, 3, 4, 6},
+                pick {1, #plain.sections}, counts)
+            local ok, same, report = pcall(volume, recipe, {devices = devices, block = pick {3, 5, 8}})
+            if ok then
+                assert.is_true(whole == same, "seed " .. seed)
+                assert.is_true(report.as_planned, "seed " .. seed)
+                for _, section in ipairs(report.sections) do
+                    assert.is_true(section.committed)
+                end
+                again = again + #report.replanned
+                for i, each in ipairs(report.replanned) do
+                    assert.equal(each.text, report.warnings[i])
+                    assert.matches("because the memory for these was refused", each.text)
+                end
+            else -- the least block was refused
+                assert.equal("budget", same.code, tostring(same))
+                last = tostring(same)
+            end
+        end
+        assert.is_true(again > 20 * REPEAT, again)
+        assert.is_true(counts.runs > 50 * REPEAT, counts.runs)
+        assert.is_true(last == nil or last:find("end other programs", 1, true) ~= nil, last)
     end)
 
     it("gives the same bits if a device is lost at a random call: 50 times", function()
