@@ -2671,7 +2671,7 @@ function mb.tiles.table(plan) end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number value of all pixels at the start, if there is no x0
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
@@ -2703,7 +2703,7 @@ function mb.tomo.angles(count, span) end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number value of all pixels at the start, if there is no x0
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
@@ -2907,7 +2907,7 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number value of all pixels at the start, if there is no x0
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
@@ -2934,7 +2934,7 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number value of all pixels at the start, if there is no x0
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
@@ -2976,13 +2976,13 @@ function mb.tomo.line_integrals(data, options) end
 ---@class moonbeam.options.tomo_mlem
 ---@field iterations? integer corrections by all rays
 ---@field start? number value of all pixels at the start, if there is no x0
+---@field model? any how rays are modeled: "pixel", or a table of operators with no negative weights (ray_model.lua)
 ---@field negative? "refuse"|"zero" negative data: refuse is an error, zero counts them as 0
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -3004,13 +3004,13 @@ function mb.tomo.opposite_pair(angles) end
 ---@field iterations? integer passes over all rays
 ---@field subsets? integer parts of the angles, every n-th one; at most the number of angles
 ---@field start? number value of all pixels at the start, if there is no x0
+---@field model? any how rays are modeled: "pixel", or a table of operators with no negative weights (ray_model.lua)
 ---@field negative? "refuse"|"zero" negative data: refuse is an error, zero counts them as 0
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -3064,7 +3064,7 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number value of all pixels at the start, if there is no x0
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
@@ -3090,7 +3090,7 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
----@field model? any how rays are modeled: "pixel", or a table of operators (ray_model)
+---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number value of all pixels at the start, if there is no x0
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks

@@ -152,6 +152,30 @@ describe("examples", function()
         assert.is_true(volume:max() > 0)
     end
 
+    function facts.few_angles()
+        local text = run("few_angles", "64 20 180 %s/few.png")
+        assert.is_true(number(text, "fista +relative error ([%d.]+)")
+            < 0.8 * number(text, "fbp +relative error ([%d.]+)"), text)
+        assert.equal(4 * 64, (png_size "few.png"))
+    end
+
+    function facts.few_projections()
+        local text = run("few_projections", "%s/scan.h5 10 %s/part.png 0.01")
+        assert.is_true(number(text, "fista of 10 projections: [%a ]+([%d.]+)") > 0.8, text)
+        assert.equal(3 * 16, (png_size "part.png"))
+    end
+
+    it("few_projections: a tooth from 40 projections is nearer to that from all by fista", function()
+        local tooth = files.data("tooth.h5")
+        if not tooth then
+            pending("tooth.h5 is not here (set MOONBEAM_DATA to its folder)")
+            return
+        end
+        local text = run("few_projections", tooth .. " 40 %s/tooth.png")
+        assert.is_true(number(text, "fista of 40 projections: [%a ]+([%d.]+)")
+            > 2 * number(text, "fbp of 40 projections: [%a ]+([%d.]+)"), text)
+    end)
+
     for name, fact in pairs(facts) do
         it(name .. " does what its first lines say", fact)
     end

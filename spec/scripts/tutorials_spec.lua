@@ -12,7 +12,7 @@ if not mb.system.stat ".git" then
 end
 
 for page_name, least in pairs {pipeline = {compared = 3, lines = 8},
-    ["clean-a-scan"] = {compared = 3, lines = 7}} do
+    ["clean-a-scan"] = {compared = 3, lines = 7}, iterative = {compared = 2, lines = 4}} do
     describe("the tutorial " .. page_name, function()
         local folder
         local page = files.read("docs/tutorials/" .. page_name .. ".md")

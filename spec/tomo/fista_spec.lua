@@ -46,14 +46,14 @@ helper.each_device(function(device_id, it)
             local last = 1
             for _, count in ipairs {5, 20, 80} do
                 local slices <close> = mb.tomo.fista(sinograms, angles, {iterations = count,
-                    lambda = 0})
+                    lambda = 0, model = "pixel"})
                 local again <close> = mb.project(slices, angles, {cols = N, circle = 1})
                 local residual = error_of(again, sinograms)
                 assert.is_true(residual < 0.7 * last, residual)
                 last = residual
             end
             local slices <close> = mb.tomo.fista(sinograms, angles, {iterations = 80,
-                lambda = 0.02})
+                lambda = 0.02, model = "pixel"})
             assert.is_true(error_of(slices, truth) < 0.4 * error_of(by_fbp, truth),
                 error_of(slices, truth))
             assert.is_true(slices:min() >= 0)
@@ -64,7 +64,7 @@ helper.each_device(function(device_id, it)
             local _ <close> = truth
             local _ <close> = sinograms
             local slices <close> = mb.tomo.fista(sinograms, angles, {iterations = 1, lambda = 0,
-                nonnegative = false})
+                nonnegative = false, model = "pixel"})
             local expected <close> = mb.backproject(sinograms, angles, {circle = 1,
                 scale = 1 / (1.2 * ANGLES * N), accuracy = "exact"})
             assert.is_true(error_of(slices, expected) < 1e-6)

@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
 local solving = require "moonbeam.tomo.iterative.solving"
 local subsets = require "moonbeam.tomo.iterative.subsets"
 local vectors = require "moonbeam.tomo.iterative.slice_vectors"
@@ -15,6 +16,8 @@ local LEAST <const> = 1e-20
 local shared = declared.options(
     {"start", "number", "value of all pixels at the start, if there is no x0", above = 0,
         below = math.huge, default = 1},
+    {"model", "any", "how rays are modeled: \"pixel\", or a table of operators with no negative "
+        .. "weights (ray_model.lua)", default = "pixel"},
     {"negative", "choice", "negative data: refuse is an error, zero counts them as 0",
         choices = {"refuse", "zero"}, default = "refuse"},
     declared.without(solving.options, "noise"))
@@ -27,8 +30,13 @@ mlem.osem_options = declared.options(
     {"subsets", "count", "parts of the angles, every n-th one; at most the number of angles",
         min = 1, max = 1 << 24, default = 10}, shared)
 
--- Raises where data are negative or no numbers, unless they are to be 0.
+-- Raises where data are negative or no numbers, unless they are to be 0, and where the model may
+-- make negative rays.
 local function check(op, job, options)
+    if job.model.negative then
+        fail("argument", op, "model", "model is \"%s\", some of whose weights are negative; "
+            .. "likelihoods need rays of 0 or more: use \"pixel\"", job.model.name)
+    end
     if options.negative == "refuse" then
         solving.check_range(job.b, 0, math.huge, op, "sinograms",
             "; cut them off (negative = \"zero\"), or use a least-squares method such as cgls")

@@ -4,7 +4,8 @@
 -- eigenvalue of A' A is larger), forward(x, out) = A x, and adjoint(rays, out, scale) = scale A'
 -- rays (scale: 1 if it is left out). Where it has one: normal(x, out) = A' A x; or, if that is a
 -- convolution, kernel(device, added) = the spectrum of A' A + added for mb.normal_operator, and
--- circle. part(first, step) is the model of every step-th angle. negative: some weights are. The
+-- circle. part(first, step) is the model of every step-th angle. negative: some weights are;
+-- then `sums` is a model whose sums of rows and columns are lengths. The
 -- right-hand side, projector and normal operator of a model are one and the same A: what mixes them
 -- diverges. Operators of one's own are a table with these fields.
 
@@ -82,6 +83,7 @@ local function fourier(g)
             size = {g.side, g.side}, circle = g.circle, filter = "none", scale = scale or 1,
             period = period, out = out})
     end
+    model.sums = pixel(g)
     if g.circle > 0 and reach <= g.cols + 1 then
         function model.kernel(device, added)
             local kernel = mb.normal_kernel(g.angles, g.cols, {size = {g.side, g.side},

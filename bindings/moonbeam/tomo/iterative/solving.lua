@@ -23,8 +23,9 @@ solving.options = declared.options(
     {"circle", "number", "radius of the circular mask; 0: no mask. With a margin the whole grid "
         .. "has a mask of its own", unit = "half-width", min = 0, max = 10, default = 1},
     declared.from("backproject", "center", "shifts"),
-    {"model", "any", "how rays are modeled: \"pixel\", or a table of operators (ray_model)",
-        default = "pixel"},
+    {"model", "any", "how rays are modeled: \"fourier\", band-limited, or \"pixel\", linear "
+        .. "interpolation between two bins; or a table of operators (ray_model.lua)",
+        default = "fourier"},
     {"x0", "array", "slices to start from (row, y, x), f32, with the margin; they are not changed",
         rank = {3, 3}, usual = "the value of start everywhere"},
     {"start", "number", "value of all pixels at the start, if there is no x0", default = 0},

@@ -2,7 +2,6 @@
 -- of the model's rows and columns by which they divide.
 
 local mb = require "moonbeam"
-local fail = require "moonbeam.internal.fail"
 
 local subsets = {}
 subsets.__index = subsets
@@ -59,7 +58,8 @@ local function sums_of(job, kind)
     local shape = {1, job.model.angles, job.model.cols}
     local one <close> = mb.ones({1, job.side, job.side}, job.where)
     local sums, some <close> = job:hold(mb.empty(shape, job.where)), mb.empty(shape, job.where)
-    job.model.forward(one, sums)
+    local by = job.model.sums or job.model
+    by.forward(one, sums)
     if kind == "lengths" then
         invert(sums, 1, some)
     else
@@ -73,10 +73,6 @@ end
 -- `work` where it is asked for; they are the same memory in all parts. `sums` is the kind of sums
 -- of rays.
 function subsets.new(job, count, sums, work)
-    if job.model.negative then
-        fail("argument", job.op, "model", "model is \"%s\", some of whose weights are negative: "
-            .. "the sums of rays and pixels are no lengths; use \"pixel\"", job.model.name)
-    end
     local angles, self = job.model.angles, setmetatable({job = job}, subsets)
     count = math.min(count, angles)
     self.weights = job.root and job:hold(job.root * job.root)
@@ -102,7 +98,9 @@ end
 -- They are made again for each of several parts.
 function subsets:sensitivity(i, scale)
     if self.made ~= i then
-        self[i].model.adjoint(self[i].weights, self.inverse)
+        local model = self[i].model
+        local by = model.sums or model
+        by.adjoint(self[i].weights, self.inverse)
         invert(self.inverse, scale, self.some)
         self.made = i
     end
