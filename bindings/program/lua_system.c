@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "call/lua_owner.h"
 #include "device/host/host_limits.h"
+#include "device/numa.h"
 #include "lua_modules.h"
 #include "program/lua_interrupt.h"
 #include <dirent.h>
@@ -254,7 +255,7 @@ static int system_host_name(lua_State *L)
 
 static int system_processors(lua_State *L)
 {
-    lua_pushinteger(L, sysconf(_SC_NPROCESSORS_ONLN));
+    lua_pushinteger(L, mb_processors_count());
     return 1;
 }
 

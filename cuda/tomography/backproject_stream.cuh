@@ -390,7 +390,7 @@ static mb_status bp_encode_map(const bp_job &job, CUtensorMap *map)
                step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS)
-        return mb_cuda_core->fail(MB_STATUS_DEVICE, NULL,
+        return mb_cuda_core->fail(MB_STATUS_INTERNAL, NULL,
                                   "the driver refused a tensor map (%d) for %d bins and %d angles",
                                   (int)result, job.bins, job.n_angles);
     return MB_STATUS_OK;

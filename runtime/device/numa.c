@@ -4,10 +4,13 @@
 #define _GNU_SOURCE
 #include "device/numa.h"
 #include <ctype.h>
+#include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIST_BYTES 4096 /* of a file under /sys: one page */
 
@@ -80,11 +83,52 @@ const char *mb_processors_text(const mb_processors *processors, char *text, size
     return text;
 }
 
-/* The kernel's sets are arrays of long, in which processor i has the same bit as here. */
-bool mb_processors_allowed(mb_processors *out)
+/* The processors of the calling thread; none if the system does not say. The kernel's sets are
+** arrays of long, in which processor i has the same bit as here. */
+static void of_thread(mb_processors *out)
 {
     memset(out, 0, sizeof *out);
-    return sched_getaffinity(0, sizeof *out, (cpu_set_t *)(void *)out) == 0 && !is_empty(out);
+    if (sched_getaffinity(0, sizeof *out, (cpu_set_t *)(void *)out) != 0)
+        memset(out, 0, sizeof *out);
+}
+
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+static mb_processors of_process;
+
+/* With OMP_PROC_BIND, OpenMP has bound the first thread to one place before main begins; its places
+** together are what the process may use. */
+static void ask(void)
+{
+    of_thread(&of_process);
+    for (int place = 0; place < omp_get_num_places(); place++) {
+        const int count = omp_get_place_num_procs(place);
+        int *ids = malloc((size_t)count * sizeof *ids + 1);
+        if (!ids)
+            return;
+        omp_get_place_proc_ids(place, ids);
+        for (int i = 0; i < count; i++)
+            if (ids[i] >= 0 && ids[i] < MB_MOST_PROCESSORS)
+                of_process.bits[ids[i] / 64] |= UINT64_C(1) << (ids[i] % 64);
+        free(ids);
+    }
+}
+
+bool mb_processors_allowed(mb_processors *out)
+{
+    pthread_once(&asked, ask);
+    *out = of_process;
+    return !is_empty(out);
+}
+
+int mb_processors_count(void)
+{
+    mb_processors allowed;
+    int count = 0;
+    const bool known = mb_processors_allowed(&allowed);
+    for (long i = 0; known && i < MB_MOST_PROCESSORS; i++)
+        count += has(&allowed, i);
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? count : online > 0 ? (int)online : 1;
 }
 
 /* ---- /sys ---- */
@@ -164,9 +208,21 @@ bool mb_numa_find(const char *root, const char *pci, const mb_processors *allowe
 
 void mb_numa_enter(const mb_numa *numa, mb_processors *before)
 {
-    if (numa && mb_processors_allowed(before))
+    if (!numa)
+        return;
+    of_thread(before);
+    if (!is_empty(before))
         (void)sched_setaffinity(0, sizeof numa->processors,
                                 (const cpu_set_t *)(const void *)&numa->processors);
+}
+
+void mb_numa_stay(const mb_numa *numa)
+{
+    mb_processors before, all;
+    if (numa)
+        mb_numa_enter(numa, &before);
+    else if (mb_processors_allowed(&all))
+        (void)sched_setaffinity(0, sizeof all, (const cpu_set_t *)(const void *)&all);
 }
 
 void mb_numa_leave(const mb_numa *numa, const mb_processors *before)

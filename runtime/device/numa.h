@@ -23,8 +23,11 @@ typedef struct mb_numa {
     mb_processors processors; /* at least one */
 } mb_numa;
 
-/* The processors on which the calling thread may run. False: the system does not say. */
+/* The processors on which the process may run: those of the thread that asks first and of OpenMP's
+** places. The answer stays the same when threads are bound later. False: the system does not say. */
 bool mb_processors_allowed(mb_processors *out);
+/* How many these are; those of the machine, if the system does not say. */
+int mb_processors_count(void);
 /* From and to lists such as "0-15,32-47". A list that cannot be read gives false; a text that has
 ** no room for the list is cut. */
 bool mb_processors_parse(const char *list, mb_processors *out);
@@ -39,5 +42,8 @@ bool mb_numa_find(const char *root, const char *pci, const mb_processors *allowe
 ** threads that it starts in between run there too. A system that refuses leaves it where it is. */
 void mb_numa_enter(const mb_numa *numa, mb_processors *before);
 void mb_numa_leave(const mb_numa *numa, const mb_processors *before);
+/* For a thread that works for a device until it ends: moves it near the device or, without `numa`,
+** to all processors of the process, because it may have been started by a thread that is bound. */
+void mb_numa_stay(const mb_numa *numa);
 
 #endif

@@ -289,8 +289,7 @@ static void *worker(void *user)
 {
     mb_carrier *c = user;
     piece before = {.transfer = NULL};
-    mb_processors anywhere;
-    mb_numa_enter(c->device->numa, &anywhere);
+    mb_numa_stay(c->device->numa);
     pthread_mutex_lock(&c->lock);
     for (;;) {
         piece p = take_piece(c, before.transfer);
