@@ -353,6 +353,65 @@ helper.each_device(function(device_id, it)
             end)
         end
 
+        it("reaches by fista and admm_tv the objective of 2000 plain iterations", function()
+            local lambda <const>, bound <const> = 0.05, 1.2 * ANGLES * N
+            local data <close> = sinograms:view({1, 1})
+            local x <close> = mb.zeros({1, N, N}, {device = device})
+            local g <close> = mb.zeros({1, N, N}, {device = device})
+            local rays <close> = mb.zeros({1, ANGLES, N}, {device = device})
+            local function residual(of)
+                mb.project(of, angles, {center = CENTER, circle = 1, cols = N, out = rays})
+                mb.binary(rays, "sub", {b = data, out = rays})
+            end
+            local function objective(of)
+                residual(of)
+                local values, sum = of:to_table()[1], rays:norm() ^ 2 / 2
+                for y = 1, N do
+                    for c = 1, N do
+                        local dy = y < N and values[y + 1][c] - values[y][c] or 0
+                        local dx = c < N and values[y][c + 1] - values[y][c] or 0
+                        sum = sum + lambda * math.sqrt(dx * dx + dy * dy)
+                    end
+                end
+                return sum
+            end
+            for _ = 1, 2000 do
+                residual(x)
+                mb.backproject(rays, angles, {center = CENTER, circle = 1, size = {N, N},
+                    scale = 1 / bound, accuracy = "exact", out = g})
+                mb.binary(x, "sub", {b = g, out = x})
+                mb.total_variation(x, lambda / bound, {iterations = 30, nonnegative = true,
+                    out = x})
+            end
+            local plain_one = objective(x)
+            for name, iterations in pairs {fista = 300, admm_tv = 60} do
+                local slices <close> = mb.tomo[name](data, angles, with({lambda = lambda,
+                    iterations = iterations, tv_iterations = 30, inner = name == "admm_tv" and 4
+                    or nil}))
+                local own = objective(slices)
+                assert.is_true(own <= plain_one * (1 + 1e-3), ("%s %.9g %.9g"):format(name, own,
+                    plain_one))
+            end
+        end)
+
+        it("gives the same bits on another host device", function()
+            if device_id ~= "host" then
+                return
+            end
+            local other <close> = sinograms:to "host:1"
+            for name, options in pairs(ALL) do
+                for _, model in ipairs {"pixel", (name ~= "mlem" and name ~= "osem")
+                    and "fourier" or nil} do
+                    local own <close> = mb.tomo[name](sinograms, angles, with(options,
+                        {iterations = 3, model = model}))
+                    local there <close> = mb.tomo[name](other, angles, with(options,
+                        {iterations = 3, model = model}))
+                    assert.equal("host:1", there.device.id)
+                    assert.is_true(own:to_string() == there:to_string(), name)
+                end
+            end
+        end)
+
         it("refuses weights that are none", function()
             for _, name in ipairs {"cgls", "landweber", "sirt", "sart", "fista", "admm_tv"} do
                 local short <close> = mb.ones({ANGLES, N - 1}, {device = device})
