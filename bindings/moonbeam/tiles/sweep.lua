@@ -236,8 +236,9 @@ end
 local function check_lost(times, each)
     for _, lane in ipairs(times.lanes) do
         if lane.lost and not each.again then
-            fail("device", "tiles", nil, "its tiles cannot be done again, because what they change "
-                .. "may be changed already; run again on other devices: %s", lane.lost)
+            fail("device", "tiles", nil, "%s is lost (%s); its tiles cannot be done again, because "
+                .. "what they change may be changed already: run again on other devices",
+                lane.device.id, lane.lost)
         end
     end
 end
