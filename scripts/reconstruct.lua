@@ -393,8 +393,11 @@ for _, text in ipairs(report.warnings) do
     warn("%s", text)
 end
 phase("run")
-local measured = taken:finish()
-local as_planned = mb.recon.check_bytes("the reconstruction", measured, plan.peak)
+local measured, predicted = taken:finish(), plan.peak
+if kept:resumed() then -- what it has done itself
+    measured, predicted = report.peak, report.predicted
+end
+local as_planned = mb.recon.check_bytes("the reconstruction", measured, predicted)
     and report.as_planned
 result:provenance {
     clipped_below = below,
@@ -408,7 +411,7 @@ result:provenance {
     center_pairs_uncertainty = axis.uncertainty,
     center_mass = axis.mass,
     center_slices = axis.slices,
-    predicted_peak_bytes = plan.peak,
+    predicted_peak_bytes = predicted,
     measured_peak_bytes = measured,
     measured_as_predicted = as_planned,
     nonfinite_values = nonfinite,
@@ -428,7 +431,7 @@ end
 phase("completion")
 say("%s", mb.stream.describe(report.times))
 say("process    %s", table.concat(phases, ", "))
-say("memory     predicted %d bytes, measured %d bytes%s", plan.peak, measured, searched
+say("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, searched
     and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
 say("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
 local _, resident = process_memory.resident()

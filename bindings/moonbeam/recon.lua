@@ -270,23 +270,25 @@ recon.check_bytes = pipeline_run.check_bytes
 -- as_planned (whether both were as planned), plan, counts = {nonfinite, clamped, nonpositive},
 -- clipped = {below, above, NaN} of the values stored as another type than f32, times (see
 -- stream.describe), replanned (sections that ran in smaller chunks because memory was refused
--- before the first chunk; `plan` is then the plan that ran), warnings: what was lost}. Raises an
+-- before the first chunk; `plan` is then the plan that ran), predicted (the peak of what ran),
+-- warnings: what was lost}. `plan.journal` keeps a run that is interrupted. Raises an
 -- error if everything was lost: nothing finite, no beam, everything clipped.
 function recon.run(scan, plan, sink, each)
+    local journal = plan.journal
     scan_values.check(scan, plan.settings)
     plan = recon.settle(scan, plan)
     local out = not sink and plan.settings.out or nil
     local made = pipeline_plan.with_scan(plan.made, scan)
     local done = pipeline_run.execute(made, {sink = sink, out = out, each = each,
         quiet = plan.settings.quiet, label = "reconstructing", unit = "slices",
-        journal = plan.journal,
-        files = plan.settings.slices_per_file})
+        journal = journal, files = plan.settings.slices_per_file})
     if #done.replanned > 0 then
         plan = scan_recipe.replanned(scan, plan, done.plan)
     end
     return {seconds = done.seconds, peak = done.peak, pinned = done.pinned, plan = plan,
-        replanned = done.replanned, counts = done.totals.mended, clipped = done.totals.clipped,
-        times = done.times, as_planned = done.as_planned, warnings = done.warnings}
+        predicted = done.predicted, replanned = done.replanned, counts = done.totals.mended,
+        clipped = done.totals.clipped, times = done.times,
+        as_planned = done.as_planned, warnings = done.warnings}
 end
 
 --- Reconstructs projections in host memory into a volume in host memory, in chunks of rows that fit

@@ -243,7 +243,7 @@ local function run_whole(pipeline, options, say, warn)
         say("picture    %s (the search for the axis)", options.center_picture)
     end
     say("memory     predicted %d bytes, measured %d bytes (at most %d before the values were "
-        .. "known)", done.plan.peak, done.peak, done.plan.at_most)
+        .. "known)", done.predicted, done.peak, done.plan.at_most)
     say("pinned     predicted %d bytes, measured %d bytes", done.plan.pinned, done.pinned)
     say("wrote      %s", options.output)
 end

@@ -122,10 +122,11 @@ end
 -- one with the option resume = true, or nothing if nothing was finished.
 function output.run(self, options)
     local planned = self:plan()
-    store.check_disks(planned.job.places, {{folder = disk_space.folder_of(options.output),
-        bytes = options.resume and 0 -- an interrupted run has taken them
-            or planned.sections[#planned.sections].write_bytes,
-        what = ("the result '%s'"):format(options.output)}}, "pipeline.run")
+    if not options.resume then -- an interrupted run has taken its space
+        store.check_disks(planned.job.places, {{folder = disk_space.folder_of(options.output),
+            bytes = planned.sections[#planned.sections].write_bytes,
+            what = ("the result '%s'"):format(options.output)}}, "pipeline.run")
+    end
     local kept <close> = journal.open(planned, options.output, options)
     check_resume(kept, options)
     if kept and kept:is_complete() then
@@ -158,7 +159,7 @@ function output.run(self, options)
         steps["section_" .. i] = not section.skipped and mb.stream.summary(section.times) or nil
     end
     result:provenance {values = verdict_values(report.verdicts, report.named),
-        predicted_peak_bytes = report.plan.peak, measured_peak_bytes = report.peak,
+        predicted_peak_bytes = report.predicted, measured_peak_bytes = report.peak,
         upper_bound_peak_bytes = report.plan.at_most, measured_as_predicted = report.as_planned,
         predicted_pinned_bytes = report.plan.pinned, measured_pinned_bytes = report.pinned,
         seconds = report.seconds, steps = steps,

@@ -385,6 +385,8 @@ function state_methods:run(i, final)
         self.others)
     work.add(report.totals, totals)
     report.as_planned = kept and report.as_planned
+    report.predicted = math.max(report.predicted,
+        secured.section.peaks[self.made.job.devices[1].id])
     report.pinned = math.max(report.pinned, times.pinned)
     report.sections[i] = {peaks = measured, times = times, committed = secured.committed}
     report.times = times
@@ -439,17 +441,19 @@ local function look(made)
 end
 
 --- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
--- each = a function like that, which sees the data before, files, quiet, label, unit, journal (an
--- of pipeline/journal.lua)}. Returns
--- {seconds, peaks (by device), peak (of the first one), pinned, totals = {mended, clipped,
--- repaired}, times (of the last section), sections = {{peaks, times, committed}}, replanned =
--- {{section, from, to, reason, text}} (sections that ran in smaller blocks, because memory was
--- refused), budgets = {{device, from, to, text}} (those that changed, because of other programs),
--- lost = {{device, section, reason, text}}, values, verdicts, plan, as_planned, warnings}.
--- The times of a section have lanes: for each device the blocks that it got, bytes and seconds.
+-- each = a function like that, which sees the data before, files, quiet, label, unit, journal
+-- (pipeline/journal.lua)}. Returns {seconds, peaks (by device), peak (of the first one), predicted
+-- (its plan), pinned, totals = {mended, clipped, repaired}, times (of the last section), sections =
+-- {{peaks, times, committed, skipped}}, replanned = {{section, from, to, reason, text}} (sections
+-- that ran in smaller blocks, because memory was refused), budgets = {{device, from, to, text}}
+-- (those that changed, because of other programs), lost = {{device, section, reason, text}}, values,
+-- verdicts, plan, as_planned, warnings}. The times of a section have lanes: for each device the
+-- blocks that it got, bytes and seconds.
 -- Raises where everything was lost.
 function run.execute(made, final)
-    store.check_disks(made.job.places, nil, "pipeline.run")
+    if not (final.journal and final.journal:resumed()) then -- which has taken its space
+        store.check_disks(made.job.places, nil, "pipeline.run")
+    end
     look(made)
     local settled, verdicts = run.settle(made, nil, final.journal)
     local total = {}
@@ -463,8 +467,8 @@ function run.execute(made, final)
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
         others = {call = call, bytes = others}, bar = progress.new(final.label or "working",
             total, {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()}),
-        report = {peaks = {}, totals = {}, sections = {}, replanned = {}, budgets = {}, lost = {},
-            pinned = 0, as_planned = true}},
+        report = {predicted = 0, peaks = {}, totals = {}, sections = {}, replanned = {},
+            budgets = {}, lost = {}, pinned = 0, as_planned = true}},
         state_methods)
     local journal = final.journal
     if journal then
@@ -487,12 +491,15 @@ function run.execute(made, final)
             local name = plan.value_name(each.step)
             report.named[name] = ended.job.values[name]
             report.peaks[id] = math.max(report.peaks[id] or 0, each.peak or 0)
+            report.predicted = math.max(report.predicted, each.peak or 0)
         end
         for _, each in ipairs(section.reduced or {}) do
             local name = plan.value_name(each.step)
             report.named[name] = ended.job.values[name]
         end
     end
+    -- Of a run that goes on, only what it has done itself is compared.
+    report.predicted = journal and journal:resumed() and report.predicted or ended.peak
     report.values, report.peak = ended.job.values, report.peaks[id] or 0
     local first, last = ended.sections[1], ended.sections[#ended.sections]
     local volume = {table.unpack(last.shape)}
