@@ -386,7 +386,7 @@ function state_methods:run(i, final)
     work.add(report.totals, totals)
     report.as_planned = kept and report.as_planned
     report.predicted = math.max(report.predicted,
-        secured.section.peaks[self.made.job.devices[1].id])
+        secured.section.peaks[self.made.job.devices[1].id] or 0)
     report.pinned = math.max(report.pinned, times.pinned)
     report.sections[i] = {peaks = measured, times = times, committed = secured.committed}
     report.times = times
@@ -446,9 +446,9 @@ end
 -- (its plan), pinned, totals = {mended, clipped, repaired}, times (of the last section), sections =
 -- {{peaks, times, committed, skipped}}, replanned = {{section, from, to, reason, text}} (sections
 -- that ran in smaller blocks, because memory was refused), budgets = {{device, from, to, text}}
--- (those that changed, because of other programs), lost = {{device, section, reason, text}}, values,
--- verdicts, plan, as_planned, warnings}. The times of a section have lanes: for each device the
--- blocks that it got, bytes and seconds.
+-- (those that changed, because of other programs), lost = {{device, section, reason, text}},
+-- values, verdicts, plan, as_planned, warnings}. The times of a section have lanes: for each device
+-- the blocks that it got, bytes and seconds.
 -- Raises where everything was lost.
 function run.execute(made, final)
     if not (final.journal and final.journal:resumed()) then -- which has taken its space
