@@ -221,6 +221,9 @@ static void flatten(lua_State *L, const mb_op *op, const mb_op_arg *arg)
     lua_replace(L, lists);
 }
 
+/* Of a vector: as many as the longest that an operator takes. A __len may say anything. */
+enum { MOST_NUMBERS = 1 << 24 };
+
 static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_vector *member)
 {
     int type = lua_type(L, -1);
@@ -238,6 +241,10 @@ static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_v
         wrong_type(L, op, arg);
     int value = lua_absindex(L, -1);
     lua_Unsigned count = type == LUA_TNUMBER ? 1 : mbl_length(L, value);
+    if (count > MOST_NUMBERS)
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                    "%s has %llu numbers; give at most %d, or an array", arg->name,
+                    (unsigned long long)count, MOST_NUMBERS);
     double *values = lua_newuserdatauv(L, (size_t)(count > 0 ? count : 1) * sizeof *values, 0);
     if (type == LUA_TNUMBER)
         values[0] = lua_tonumber(L, value);

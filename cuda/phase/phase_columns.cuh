@@ -1,12 +1,8 @@
 /*
-** phase_filter on CUDA: the transforms along columns with the response between
-*them, in place. A
-** thread block has a tile of frequencies m and -m of all pairs of rows, so that
-*each thread can
-** tell the spectra of the two rows of a pair apart when it loads them, F =
-*(Z(m) + conj Z(-m)) / 2
-** and (Z(m) - conj Z(-m)) / 2i, and join them when it stores them. The columns
-*of frequency 0 and
+** phase_filter on CUDA: the transforms along columns with the response between them, in place. A
+** thread block has a tile of frequencies m and -m of all pairs of rows, so that each thread can
+** tell the spectra of the two rows of a pair apart when it loads them, F = (Z(m) + conj Z(-m)) / 2
+** and (Z(m) - conj Z(-m)) / 2i, and join them when it stores them. The columns of frequency 0 and
 ** of the highest one are their own mirror; the latter is a tile of its own.
 */
 #ifndef MB_CUDA_PHASE_COLUMNS_CUH

@@ -1,9 +1,7 @@
 /*
-** phase_filter on CUDA. Fused: three launches for a few frames, rows, columns
-*with the response, and
-** rows back, after two that make the tables of the transforms. Other extents go
-*through the FFT library, frame by frame: pad, transform, response,
-** transform back, crop.
+** phase_filter on CUDA. Fused: three launches for a few frames, rows, columns with the response,
+** and rows back, after two that make the tables of the transforms. Other extents go through the
+** FFT library, frame by frame: pad, transform, response, transform back, crop.
 */
 #include "phase/phase_columns.cuh"
 

@@ -1,11 +1,8 @@
 /*
-** phase_filter on CUDA: the transforms along rows. Rows y and y + apart of a
-*frame are the real and
-** the imaginary part of one complex row, which is padded in registers. The
-*spectra are kept in tiles
-** (op_phase_filter.h); nothing is taken apart here, because the columns' kernel
-*has both halves of a
-** spectrum at hand.
+** phase_filter on CUDA: the transforms along rows. Rows y and y + apart of a frame are the real
+** and the imaginary part of one complex row, which is padded in registers. The spectra are kept in
+** tiles (op_phase_filter.h); nothing is taken apart here, because the columns' kernel has both
+** halves of a spectrum at hand.
 */
 #ifndef MB_CUDA_PHASE_ROWS_CUH
 #define MB_CUDA_PHASE_ROWS_CUH
@@ -74,10 +71,8 @@ __device__ static __forceinline__ void phase_copy_table(float2 *to, const float2
         ((float4 *)to)[i] = __ldg((const float4 *)from + i);
 }
 
-/* A walk over the frequencies t + T j of a pair's spectrum. Tiles divide T, so
-*each half of the
-** spectrum is a sequence of equal steps; only the highest frequency is
-*elsewhere. */
+/* A walk over the frequencies t + T j of a pair's spectrum. Tiles divide T, so each half of the
+** spectrum is a sequence of equal steps; only the highest frequency is elsewhere. */
 template <class C>
 struct phase_walk {
     int64_t plus, minus, highest, step;
@@ -134,8 +129,7 @@ __device__ static __forceinline__ void phase_fill_edge(float2 (&v)[C::E], const 
     }
 }
 
-/* The pairs of rows of this block: L of them at a time, in neighboring threads,
-*because a tile has
+/* The pairs of rows of this block: L of them at a time, in neighboring threads, because a tile has
 ** them side by side. */
 template <int N>
 __global__ void __launch_bounds__(phase_rows<N, false>::threads, phase_rows<N, false>::blocks)

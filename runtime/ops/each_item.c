@@ -7,7 +7,7 @@ mb_status mb_each_item(const mb_op_call *call, int64_t count, mb_item_body body,
     mb_status status = MB_STATUS_OK;
     mb_error error;
     /* A worker's error record is its own; the first failure is moved to the caller's. */
-#pragma omp parallel for schedule(static) num_threads(call->device->facts.threads)
+#pragma omp parallel for schedule(dynamic) num_threads(call->device->facts.threads)
     for (int64_t item = 0; item < count; item++) {
         mb_status seen, mine;
 #pragma omp atomic read

@@ -168,6 +168,14 @@ describe("lists that are proxies (__len and __index)", function()
             refuses(mb.backproject, sino, list)
         end
     end)
+
+    it("are not read without an end where their length is only a claim", function()
+        local sino <close> = mb.ones { 3, 16 }
+        local endless = setmetatable({}, { __len = function() return (1 << 31) - 1 end,
+            __index = function() return 1 end })
+        local text = helper.failure(mb.backproject, sino, endless)
+        assert.truthy(text:find("angles has 2147483647 numbers; give at most 16777216", 1, true), text)
+    end)
 end)
 
 describe("ranges of numbers", function()

@@ -342,6 +342,8 @@ describe("chain.bind", function()
         refused("entry 2: a step begins with its name", {"flat_field", {}})
         refused("'fbp' is outside a step", {"flat_field", fbp = true})
         refused("the options of step 'fbp' must have names", {{"fbp", "hann"}})
+        refused("option 'sigma' of step 'gaussian' is a table with a metatable; give a plain table",
+            {{"gaussian", sigma = setmetatable({}, {__len = function() return 1 << 40 end})}})
     end)
 
     it("numbers the steps of one name, and says what comes to each and what leaves it", function()

@@ -11,7 +11,7 @@ local test = has_compiler and it or function(name)
 end
 
 describe("scripts/fuzz", function()
-    local folder, campaign, fuzzing
+    local folder, campaign, fuzzing, complain
 
     setup(function()
         folder = files.folder()
@@ -20,7 +20,7 @@ describe("scripts/fuzz", function()
             fuzzing = {files = require "scripts.fuzzing.files",
                 report = require "scripts.fuzzing.report",
                 mutate = require "scripts.fuzzing.mutate"}
-            fuzzing.report.complain = function() end
+            complain, fuzzing.report.complain = fuzzing.report.complain, function() end
             assert(os.execute(("cc -o %s/measure scripts/fuzzing/measure.c"):format(folder)))
             assert(os.execute(("mkdir %s/runs"):format(folder)))
             campaign = {program = folder .. "/program", measure = folder .. "/measure",
@@ -136,5 +136,29 @@ describe("scripts/fuzz", function()
         fuzzing.report.write(second, folder .. "/b")
         local sum = fuzzing.report.merge(folder .. "/a," .. folder .. "/b")
         assert.same({crash = 1, accepted = 5}, sum.counts["scan plan"])
+    end)
+
+    -- What report.calls notes of a batch whose measure and errors were these.
+    local function failures(how, errors)
+        local tallies, paths = fuzzing.report.new(), {}
+        for name, text in pairs {out = "return {ok = 2}", err = errors, log = "17"} do
+            paths[name] = folder .. "/" .. name
+            files.write(paths[name], text)
+        end
+        fuzzing.report.at(tallies, "scripts/fuzz --seed 3")
+        fuzzing.report.calls(tallies, "recipes", how, paths.out, paths.err, paths.log)
+        return tallies.counts.recipes, table.concat(tallies.failures, "\n")
+    end
+
+    test("tells failures of calls again, with the command that repeats them", function()
+        fuzzing.report.complain = complain
+        local counts, text = failures("exit 0 1 2", "call 4: leak: fbp: 512 bytes\n")
+        assert.same({ok = 2}, counts)
+        assert.equal("recipes, call 4: leak: fbp: 512 bytes\n  again: scripts/fuzz --seed 3", text)
+        counts, text = failures("exit 77 1 2", "")
+        assert.same({sanitizer = 1}, counts)
+        assert.matches("recipes, call 17: sanitizer .*again: scripts/fuzz %-%-seed 3", text)
+        assert.same({hang = 1}, (failures("hang 300", "")))
+        fuzzing.report.complain = function() end
     end)
 end)

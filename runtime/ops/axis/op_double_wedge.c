@@ -5,9 +5,9 @@
 */
 #include "ops/axis/op_double_wedge.h"
 #include "core/multiversion.h"
+#include "ops/each_item.h"
 #include "ops/op_args.h"
 #include <float.h>
-#include <omp.h>
 #include <string.h>
 
 #define PARAMS mb_double_wedge_params
@@ -174,8 +174,9 @@ typedef struct job {
     double *parts;
 } job;
 
-static mb_status transform_columns(const job *j, int64_t strip, int thread)
+static mb_status transform_columns(const void *given, int64_t strip, int thread)
 {
+    const job *j = given;
     const int64_t height = j->size.height, width = j->size.width;
     const int64_t pitch = mb_double_wedge_column_pitch(height);
     const int64_t first = strip * MB_DOUBLE_WEDGE_STRIP;
@@ -420,43 +421,15 @@ static mb_status evaluate_row(const job *j, int64_t q, int thread, double *sums)
 }
 
 /* Rows q = group, group + GROUPS ... */
-static mb_status evaluate_group(const job *j, int64_t group, int thread)
+static mb_status evaluate_group(const void *given, int64_t group, int thread)
 {
+    const job *j = given;
     double *sums = j->parts + group * j->p->centers.count;
     memset(sums, 0, (size_t)j->p->centers.count * sizeof *sums);
     for (int64_t q = group; q <= j->size.height; q += MB_DOUBLE_WEDGE_GROUPS)
         if (q > j->mask.drop && q > 0)
             MB_TRY(evaluate_row(j, q, thread, sums));
     return MB_STATUS_OK;
-}
-
-/* body(j, 0 ... count - 1, thread) until one fails. */
-static mb_status in_parallel(const job *j, int64_t count,
-                             mb_status (*body)(const job *j, int64_t item, int thread))
-{
-    mb_status status = MB_STATUS_OK;
-    mb_error error;
-    /* A worker's error record is its own; the first failure is moved to the caller's. */
-#pragma omp parallel for schedule(dynamic) num_threads(j->call->device->facts.threads)
-    for (int64_t item = 0; item < count; item++) {
-        mb_status seen, mine;
-#pragma omp atomic read
-        seen = status;
-        if (seen != MB_STATUS_OK)
-            continue;
-        mine = body(j, item, omp_get_thread_num());
-        if (mine == MB_STATUS_OK)
-            continue;
-#pragma omp critical(mb_double_wedge)
-        if (status == MB_STATUS_OK) {
-            error = *mb_error_last();
-#pragma omp atomic write
-            status = mine;
-        }
-    }
-    if (status != MB_STATUS_OK)
-        mb_error_put(&error);
-    return status;
 }
 
 static void make_tables(job *j)
@@ -502,9 +475,10 @@ static mb_status run_host(const mb_op_call *call)
     make_tables(&j);
     for (int64_t z = 0; z < j.size.rows; z++) {
         j.sino = (const float *)sino->data + (rank == 3 ? z * sino->strides[0] : 0);
-        MB_TRY(in_parallel(&j, (j.size.width + MB_DOUBLE_WEDGE_STRIP - 1) / MB_DOUBLE_WEDGE_STRIP,
-                           transform_columns));
-        MB_TRY(in_parallel(&j, MB_DOUBLE_WEDGE_GROUPS, evaluate_group));
+        MB_TRY(mb_each_item(call,
+                            (j.size.width + MB_DOUBLE_WEDGE_STRIP - 1) / MB_DOUBLE_WEDGE_STRIP,
+                            transform_columns, &j));
+        MB_TRY(mb_each_item(call, MB_DOUBLE_WEDGE_GROUPS, evaluate_group, &j));
         store(&j, (float *)result->data + (rank == 3 ? z * result->strides[0] : 0),
               result->strides[rank - 2]);
     }

@@ -5,8 +5,8 @@
 */
 #include "ops/phase/op_phase_filter.h"
 #include "core/multiversion.h"
+#include "ops/each_item.h"
 #include <float.h>
-#include <omp.h>
 #include <string.h>
 
 #define PARAMS mb_phase_filter_params
@@ -232,8 +232,16 @@ static void copy_part(float *to, const float *from, int64_t left)
         memcpy(to, from, 8 * (size_t)left);
 }
 
-static mb_status row_forth(const job *j, int64_t y, float *row)
+/* A thread's own memory. */
+static float *line_of(const job *j, int thread)
 {
+    return (float *)j->call->slots[MB_PHASE_FILTER_LINES] + mb_phase_host_line(j->padded) * thread;
+}
+
+static mb_status row_forth(const void *given, int64_t y, int thread)
+{
+    const job *j = given;
+    float *row = line_of(j, thread);
     const int64_t step = 2 * MB_PHASE_COLUMNS * rows_of(j->n);
     float *to = j->spectrum + 2 * MB_PHASE_COLUMNS * y;
     pad_row(j, j->from + y * j->from_pitch, row);
@@ -250,8 +258,10 @@ static void minus_log(float *to, int64_t n, float min)
         to[x] = -logf(to[x] < min ? min : to[x]);
 }
 
-static mb_status row_back(const job *j, int64_t y, float *row)
+static mb_status row_back(const void *given, int64_t y, int thread)
 {
+    const job *j = given;
+    float *row = line_of(j, thread);
     const int64_t step = 2 * MB_PHASE_COLUMNS * rows_of(j->n);
     const float *from = j->spectrum + 2 * MB_PHASE_COLUMNS * y, offset = j->response.offset;
     float *to = j->to + y * j->to_pitch;
@@ -296,8 +306,10 @@ static void multiply(float *column, const float *response, int64_t padded)
     }
 }
 
-static mb_status filter_tile(const job *j, int64_t item, float *columns)
+static mb_status filter_tile(const void *given, int64_t item, int thread)
 {
+    const job *j = given;
+    float *columns = line_of(j, thread);
     float *tile = j->spectrum + 2 * MB_PHASE_COLUMNS * rows_of(j->n) * item;
     const float *response = j->call->slots[MB_PHASE_FILTER_RESPONSE];
     const int64_t x0 = item * MB_PHASE_COLUMNS, left = j->bins - x0,
@@ -316,48 +328,16 @@ static mb_status filter_tile(const job *j, int64_t item, float *columns)
     return MB_STATUS_OK;
 }
 
-static mb_status fill_response(const job *j, int64_t x, float *line)
+static mb_status fill_response(const void *given, int64_t x, int thread)
 {
+    const job *j = given;
     const int64_t rows = j->padded[0] / 2 + 1;
     float *to = (float *)j->call->slots[MB_PHASE_FILTER_RESPONSE] + x * rows;
-    (void)line;
+    (void)thread;
     for (int64_t y = 0; y < rows; y++)
         to[y] = mb_phase_response_at(&j->response, j->call->slots[MB_PHASE_FILTER_ROW_TABLE], rows,
                                      y, j->call->slots[MB_PHASE_FILTER_COLUMN_TABLE], j->bins, x);
     return MB_STATUS_OK;
-}
-
-/* body(j, 0 ... count - 1, the thread's line), until one fails. */
-static mb_status in_parallel(const job *j, int64_t count,
-                             mb_status (*body)(const job *j, int64_t item, float *line))
-{
-    const int64_t pitch = mb_phase_host_line(j->padded);
-    mb_status status = MB_STATUS_OK;
-    mb_error error;
-    /* A worker's error record is its own; the first failure is moved to the caller's. */
-#pragma omp parallel for schedule(static) num_threads(j->call->device->facts.threads)
-    for (int64_t item = 0; item < count; item++) {
-        float *line = (float *)j->call->slots[MB_PHASE_FILTER_LINES] + pitch * omp_get_thread_num();
-        mb_status seen, mine;
-#pragma omp atomic read
-        seen = status;
-        if (seen != MB_STATUS_OK)
-            continue;
-        mine = mb_cancel_check();
-        if (mine == MB_STATUS_OK)
-            mine = body(j, item, line);
-        if (mine == MB_STATUS_OK)
-            continue;
-#pragma omp critical(mb_phase_filter)
-        if (status == MB_STATUS_OK) {
-            error = *mb_error_last();
-#pragma omp atomic write
-            status = mine;
-        }
-    }
-    if (status != MB_STATUS_OK)
-        mb_error_put(&error);
-    return status;
 }
 
 static void make_tables(const job *j)
@@ -386,13 +366,13 @@ static mb_status run_host(const mb_op_call *call)
     j.from_pitch = image->strides[rank - 2];
     j.to_pitch = result->strides[rank - 2];
     make_tables(&j);
-    MB_TRY(in_parallel(&j, j.bins, fill_response));
+    MB_TRY(mb_each_item(call, j.bins, fill_response, &j));
     for (int64_t i = 0; i < frames; i++) {
         j.from = (const float *)image->data + (rank == 3 ? i * image->strides[0] : 0);
         j.to = (float *)result->data + (rank == 3 ? i * result->strides[0] : 0);
-        MB_TRY(in_parallel(&j, j.n[0], row_forth));
-        MB_TRY(in_parallel(&j, (int64_t)tiles_of(j.padded), filter_tile));
-        MB_TRY(in_parallel(&j, j.n[0], row_back));
+        MB_TRY(mb_each_item(call, j.n[0], row_forth, &j));
+        MB_TRY(mb_each_item(call, (int64_t)tiles_of(j.padded), filter_tile, &j));
+        MB_TRY(mb_each_item(call, j.n[0], row_back, &j));
     }
     return MB_STATUS_OK;
 }

@@ -7,7 +7,7 @@
 */
 #include "ops/tomography/fourier_reconstruct_host.h"
 #include "core/multiversion.h"
-#include <omp.h>
+#include "ops/each_item.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,35 +181,23 @@ static mb_status transform_ray(const void *state, int64_t s, float *row)
     return MB_STATUS_OK;
 }
 
+/* A body with its threads, which mb_each_item passes on. */
+typedef struct shared_body {
+    const mb_fourier_host_threads *threads;
+    mb_fourier_host_body body;
+} shared_body;
+
+static mb_status with_scratch(const void *shared, int64_t item, int thread)
+{
+    const shared_body *s = shared;
+    return s->body(s->threads->job, item, s->threads->scratch + s->threads->pitch * thread);
+}
+
 mb_status mb_fourier_host_parallel(const mb_fourier_host_threads *threads, int64_t count,
                                    mb_fourier_host_body body)
 {
-    mb_status status = MB_STATUS_OK;
-    mb_error error;
-    /* A worker's error record is its own; the first failure is moved to the caller's. */
-#pragma omp parallel for schedule(dynamic) num_threads(threads->call->device->facts.threads)
-    for (int64_t item = 0; item < count; item++) {
-        mb_status seen, mine;
-#pragma omp atomic read
-        seen = status;
-        if (seen != MB_STATUS_OK)
-            continue;
-        mine = mb_cancel_check();
-        if (mine == MB_STATUS_OK)
-            mine =
-                body(threads->job, item, threads->scratch + threads->pitch * omp_get_thread_num());
-        if (mine == MB_STATUS_OK)
-            continue;
-#pragma omp critical(mb_fourier_host)
-        if (status == MB_STATUS_OK) {
-            error = *mb_error_last();
-#pragma omp atomic write
-            status = mine;
-        }
-    }
-    if (status != MB_STATUS_OK)
-        mb_error_put(&error);
-    return status;
+    const shared_body shared = {threads, body};
+    return mb_each_item(threads->call, count, with_scratch, &shared);
 }
 
 /*
