@@ -384,7 +384,7 @@ helper.each_device(function(device_id, it)
                     out = x})
             end
             local plain_one = objective(x)
-            for name, iterations in pairs {fista = 300, admm_tv = 60} do
+            for name, iterations in pairs {fista = 100, admm_tv = 60} do
                 local slices <close> = mb.tomo[name](data, angles, with({lambda = lambda,
                     iterations = iterations, tv_iterations = 30, inner = name == "admm_tv" and 4
                     or nil}))
