@@ -2326,7 +2326,7 @@ function mb.stream.pinned_bytes(devices, options) end
 ---@return any # {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits..., lanes}: seconds and bytes, sums over devices; lanes has the same by device, with the number of blocks, and lists (of its blocks).
 function mb.stream.run(devices, blocks, steps, options) end
 
----A summary of the times of a run: {wall, read, ..., gigabytes per second of each step, idle (part of the time in which nothing was computed), bottleneck (the busiest step)}.
+---A summary of the times of a run: {wall_seconds, read_seconds, ..., gigabytes per second of each step, idle_part (of the time, in which nothing was computed), bottleneck (the busiest step), devices (text: the blocks, bytes and seconds of each one of several)}.
 ---@param times table 
 function mb.stream.summary(times) end
 

@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local process_memory = require "moonbeam.internal.process_memory"
+local schedule = require "moonbeam.stream.schedule"
 
 local several_devices = require "moonbeam.internal.several_devices"
 
@@ -35,11 +36,14 @@ local function section_lines(made, section, lines)
     if section.reason then
         lines[#lines + 1] = "  method   " .. section.reason
     end
-    for _, device in ipairs(made.job.devices) do
-        lines[#lines + 1] = ("  peak     %s on %s"):format(bytes_text(section.peaks[device.id]),
-            device.id)
+    local devices = made.job.devices
+    local most = schedule.order_of(#devices, made.job.options) and "" or "at most "
+    for _, device in ipairs(devices) do
+        lines[#lines + 1] = ("  peak     %s%s on %s"):format(most,
+            bytes_text(section.peaks[device.id]), device.id)
     end
-    lines[#lines + 1] = ("  pinned   %s of host memory"):format(bytes_text(section.pinned))
+    lines[#lines + 1] = ("  pinned   %s of host memory%s"):format(bytes_text(section.pinned),
+        #devices > 1 and (", shared by %d devices"):format(#devices) or "")
     local place = made.job.places[section.number]
     if place then
         lines[#lines + 1] = ("  store    %s %s, %s"):format(table.concat(place.shape, " x "),

@@ -162,20 +162,36 @@ local STEPS = {{"read", "reading", "read_bytes"}, {"upload", "the upload", "read
 -- If every step is busy for less than this part of the time, there is no bottleneck.
 local BUSY = 0.5
 
---- A summary of the times of a run: {wall, read, ..., gigabytes per second of each step, idle (part
--- of the time in which nothing was computed), bottleneck (the busiest step)}. Its numbers and texts
--- are stored in files.
+-- What each device of several did, as texts; an empty list for one device.
+local function shares_text(times)
+    local list = {}
+    for i, each in ipairs(times.lanes and #times.lanes > 1 and times.lanes or {}) do
+        list[i] = ("%s: %d blocks, %s in, %s out, computing %.3f s%s"):format(each.device.id,
+            each.blocks, core.device.format_bytes(each.read_bytes),
+            core.device.format_bytes(each.write_bytes), each.compute,
+            each.lost and ", lost: " .. each.lost or "")
+    end
+    return list
+end
+
+--- A summary of the times of a run: {wall_seconds, read_seconds, ..., gigabytes per second of each
+-- step, idle_part (of the time, in which nothing was computed), bottleneck (the busiest step),
+-- devices (text: the blocks, bytes and seconds of each one of several)}. Seconds are sums over
+-- devices, parts are those of a device on average. Its numbers and texts are stored in files.
 function stream.summary(times)
+    local shared = shares_text(times)
+    local wall = times.wall * math.max(1, #shared)
     local summary = {wall_seconds = times.wall,
-        idle_part = math.max(0, 1 - times.compute / times.wall), overlap = times.overlap,
+        idle_part = math.max(0, 1 - times.compute / wall), overlap = times.overlap,
         unpack_seconds = times.unpack, read_bytes = times.read_bytes,
-            write_bytes = times.write_bytes, around_hdf5_bytes = times.raw_bytes}
+        write_bytes = times.write_bytes, around_hdf5_bytes = times.raw_bytes,
+        devices = shared[1] and table.concat(shared, "; ")}
     local busiest, most = nil, 0
     for _, step in ipairs(STEPS) do
         local name, title, bytes = table.unpack(step)
         local seconds = times[name]
         summary[name .. "_seconds"] = seconds
-        summary[name .. "_part"] = seconds / times.wall
+        summary[name .. "_part"] = seconds / wall
         if bytes and seconds > 0 then
             summary[name .. "_gb_per_s"] = times[bytes] / seconds / 1e9
         end
@@ -183,7 +199,7 @@ function stream.summary(times)
             busiest, most = title, seconds
         end
     end
-    summary.bottleneck = most >= BUSY * times.wall and busiest
+    summary.bottleneck = most >= BUSY * wall and busiest
         or "none: the steps waited for each other"
     return summary
 end
@@ -200,6 +216,9 @@ function stream.describe(times)
         lines[#lines + 1] = ("  %-9s%8.3f s %4.0f %%%s"):format(name, s[name .. "_seconds"],
             100 * s[name .. "_part"],
             rate and ("  %6.2f GB/s"):format(rate) or ("  idle %.0f %%"):format(100 * s.idle_part))
+    end
+    for _, line in ipairs(shares_text(times)) do
+        lines[#lines + 1] = "  " .. line
     end
     if times.unpack then
         lines[#lines + 1] = ("  %.3f s before the run to decode the frames"):format(times.unpack)
