@@ -289,16 +289,21 @@ for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
 
-local kept -- what another run can go on with
+local kept -- what another run can go on with; nil in a dry run
 local axis = {} -- what the search for the axis tells, for the result
 local function find_center(source)
-    local center, how
-    center, axis = kept:value "center"
-    how = axis and axis.how
+    local center, how, found
+    if kept then
+        center, found = kept:value "center"
+    end
+    axis = found or {}
+    how = axis.how
     if not center then
         center, how, axis = mb.recon.find_center(source, settings)
         axis.how = how
-        kept:measured("center", center, axis)
+        if kept then
+            kept:measured("center", center, axis)
+        end
     end
     say("axis       column %.2f, %s (%s)", center, axis.verdict, how)
     if axis.remedy then
@@ -322,7 +327,7 @@ phase("plan")
 
 kept = cli.tried(OPTION_NAMES, journal.open, plan.made, output, options)
 local _ <close> = kept
-if kept:is_complete() then
+if kept and kept:is_complete() then
     say("wrote      %s (an earlier run was interrupted after its last step)", output)
     return
 end
@@ -356,7 +361,7 @@ local result <close> = mb.result.create(output, {
     slices_per_file = options.slices_per_file,
     input = options.scan,
     parameters = parameters,
-    unfinished = kept.kept,
+    unfinished = kept and kept.kept,
 })
 
 local source <close> = mb.recon.decoded(frames or scan, settings, plan, not plan.exact)
@@ -394,7 +399,7 @@ for _, text in ipairs(report.warnings) do
 end
 phase("run")
 local measured, predicted = taken:finish(), plan.peak
-if kept:resumed() then -- what it has done itself
+if kept and kept:resumed() then -- what it has done itself
     measured, predicted = report.peak, report.predicted
 end
 local as_planned = mb.recon.check_bytes("the reconstruction", measured, predicted)
@@ -420,7 +425,7 @@ result:provenance {
     predicted_pinned_bytes = plan.pinned,
     measured_pinned_bytes = report.pinned,
     seconds = report.seconds,
-    resumed = kept:resumed(),
+    resumed = kept and kept:resumed(),
     steps = mb.stream.summary(report.times),
 }
 result:finish()

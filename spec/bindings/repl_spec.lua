@@ -249,7 +249,7 @@ describe("help", function()
         for _, other in ipairs {"stream.", "volumes.", "otf", "array:to"} do
             assert.is_nil(text:find("\n  " .. other, 1, true), other)
         end
-        assert.matches("metrics.psnr .*poisson ", help.text("noise"))
+        assert.matches("gradient_consensus .*poisson ", help.text("photon"))
     end)
 
     it("knows methods, also by a dot", function()
