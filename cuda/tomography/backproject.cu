@@ -101,7 +101,9 @@ static mb_status run_piece(const mb_op_call *call, const mb_backproject_part &pa
     const mb_backproject_kind kind = part.kind;
     cudaStream_t stream = mb_stream(call);
     if (kind == MB_BACKPROJECT_UNPACKED)
-        return bp_unpacked_run(job, src.data, src.stride_a, stream);
+        return ((const mb_backproject_params *)call->params)->method == MB_PARALLEL_DISTANCE
+                   ? bp_unpacked_run<true>(job, src.data, src.stride_a, stream)
+                   : bp_unpacked_run<false>(job, src.data, src.stride_a, stream);
     if (kind == MB_BACKPROJECT_QUADS || kind == MB_BACKPROJECT_HALVES ||
         kind == MB_BACKPROJECT_SPLIT)
         MB_TRY(choose_half_scale(call, src, &job));
@@ -157,7 +159,7 @@ extern "C" mb_status mb_cuda_backproject(const mb_op_call *call)
     const mb_array *result = call->arrays[MB_BACKPROJECT_RESULT];
     const mb_parallel_geometry g = mb_backproject_geometry(params, &sino->shape);
     const mb_backproject_packing packing =
-        mb_backproject_cuda_packing(params->accuracy, &g, &call->device->facts);
+        mb_backproject_cuda_packing(params, &g, &call->device->facts);
     const mb_backproject_part *parts = packing.parts;
     const int64_t nx = g.x1 - g.x0, ny = g.y1 - g.y0;
     if (g.rows == 0 || nx == 0 || ny == 0)

@@ -92,6 +92,7 @@ static mb_status bp_plain_run(const bp_job &job, cudaStream_t stream)
 /* Several pixels a thread keep enough loads in flight. */
 #define BP_UNPACKED_PIXELS 4
 
+template <bool DISTANCE>
 __global__ void __launch_bounds__(256) bp_unpacked(bp_job job, const float *sino, int64_t stride_a)
 {
     __shared__ float4 table[BP_PLAIN_ANGLES];
@@ -112,10 +113,13 @@ __global__ void __launch_bounds__(256) bp_unpacked(bp_job job, const float *sino
         for (int k = 0; k < count; k++, line += stride_a) {
             float4 t = table[k];
             float first = fmaf((float)px, t.x, fmaf((float)py, t.y, t.z));
+            const mb_parallel_shadow shadow = mb_parallel_shadow_of(t.x, t.y);
 #pragma unroll
             for (int p = 0; p < BP_UNPACKED_PIXELS; p++) {
                 float u = fmaf((float)(BP_PLAIN_TILE * p), t.y, first), r = floorf(u), f = u - r;
                 int i = (int)r + __float_as_int(t.w);
+                if (DISTANCE)
+                    f = mb_parallel_share(f, shadow);
                 float a = i >= 0 && i < job.bins ? __ldg(line + i) : 0.0f;
                 float b = i >= -1 && i < job.bins - 1 ? __ldg(line + i + 1) : 0.0f;
                 part[p] = fmaf(f, b, fmaf(1.0f - f, a, part[p]));
@@ -133,12 +137,13 @@ __global__ void __launch_bounds__(256) bp_unpacked(bp_job job, const float *sino
     }
 }
 
+template <bool DISTANCE>
 static mb_status bp_unpacked_run(const bp_job &job, const float *sino, int64_t stride_a,
                                  cudaStream_t stream)
 {
     const int height = BP_PLAIN_TILE * BP_UNPACKED_PIXELS;
     const dim3 grid((job.nx + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE, (job.ny + height - 1) / height);
-    bp_unpacked<<<grid, 256, 0, stream>>>(job, sino, stride_a);
+    bp_unpacked<DISTANCE><<<grid, 256, 0, stream>>>(job, sino, stride_a);
     MB_LAUNCHED("bp_unpacked");
     return MB_STATUS_OK;
 }

@@ -31,7 +31,8 @@ struct project_job {
     int64_t sino_z, sino_a;
     float scale;
     int slices;
-    bool by_rows; /* lines are image rows */
+    bool by_rows;  /* lines are image rows */
+    bool distance; /* the method */
 };
 
 /* Slices first ... of the volume into planes, a place being `lanes` slices. Tiles of 32 x 32 pixels
@@ -118,13 +119,20 @@ __global__ void __launch_bounds__(PROJECT_BINS *PROJECT_ANGLES)
     int64_t at = q0 <= q1 ? __double2ll_rn((start - reach + q0 * slope) * one) : 0;
     const int64_t add = __double2ll_rn(slope * one);
     const float c = (float)fabs(cross);
+    const mb_parallel_shadow shadow = mb_parallel_shadow_of(c, c);
     for (int from = 0; from < lines; from += PROJECT_STEP) {
         const int last = min(from + PROJECT_STEP - 1, q1);
         for (int q = max(from, q0); q <= last; q++, at += add) {
             /* Candidate i lies (1 + i - f) c - 1 from the bin; c is 0.7 to 1. */
             const float rest = 1.0f - (float)(uint32_t)at * 2.3283064365386963e-10f;
-            const float w0 = rest * c, middle = w0 + c, w1 = fminf(middle, 2.0f - middle),
-                        w2 = 2.0f - middle - c;
+            float w0 = rest * c;
+            const float middle = w0 + c;
+            float w1 = fminf(middle, 2.0f - middle), w2 = 2.0f - middle - c;
+            if (job.distance) {
+                w0 = mb_parallel_share(w0, shadow);
+                w1 = mb_parallel_share(w1, shadow);
+                w2 = mb_parallel_share(w2, shadow);
+            }
             const PLACE *place = (const PLACE *)job.packed + (int64_t)q * pitch +
                                  ((int)(at >> 32) + 1 + MB_PROJECT_GUARD);
 #pragma unroll
@@ -249,6 +257,7 @@ extern "C" mb_status mb_cuda_project(const mb_op_call *call)
     job.cols = (int)g.cols;
     job.packed = call->slots[MB_PROJECT_PACKED];
     job.scale = (float)g.scale;
+    job.distance = params->method == MB_PARALLEL_DISTANCE;
     job.sino_z = out_axes == 3 ? result->strides[0] : 0;
     job.sino_a = result->strides[out_axes - 2];
     for (int64_t first = 0; first < g.rows; first += most) {

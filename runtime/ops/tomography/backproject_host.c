@@ -70,9 +70,10 @@ __attribute__((always_inline)) static inline mb_floats splat(const float *row, i
 #include "ops/tomography/backproject_lanes.h"
 
 /* The same for one slice: sums [pixel of the tile]. */
-MB_MULTIVERSION
-static void add_single(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
-                       int64_t count)
+__attribute__((always_inline)) static inline void add_single_by(bool distance, float *sums,
+                                                                const float *packed, int64_t pitch,
+                                                                const mb_tile_angles *t,
+                                                                int64_t count)
 {
     for (int dy = 0; dy < TILE; dy++) {
         float sum[TILE];
@@ -82,6 +83,11 @@ static void add_single(float *sums, const float *packed, int64_t pitch, const mb
             uint32_t index[TILE];
             float weight[TILE];
             locate(t, k, dy, 1, index, weight);
+            if (distance) {
+                const mb_parallel_shadow shadow = mb_parallel_shadow_of(t->cosine[k], t->sine[k]);
+                for (int dx = 0; dx < TILE; dx++)
+                    weight[dx] = mb_parallel_share(weight[dx], shadow);
+            }
 #pragma omp simd
             for (int dx = 0; dx < TILE; dx++) {
                 const float *q = window + index[dx];
@@ -92,6 +98,21 @@ static void add_single(float *sums, const float *packed, int64_t pitch, const mb
         }
         memcpy(sums + dy * TILE, sum, sizeof sum);
     }
+}
+
+MB_MULTIVERSION
+static void add_single(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
+                       int64_t count)
+{
+    add_single_by(false, sums, packed, pitch, t, count);
+}
+
+/* By overlaps of shadows. */
+MB_MULTIVERSION
+static void add_shadows(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
+                        int64_t count)
+{
+    add_single_by(true, sums, packed, pitch, t, count);
 }
 
 #ifdef MB_AVX512
@@ -183,6 +204,7 @@ static void pack_angle(const float *sino, int64_t row_stride, int64_t many, int6
 typedef struct pass {
     const mb_op_call *call;
     mb_parallel_geometry g;
+    bool distance; /* the method; one slice at a time */
     int lanes;
     int64_t z, many;                  /* slices of this group */
     int64_t k, count;                 /* angles of this block */
@@ -300,7 +322,11 @@ static void run_tile(const pass *p, int64_t tile)
         mb_tile_angles t;
         place_tile(&p->g, angles + p->k, p->count, y, x, &t);
         memset(sums, 0, sizeof(float) * TILE * TILE * (size_t)p->lanes);
-        add_angles(p->lanes, sums, p->call->slots[MB_BACKPROJECT_PACKED], p->pitch, &t, p->count);
+        if (p->distance)
+            add_shadows(sums, p->call->slots[MB_BACKPROJECT_PACKED], p->pitch, &t, p->count);
+        else
+            add_angles(p->lanes, sums, p->call->slots[MB_BACKPROJECT_PACKED], p->pitch, &t,
+                       p->count);
     }
     store_tile(p, sums, y, x, inside);
 }
@@ -330,6 +356,7 @@ mb_status mb_backproject_host(const mb_op_call *call)
     const mb_backproject_params *params = call->params;
     mb_parallel_angle *angles = call->slots[MB_BACKPROJECT_ANGLES];
     pass p = {.call = call,
+              .distance = params->method == MB_PARALLEL_DISTANCE,
               .g = mb_backproject_geometry(params, &call->arrays[MB_BACKPROJECT_SINO]->shape)};
     if (params->angles.count != p.g.angles)
         return mb_fail(MB_STATUS_ARGUMENT, "angles", "angles is missing: %lld numbers are needed",
@@ -343,7 +370,7 @@ mb_status mb_backproject_host(const mb_op_call *call)
         angles[k] = mb_backproject_angle(params, &p.g, k);
     for (p.z = 0; p.z < p.g.rows; p.z += p.many) {
         int64_t left = p.g.rows - p.z;
-        p.lanes = lanes_of(left);
+        p.lanes = p.distance ? 1 : lanes_of(left);
         p.many = left < p.lanes ? left : p.lanes;
         for (p.k = 0; p.k < p.g.angles; p.k += p.count) {
             p.count = p.g.angles - p.k < MB_TILE_ANGLES ? p.g.angles - p.k : MB_TILE_ANGLES;

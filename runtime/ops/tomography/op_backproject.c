@@ -18,6 +18,7 @@ static const mb_op_arg args[] = {
     MB_PARALLEL_SLICE_ARGS(1 << 24),
     MB_ENUM(accuracy, accuracies, MB_BACKPROJECT_FAST,
             "fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout"),
+    MB_PARALLEL_METHOD_ARG,
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
@@ -40,6 +41,9 @@ static const char *const samples[] = {
     "8.25, size = {19, 23}, circle = 0.9, circle_value = -1, accuracy = 'exact'}}",
     "{inputs = {{'f32', 18, 3, 31}}, params = {angles = {0.1, 1.1, 2.1}, shifts = {0.5, -1, 2}, "
     "roi = {5, 29, 3, 20}, scale = 1, accuracy = 'exact'}}",
+    "{inputs = {{'f32', 18, 4, 25}}, params = {angles = {0.1, 0.8, 1.6, 2.4}, shifts = {0.5, -1, "
+    "2, "
+    "0}, size = 21, circle = 1, method = 'distance'}}",
     NULL};
 
 static mb_status infer(const void *params, mb_spec *arrays)
@@ -80,7 +84,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
                         0, 0);
         mb_planner_slot(planner, "range", 0, 0, 0);
     } else {
-        mb_backproject_packing packing = mb_backproject_cuda_packing(p->accuracy, &g, facts);
+        mb_backproject_packing packing = mb_backproject_cuda_packing(p, &g, facts);
         mb_planner_slot(planner, "packed", packing.bytes, 0, 0);
         mb_planner_slot(planner, "tiles", 0, 0, 0);
         mb_planner_slot(planner, "range", packing.range_bytes, 0, 0);
@@ -101,7 +105,9 @@ const mb_op mb_op_backproject = {
         "is up to 1e-4 for filtered projections of a phantom and 4e-4 for white noise. fast is "
         "the same as exact on the host, with fewer than 640 angles, and for a packet of one slice. "
         "exact takes 2.6 times as long.\n"
-        "With scale = 1 this operator is the exact adjoint of project. Filtered back-projection "
+        "With scale = 1 this operator is the exact adjoint of project with the same method. For "
+        "method = 'distance' float32 is used throughout, and a GPU takes one slice at a time. "
+        "Filtered back-projection "
         "is ramp_filter followed by backproject with its default scale, which gives densities "
         "per pixel for angles that cover 180 degrees evenly.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",

@@ -16,6 +16,7 @@
 **   UNPACKED  one slice: the sinogram itself
 **   FLOATS    2 to 4 slices, or exact: groups of 4, one bin a unit
 **   HALVES    fast, more: groups of 8, one bin a unit
+** and UNPACKED for any number of slices, one by one, where the method is distance.
 ** A line has MB_BACKPROJECT_CUDA_GUARD units of zeros at either end, and lanes past the last slice
 ** hold zeros. Where all angles would take more than a limit, which depends on the extents of one
 ** slice, they are packed and back-projected so many at a time. Slices go in pieces of whole blocks
@@ -47,6 +48,7 @@ typedef struct mb_backproject_params {
     double circle, circle_value;
     double scale; /* NAN = pi / angles */
     int accuracy;
+    int method;
 } mb_backproject_params;
 
 enum { MB_BACKPROJECT_SINO, MB_BACKPROJECT_RESULT };
@@ -162,15 +164,19 @@ typedef struct mb_backproject_packing {
     uint64_t range_bytes;         /* of the slot MB_BACKPROJECT_RANGE */
 } mb_backproject_packing;
 
-static inline mb_backproject_packing mb_backproject_cuda_packing(int accuracy,
-                                                                 const mb_parallel_geometry *g,
-                                                                 const mb_device_facts *facts)
+static inline mb_backproject_packing
+mb_backproject_cuda_packing(const mb_backproject_params *params, const mb_parallel_geometry *g,
+                            const mb_device_facts *facts)
 {
-    const bool halves = mb_backproject_cuda_halves(accuracy, g),
+    const bool halves = mb_backproject_cuda_halves(params->accuracy, g),
+               unpacked = params->method == MB_PARALLEL_DISTANCE,
                before_80 = facts->compute_capability < 80;
     const int64_t packet = mb_backproject_cuda_packet(g, facts), rest = g->rows % packet;
-    const mb_backproject_kind whole = mb_backproject_cuda_kind(halves, before_80, packet),
-                              last = mb_backproject_cuda_kind(halves, before_80, rest);
+    const mb_backproject_kind whole = unpacked
+                                          ? MB_BACKPROJECT_UNPACKED
+                                          : mb_backproject_cuda_kind(halves, before_80, packet),
+                              last = unpacked ? MB_BACKPROJECT_UNPACKED
+                                              : mb_backproject_cuda_kind(halves, before_80, rest);
     const int64_t apart = rest > 0 && last != whole ? rest : 0;
     mb_backproject_packing p;
     p.parts[0] = mb_backproject_cuda_part(whole, g->rows - apart, g);

@@ -19,6 +19,7 @@ typedef struct mb_project_params {
     mb_vector shifts; /* px, one per angle, or absent */
     double circle;
     double scale;
+    int method;
 } mb_project_params;
 
 enum { MB_PROJECT_VOLUME, MB_PROJECT_RESULT };

@@ -36,6 +36,11 @@
            "length after which rows repeat, even, at least the columns; 0: so long that no pixel " \
            "sees a repetition")
 
+/* Of project and backproject. */
+#define MB_PARALLEL_METHOD_ARG                                                                     \
+    MB_ENUM(method, ((const char *const[]){"pixel", "distance", NULL}), MB_PARALLEL_PIXEL,         \
+            "how the two bins beside u share a pixel: linearly, or by overlap with its shadow")
+
 /* The ramp filter: `widest` is the largest padded width. */
 #define MB_PARALLEL_FILTER_ARGS(widest)                                                            \
     MB_ENUM(filter,                                                                                \

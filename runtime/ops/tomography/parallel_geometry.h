@@ -44,6 +44,30 @@ MB_BOTH static inline mb_parallel_angle mb_parallel_angle_at(const mb_parallel_g
     return a;
 }
 
+/* How pixels share their value among the two bins beside u: linearly, or as the overlap of the bin
+** with the shadow of the pixel, a box of the larger of |cosine| and |sine| (De Man and Basu). */
+typedef enum mb_parallel_method { MB_PARALLEL_PIXEL, MB_PARALLEL_DISTANCE } mb_parallel_method;
+
+typedef struct mb_parallel_shadow {
+    float lead, inverse; /* half of what the box lacks to a bin; 1 / its width */
+} mb_parallel_shadow;
+
+MB_BOTH static inline mb_parallel_shadow mb_parallel_shadow_of(float cosine, float sine)
+{
+    const float width = fmaxf(fabsf(cosine), fabsf(sine));
+    mb_parallel_shadow shadow;
+    shadow.lead = 0.5f - 0.5f * width;
+    shadow.inverse = 1.0f / width;
+    return shadow;
+}
+
+/* The part of the second bin, where u lies `fraction` behind the first. */
+MB_BOTH static inline float mb_parallel_share(float fraction, mb_parallel_shadow shadow)
+{
+    const float part = (fraction - shadow.lead) * shadow.inverse, least = part > 0.0f ? part : 0.0f;
+    return least < 1.0f ? least : 1.0f;
+}
+
 /* Is pixel (y, x) of the full slice inside the circular mask? */
 MB_BOTH static inline int mb_parallel_inside(const mb_parallel_geometry *g, int64_t y, int64_t x)
 {

@@ -21,6 +21,11 @@ local function reference(slice, angles, o)
                     local u = X * math.cos(t) + Y * math.sin(t) + center + (o.shifts
                         and o.shifts[k] or 0)
                     local i = math.floor(u)
+                    if o.method == "distance" then -- the overlap of bin i + 1 with the shadow
+                        local half = math.max(math.abs(math.cos(t)), math.abs(math.sin(t))) / 2
+                        u = i + math.max(0, math.min(u + half, i + 1.5)
+                            - math.max(u - half, i + 0.5)) / (2 * half)
+                    end
                     local value = slice[y + 1][x + 1] * (o.scale or 1)
                     if row[i + 1] then
                         row[i + 1] = row[i + 1] + value * (1 - u + i)
@@ -53,6 +58,9 @@ local cases = {
     { 5, 7, 7, {} }, { 9, 16, 17, {} }, { 20, 33, 20, { cols = 41 } }, { 3, 1, 1, {} },
     { 11, 19, 23, { cols = 20, center = 8.25, circle = 0.9 } }, { 4, 50, 40, { cols = 13 } },
     { 5, 19, 18, { shifts = { 0.5, -1.25, 3, 100, -1e6 }, scale = 0.5 } },
+    { 9, 16, 17, { method = "distance" } }, { 3, 1, 1, { method = "distance", cols = 4 } },
+    { 11, 19, 23, { cols = 20, center = 8.25, circle = 0.9, method = "distance" } },
+    { 5, 19, 18, { shifts = { 0.5, -1.25, 3, 100, -1e6 }, scale = 0.5, method = "distance" } },
 }
 
 describe("project", function()
@@ -73,7 +81,7 @@ describe("project", function()
                 local angles = random_angles(n)
                 local volume <close> = mb.random({ rows, ny, nx }, { seed = 1 })
                 local o = { cols = options.cols, center = options.center, circle = options.circle,
-                    shifts = options.shifts }
+                    shifts = options.shifts, method = options.method }
                 local forward <close> = mb.project(volume, angles, o)
                 local sino <close> = mb.random(forward.shape, { seed = 2 })
                 o.cols, o.size, o.scale, o.accuracy = nil, { ny, nx }, 1, "exact"
@@ -96,6 +104,23 @@ describe("project", function()
                 assert.same(expected:to_table(), part:to_table())
             end
         end
+    end)
+
+    it("does not alternate at 45 degrees by distances", function()
+        local n = 64
+        local volume <close> = mb.ones { 17, n, n }
+        local function ripple(method)
+            local rows <close> = mb.project(volume, { pi / 4 }, { method = method })
+            local largest = 0
+            for b = n // 2 + 6, n // 2 + 20 do -- a slope of the shadow of a square
+                local a, middle = rows:item(3, 1, b - 1), rows:item(3, 1, b)
+                largest = math.max(largest, math.abs(2 * middle - a - rows:item(3, 1, b + 1))
+                    / middle)
+            end
+            return largest
+        end
+        assert.is_true(ripple "pixel" > 0.1, ripple "pixel")
+        assert.is_true(ripple "distance" < 0.01, ripple "distance")
     end)
 
     it("keeps the mass", function()
