@@ -4289,6 +4289,7 @@ function mb.stripes_wavelet(sino, options) end
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field method? "pixel"|"distance" how the two bins beside u share a pixel: linearly, or by overlap with its shadow
 ---@field out? moonbeam.array the array for the result
 
 ---Parallel-beam back-projection with linear interpolation.
@@ -4349,6 +4350,7 @@ function mb.fourier_reconstruct(sino, angles, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field circle? number ignore pixels outside this fraction of half the smaller side; 0: use all pixels
 ---@field scale? number factor of the sums; 1 gives line integrals in pixel units
+---@field method? "pixel"|"distance" how the two bins beside u share a pixel: linearly, or by overlap with its shadow
 ---@field out? moonbeam.array the array for the result
 
 ---Parallel-beam projection, the matched forward operator of backproject.

@@ -482,3 +482,64 @@ helper.each_device(function(device, test)
         end)
     end)
 end)
+
+describe("stream on several devices", function()
+    local DEVICES <const> = {"host:1", "host:2", "host:3"}
+
+    it("goes on without writing: something tells that a device is ready", function()
+        for _, schedule in ipairs {"free", "fixed"} do
+            local blocks, seen, released = {}, {}, 0
+            for i = 1, 30 do
+                blocks[i] = i
+            end
+            local times = mb.stream.run(DEVICES, blocks, {
+                read = function(_, _, device)
+                    return mb.empty({100}, {device = device})
+                end,
+                compute = function(frames, i, device)
+                    frames:release()
+                    assert.is_nil(seen[i])
+                    seen[i] = device.id
+                    return {release = function() released = released + 1 end}
+                end,
+                write = function(_, _, carrier)
+                    assert.is_nil(carrier)
+                end,
+            }, {schedule = schedule, writes = false, pinned = "1Mi"})
+            assert.equal(30, #seen)
+            assert.equal(30, released)
+            for k, lane in ipairs(times.lanes) do
+                assert.equal(lane.blocks, #lane.lists[1])
+                for n, i in ipairs(lane.lists[1]) do
+                    assert.equal(DEVICES[k], seen[i])
+                    assert.is_true(n == 1 or i > lane.lists[1][n - 1])
+                end
+                assert.is_true(schedule == "free" or lane.blocks == 10)
+            end
+        end
+    end)
+
+    it("shares pinned memory and threads", function()
+        for _, options in ipairs {{}, {pinned = "4Mi"}, {pinned = "1Mi", threads = 8},
+            {tallies = 9}, {writes = false}, {writes = false, tallies = 9}, {pinned = "800Ki"}} do
+            local lanes <close> = mb.stream.open(DEVICES, options)
+            local pinned = 0
+            for _, lane in ipairs(lanes) do
+                pinned = pinned + lane.pinned
+                local most = math.max(1, (options.threads or 3) // 3)
+                assert.is_true(lane.reader:stats().threads <= most)
+            end
+            assert.equal(mb.stream.pinned_bytes(DEVICES, options), pinned)
+            local account = mb.device.bytes(options.pinned or "768Mi")
+            assert.is_true(pinned <= account + 3 * 2 * 8 * 9)
+            assert.is_true(options.writes == false or not options.pinned or pinned > account * 0.7)
+        end
+        -- What the rings may take: 256 MiB for each device, at most 1 GiB.
+        local shares = require "moonbeam.stream.shares"
+        for count, each in ipairs {256 << 20, 256 << 20, 256 << 20, 256 << 20, (1 << 30) // 5} do
+            local reading, writing = shares.rings(mb.device "host:1", {}, count)
+            assert.equal(each // 2, reading.pinned)
+            assert.equal(each // 2, writing.pinned)
+        end
+    end)
+end)

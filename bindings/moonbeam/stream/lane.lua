@@ -156,48 +156,49 @@ local function leave(self, i)
     self.behind:drop(i)
 end
 
--- Queues the writing of block i, after the previous block, which is still moving. `written` has the
--- numbers of blocks that were written before; a function has a block as soon as it returns.
-local function write(self, steps, i, slices, written)
-    local block, writer = self.blocks[i], self.writer
-    if self.hashes then
-        self.begins[i] = writer:mark()
+-- Notes that a function has the block: it is not written again. Nothing if a carrier writes.
+local function note_written(self, i, written)
+    if not self.writes then
+        written[self.numbers[i]] = true
     end
-    if not (written and written[self.numbers[i]]) then
-        if steps.prepare then
-            steps.prepare(block)
-        end
-        steps.write(slices, block, self.writes and writer or nil)
-        if written and not self.writes then
-            written[self.numbers[i]] = true
-        end
-    end
-    if self.tallies then
-        writer:carry(self.tallies.off[i % 2 + 1], self.tallies.on[i % 2 + 1])
-    end
-    self.marks[i] = writer and writer:mark()
 end
 
 --- Advances the lane by one block. The next block is read meanwhile, unless the lane has no
 -- `overlap`: `settle` follows then. `written`: the numbers of blocks that are not written again.
 function methods:step(steps, written)
-    local i = self.at + 1
+    local i, writer = self.at + 1, self.writer
     local block = self.blocks[i]
     self.at = i
     self.reader:wait()
     if self.overlap then
         self:read(steps)
         leave(self, i - 2)
+    else
+        self.settled = false
     end
     local counts = self.tallies and self.tallies.on[i % 2 + 1]:fill(0)
     self.timer:start()
     local slices = steps.compute(self.ahead:take(i), block, self.device, counts)
     self.timer:stop()
     self.behind.values[i] = slices
+    if self.hashes then
+        self.begins[i] = writer:mark()
+    end
     local again = written and written[self.numbers[i]]
-    write(self, steps, i, slices, written)
-    self.total = self.total + 1
-    self.settled = self.overlap
+    if not again then
+        if steps.prepare then
+            steps.prepare(block)
+        end
+        -- queued after the previous block, which is still moving
+        steps.write(slices, block, self.writes and writer or nil)
+        if written then
+            note_written(self, i, written)
+        end
+    end
+    if counts then
+        writer:carry(self.tallies.off[i % 2 + 1], counts)
+    end
+    self.marks[i] = writer and writer:mark()
     if steps.done and not again then
         steps.done(block)
     end
@@ -261,12 +262,14 @@ function methods:finish()
     leave(self, n - 1)
     leave(self, n)
     self.reader:finish()
+    self.total = self.total + n
+    self.taken, self.at = 0, 0
 end
 
 --- Gives a lost device up: releases its blocks, and does not wait. The carriers are closed with the
 -- lane; what they still write is what other devices will write there.
 function methods:abandon(reason)
-    self.lost = reason
+    self.lost, self.total = reason, (self.total or 0) + (self.at or 0)
     self.ahead:__close()
     self.behind:__close()
 end
