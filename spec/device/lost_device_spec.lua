@@ -122,7 +122,7 @@ describe("a lost device", function()
         for first = 1, rows, 2 do
             blocks[#blocks + 1] = first
         end
-        mb.debug.lose_device("host:5", 90)
+        mb.debug.lose_device("host:5", 25)
         mb.stream.run({"host", "host:5"}, blocks, {
             read = function(first, carrier, device)
                 local frames = mb.empty({2, 4, 8}, {device = device})

@@ -69,15 +69,18 @@ local function check(options, _, g, kind)
     end
 end
 
--- The options of the function for those of the step.
-local function own_options(def, options, values, g)
+-- The options of the function for those of the step. Kernels stay for later blocks.
+local function own_options(def, options, values, block)
+    local g, held = block.geometry, block.held
     local own = {center = geometry.element(g, options.center or values.center)}
     for _, entry in ipairs(def.own) do
         if def.options[entry.name] and entry.name ~= "center" then
             own[entry.name] = options[entry.name]
         end
     end
-    own.model = options.model
+    own.model = held and function(extents)
+        return ray_model.held(options.model, extents, held, block.step.label)
+    end or options.model
     own.weights = options.weights == "poisson" and "poisson" or nil
     return own
 end
@@ -127,6 +130,43 @@ local function packet(options, step, device)
         side = (options.size or cols) + 2 * options.margin}, device)
 end
 
+-- The numbers of slices that a solver gets of blocks of these heights.
+local function slices_of(options, heights)
+    if not volume(options) then
+        return heights
+    end
+    local list = {}
+    for rows = 1, options.slab + 2 * options.overlap do
+        list[rows] = rows
+    end
+    return list
+end
+
+-- The columns of the axis among which is the one for which blocks of these heights take most.
+local function deciding(bounds, options, heights, context)
+    local g, cols = context.step.geometry_before, context.step.shape_before[3]
+    local middle, count = (cols - 1) / 2, #g.angles
+    local low, high = geometry.element(g, bounds[1]), geometry.element(g, bounds[2])
+    local nearest = math.max(0, low - middle, middle - high)
+    local counts, subsets = {count}, options.subsets
+    if subsets and subsets > 1 then
+        counts = {count // subsets, (count + subsets - 1) // subsets, count}
+    end
+    local rows, memo = slices_of(options, heights), context.memo
+    local key = table.concat(rows, " ")
+    if not memo[key] then
+        memo[key] = {}
+        local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
+        for i, off in ipairs(ray_model.deciding(options.model, {angles = g.angles, cols = cols,
+            side = (options.size or cols) + 2 * options.margin, circle = circle}, nearest,
+            math.max(middle - low, high - middle), rows, counts, context.device)) do
+            memo[key][i] = geometry.column(g, middle + off <= high and middle + off
+                or middle - off)
+        end
+    end
+    return memo[key]
+end
+
 --- Completes the definition of a step: its solver(sinograms, angles, options) becomes a function of
 -- blocks. `def.own` are the options of that function.
 function iterative.step(def)
@@ -145,7 +185,7 @@ function iterative.step(def)
         return {{options = {}, taken = true, name = def.name, reason = def.name .. " (asked for)",
             method = def.name, mode = "iterative"}}
     end
-    def.check = check
+    def.check, def.deciding = check, deciding
     def.shape = function(options, shape)
         local side = options.size or shape[3]
         return {shape[2], side, side}
@@ -165,7 +205,7 @@ function iterative.step(def)
     def.run = function(block, options, values)
         local g = block.geometry
         local sinograms <close> = block.data:permute(2, 1, 3)
-        local own = own_options(solver, options, values, g)
+        local own = own_options(solver, options, values, block)
         local function made_of(rays)
             return solve(solver, rays, options, own, g)
         end

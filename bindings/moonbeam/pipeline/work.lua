@@ -242,13 +242,17 @@ local function views_of(counts)
     return views
 end
 
--- What a device keeps while a section runs: references of whole frames, and sums of reductions.
+-- What a device keeps while a section runs: references of whole frames, what steps hold for all
+-- blocks (block.held, by keys of their own), and sums of reductions.
 local state_methods = {}
 state_methods.__index = state_methods
 
 function state_methods:release()
     if self.references then
         self.references:release()
+    end
+    for _, array in pairs(self.held) do
+        array:release()
     end
     for _, sum in pairs(self.reduced) do
         sum:release()
@@ -263,7 +267,7 @@ local function new_states(section, devices)
     end})
     local _ <close> = on_error(function() getmetatable(states).__close(states) end)
     for _, device in ipairs(devices) do
-        local state = setmetatable({reduced = {}}, state_methods)
+        local state = setmetatable({held = {}, reduced = {}}, state_methods)
         states[device.id] = state
         if section.cut == "frames" and section.source.scan and section.source.kind == "counts" then
             state.references = scan_frames.references(section.source.scan, device,
@@ -325,6 +329,7 @@ local function steps_of(section, states, values, ends, settings, counted)
         end,
         compute = function(made, _, device, counts)
             local sums <close> = views_of(counts) -- luacheck: ignore
+            made.held = states[device.id].held
             local data = work.compute(section, made, values, sums, settings.seen)
             local _ <close> = on_error(function() data:release() end)
             for _, reduction in ipairs(section.reductions) do

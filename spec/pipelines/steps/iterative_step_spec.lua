@@ -69,6 +69,44 @@ describe("iterative steps", function()
         end)
     end
 
+    it("make the kernel of the normal operator once for all blocks of a device", function()
+        local make, count = mb.normal_kernel, 0
+        rawset(mb, "normal_kernel", function(...)
+            count = count + (mb.device.dry() and 0 or 1)
+            return make(...)
+        end)
+        local _ <close> = setmetatable({}, {__close = function()
+            rawset(mb, "normal_kernel", make)
+        end})
+        local pipeline = mb.pipeline(scan, {step_of("cgls", {circle = 0.9})},
+            {block = 2, input = "line integrals", quiet = true})
+        local report = pipeline:run(function() end)
+        assert.equal(1, count)
+        assert.equal(report.plan.peak, report.peak)
+    end)
+
+    it("take no more than was promised for any axis", function()
+        local run = require "moonbeam.pipeline.run"
+        local promises = 0
+        for _, case in ipairs {{"cgls"}, {"cgls", {circle = 0.6}}, {"fista", {margin = 7}},
+            {"sirt", {circle = 0}}, {"sart", {subsets = 5}}, {"osem", {subsets = 3}},
+            {"fista", {dimensions = 3, slab = 2, overlap = 1, circle = 0.8}},
+            {"admm_tv", {size = 9, model = "pixel"}}} do
+            local name, options = case[1], case[2] or {}
+            local step = step_of(name, options, {tv_iterations = (name == "fista" or name == "admm_tv") and 2 or nil})
+            step.center = nil
+            local made = mb.pipeline(scan, {"center", step},
+                {input = "line integrals", block = 2, quiet = true}):plan()
+            local bounds, most = made.job.measured.center.bounds, 0
+            for axis = bounds[1], bounds[2], 0.5 do
+                most = math.max(most, (run.settle(made, {center = axis})).peak)
+            end
+            assert.is_true(most <= made.at_most, name)
+            promises = promises + (most == made.at_most and 1 or 0)
+        end
+        assert.is_true(promises > 4, promises) -- the bound is no larger than needed
+    end)
+
     it("make 3-D total variation from slabs, the same for blocks of any size", function()
         for _, name in ipairs {"fista", "admm_tv"} do
             local options = {lambda = 0.02, tv_iterations = 4, dimensions = 3, scale = 1}

@@ -64,14 +64,37 @@ local function off_axis(g)
     return most
 end
 
+-- Distances of the axis from the middle fall into few classes, each with the rows of its farthest
+-- axis: 0, up to half a column, and from there in steps of a part of the detector.
+local HALF <const>, PARTS <const> = 0.5, 8
+
+local function class_of(cols, off)
+    local step = math.max(1, cols / PARTS)
+    return off <= 0 and 0 or off <= HALF and HALF or math.ceil(off / step) * step
+end
+
+-- The length of rows that repeat so far away that no pixel sees it: even, and good for an FFT.
+local function period_of(g, off)
+    local need = math.max(2 * g.cols, g.cols + length_of(g) + 2 * class_of(g.cols, off))
+    local period = mb.fft.good_size(math.ceil(need))
+    while period % 2 == 1 do
+        period = mb.fft.good_size(period + 1)
+    end
+    return period
+end
+
+-- The farthest axis for which no ray of the mask misses the detector; below 0 if there is none.
+local function farthest_inside(g)
+    return g.circle > 0 and (g.cols + 1 - length_of(g)) / 2 or -1
+end
+
 -- The band-limited model of the direct Fourier method: a ray sums no more than the pixels on it.
--- Its weights are negative beside a pixel's own bin. Rows repeat after `period` columns, so far
--- that no pixel sees it. Where no ray of the mask misses the detector, the rows are those of a
--- detector as wide as the period, 0 outside of the real one, and the normal operator is a
--- convolution.
+-- Its weights are negative beside a pixel's own bin. Where no ray of the mask misses the detector,
+-- the rows are those of a detector as wide as the period, 0 outside of the real one, and the normal
+-- operator is a convolution.
 local function fourier(g)
-    local reach = length_of(g) + 2 * off_axis(g)
-    local period = 2 * math.ceil(math.max(2 * g.cols, g.cols + reach) / 2)
+    local off = off_axis(g)
+    local period = period_of(g, off)
     local model = {name = "fourier", cols = g.cols, side = g.side, angles = #g.angles,
         circle = g.circle, bound = 1.05 * #g.angles * length_of(g), negative = true}
     function model.forward(x, out)
@@ -84,7 +107,7 @@ local function fourier(g)
             period = period, out = out})
     end
     model.sums = pixel(g)
-    if g.circle > 0 and reach <= g.cols + 1 then
+    if off <= farthest_inside(g) then
         function model.kernel(device, added)
             local kernel = mb.normal_kernel(g.angles, g.cols, {size = {g.side, g.side},
                 period = period, device = device})
@@ -124,6 +147,61 @@ local OPERATORS = {
     end,
 }
 
+-- What the operators of the band-limited model take for so many slices and angles.
+local function scratch_of(g, off, slices, count, device)
+    local period, cols, side = period_of(g, off), g.cols, g.side
+    local angles = table.move(g.angles, 1, count, 1, {})
+    return mb.op.estimate("fourier_reconstruct", {{"f32", slices, count, cols}},
+        {size = {side, side}, circle = g.circle, filter = "none", period = period},
+        {device = device}).scratch,
+        mb.op.estimate("fourier_project", {{"f32", slices, side, side}}, {angles = angles,
+            cols = cols, circle = g.circle, period = period}, {device = device}).scratch
+end
+
+--- Distances of the axis from the middle among which is the one for which a method takes most, of
+-- those from `nearest` to `farthest`: what a model takes depends on the length of its rows and on
+-- whether it has a kernel. `rows`, `counts`: the numbers of slices and of angles that its operators
+-- get.
+function ray_model.deciding(name, g, nearest, farthest, rows, counts, device)
+    if name ~= "fourier" then
+        return {nearest}
+    end
+    local inside, kept = farthest_inside(g), {}
+    local function take(off)
+        if off < nearest or off > farthest then
+            return
+        end
+        local own = {off = off, inside = off <= inside}
+        for _, slices in ipairs(rows) do
+            for _, count in ipairs(counts) do
+                own[#own + 1], own[#own + 2] = scratch_of(g, off, slices, count, device)
+            end
+        end
+        for _, other in ipairs(kept) do
+            local less = other.inside == own.inside
+            for k, bytes in ipairs(own) do
+                less = less and bytes <= other[k]
+            end
+            if less then
+                return -- the other one takes as much at least
+            end
+        end
+        kept[#kept + 1] = own
+    end
+    take(nearest)
+    take(math.min(inside, farthest))
+    take(HALF)
+    local step = math.max(1, g.cols / PARTS)
+    for k = 1, math.ceil(farthest / step) do
+        take(math.min(k * step, farthest))
+    end
+    local list = {}
+    for i, own in ipairs(kept) do
+        list[i] = own.off
+    end
+    return list
+end
+
 local function greatest_divisor(a, b)
     return b == 0 and a or greatest_divisor(b, a % b)
 end
@@ -145,8 +223,27 @@ end
 -- The extents that a model must have.
 local EXTENTS = {"cols", "side", "angles"}
 
---- The model with this name of a geometry; a table of one's own is checked.
+--- The model with this name of a geometry, whose kernels are made once and stay in `held`, a table
+-- of arrays for many calls on one device, under names that begin with `owner`.
+function ray_model.held(name, geometry, held, owner)
+    local model = ray_model.models[name](geometry)
+    local make = model.kernel
+    if make then
+        function model.kernel(device, added)
+            local key = ("%s: kernel %s %d %a"):format(owner, name, model.side, added)
+            held[key] = held[key] or make(device, added)
+            return held[key]:view()
+        end
+    end
+    return model
+end
+
+--- The model with this name of a geometry; a function of the geometry is called; a table of one's
+-- own is checked.
 function ray_model.of(model, geometry, op)
+    if type(model) == "function" then
+        return model(geometry)
+    end
     if type(model) == "string" then
         if not ray_model.models[model] then
             fail("argument", op, "model", "model is the string '%s'; it must be %s, or a table of "
