@@ -133,8 +133,14 @@ local function look_at_result(self, section, result)
     local first = section.first
     local pending, good = self.kept:pending(section.number, first, section.last,
         function(a, b) return result:hash(a - first + 1, b - first + 1) end)
+    local count = 0
     for _, each in ipairs(good) do
         result:have(each.first - first + 1, each.last - first + 1)
+        count = count + each.last - each.first + 1
+    end
+    if self.tell and self:resumed() then
+        self.tell(("'%s' has %d of %d rows already"):format(self.kept.folder, count,
+            section.last - first + 1))
     end
     return pending, good
 end
