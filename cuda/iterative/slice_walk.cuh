@@ -43,8 +43,8 @@ __global__ static void __launch_bounds__(MB_THREADS)
         sums[blockIdx.x * step] = sum;
 }
 
-static mb_status slice_add(const mb_op_call *call, const mb_slices *slices, const double *partials,
-                           const mb_array *sums)
+static inline mb_status slice_add(const mb_op_call *call, const mb_slices *slices,
+                                  const double *partials, const mb_array *sums)
 {
     if (slices->count == 0)
         return MB_STATUS_OK;
