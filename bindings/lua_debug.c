@@ -53,9 +53,9 @@ static int debug_pretend_memory(lua_State *L)
     return 0;
 }
 
-/* lose_device(device, n [, delay]): the n-th call of the device from now on that queues, asks for or
-** waits for work loses the device, as a defective GPU would; the call takes `delay` seconds more. 0
-** for n: none does. */
+/* lose_device(device, n [, delay]): the n-th call of the device from now on that queues, asks for
+** or waits for work loses the device, as a defective GPU would; the call takes `delay` seconds
+** more. 0 for n: none does. */
 static int debug_lose_device(lua_State *L)
 {
     mb_device *device = mbl_check_device(L, 1);

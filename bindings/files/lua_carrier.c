@@ -172,8 +172,8 @@ static int carrier_ready(lua_State *L)
     return reached(L, true);
 }
 
-/* Pops the value on top, a carrier or {carrier, mark, ready = false}, and returns its point. The list
-** that the value comes from keeps the carrier alive. */
+/* Pops the value on top, a carrier or {carrier, mark, ready = false}, and returns its point. The
+** list that the value comes from keeps the carrier alive. */
 static mb_carrier_point pop_point(lua_State *L)
 {
     mb_carrier_point point = {.count = MB_CARRIER_ALL};
@@ -191,8 +191,8 @@ static mb_carrier_point pop_point(lua_State *L)
 }
 
 /* wait_any(list): sleeps until one of several carriers, of any devices, has got far enough. An
-** element of the list is a carrier (it has passed all transfers), {carrier, mark} (it has passed the
-** mark) or {carrier, mark, ready = true} (it is ready up to the mark). Returns the index of the
+** element of the list is a carrier (it has passed all transfers), {carrier, mark} (it has passed
+** the mark) or {carrier, mark, ready = true} (it is ready up to the mark). Returns the index of the
 ** first element that is found to have got there, or nil if a signal came. Call wait or finish
 ** afterwards: they do not sleep then, and they release arrays. */
 static int carrier_wait_any(lua_State *L)

@@ -8,8 +8,8 @@
 ** A lost device (mb_backend.lose) is not used again. Entries fail before they call CUDA, because
 ** CUDA may not return, and because the error of one device would stay with the thread and be taken
 ** for that of another. Entries that free something free the host's records alone; the driver frees
-** the rest when the process ends. Pinned memory stays where it is, because the driver may still have
-** it registered: the addresses must not become other memory.
+** the rest when the process ends. Pinned memory stays where it is, because the driver may still
+** have it registered: the addresses must not become other memory.
 */
 #ifndef MB_CUDA_DEVICE_H
 #define MB_CUDA_DEVICE_H

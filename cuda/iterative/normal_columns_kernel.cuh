@@ -1,7 +1,7 @@
 /*
-** normal_operator on CUDA: the transforms along columns with the spectrum between them, in place, in
-** registers. A tile of W columns is one contiguous piece. Pairs come fastest, then the tile and its
-** mirrored one, so that the columns of the kernel stay in cache.
+** normal_operator on CUDA: the transforms along columns with the spectrum between them, in place,
+** in registers. A tile of W columns is one contiguous piece. Pairs come fastest, then the tile and
+** its mirrored one, so that the columns of the kernel stay in cache.
 */
 #ifndef MB_CUDA_NORMAL_COLUMNS_KERNEL_CUH
 #define MB_CUDA_NORMAL_COLUMNS_KERNEL_CUH

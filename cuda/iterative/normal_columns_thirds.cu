@@ -1,6 +1,6 @@
 /*
-** normal_operator on CUDA: launches of the transforms along columns of 3 * 2^k points. A file of its
-** own, because kernels of all lengths take long to compile.
+** normal_operator on CUDA: launches of the transforms along columns of 3 * 2^k points. A file of
+** its own, because kernels of all lengths take long to compile.
 */
 #include "iterative/normal_columns_kernel.cuh"
 

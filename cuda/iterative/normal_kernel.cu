@@ -1,8 +1,8 @@
 /*
 ** normal_kernel on CUDA, in double precision: the sums of sincs, a thread a place; their transforms
-** along x and then along y by the definition, a thread a frequency, whose factor turns from place to
-** place and is made anew before its rounding errors count. The latter are real, and half of the rows
-** is enough.
+** along x and then along y by the definition, a thread a frequency, whose factor turns from place
+** to place and is made anew before its rounding errors count. The latter are real, and half of the
+** rows is enough.
 */
 #include "ops/iterative/op_normal_kernel.h"
 #include "shared/cuda_launch.cuh"

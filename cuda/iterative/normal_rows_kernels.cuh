@@ -1,7 +1,7 @@
 /*
-** normal_operator on CUDA: the transforms along rows. Two slices are the real and the imaginary part
-** of one complex row, of which the second half, the padding, is zero; on the way back only the first
-** half is made. A block has L neighboring rows, because a tile has them side by side.
+** normal_operator on CUDA: the transforms along rows. Two slices are the real and the imaginary
+** part of one complex row, of which the second half, the padding, is zero; on the way back only the
+** first half is made. A block has L neighboring rows, because a tile has them side by side.
 */
 #ifndef MB_CUDA_NORMAL_ROWS_KERNELS_CUH
 #define MB_CUDA_NORMAL_ROWS_KERNELS_CUH

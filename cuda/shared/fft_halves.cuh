@@ -1,7 +1,7 @@
 /*
 ** Transforms of a thread group (fft_registers.cuh) of lines whose second half is zero, or of which
-** only the first half is wanted: the first pass leaves out what is zero, the last what nobody reads.
-** Also lengths 3 * 2^k, whose last radix has the factor 3.
+** only the first half is wanted: the first pass leaves out what is zero, the last what nobody
+** reads. Also lengths 3 * 2^k, whose last radix has the factor 3.
 */
 #ifndef MB_CUDA_FFT_HALVES_CUH
 #define MB_CUDA_FFT_HALVES_CUH

@@ -367,7 +367,8 @@ static bp_way bp_way_of(const mb_op_call *call, const bp_job &job)
     if (facts->compute_capability >= 90 && (int64_t)job.row * 4 < 0x7fff0000 &&
         job.plane < (INT64_C(1) << 34) && mb_cuda_driver_function("cuTensorMapEncodeTiled") != NULL)
         return BP_BY_MAPS;
-    /* The packets of a plane, which lanes count in 32 bits, are within op_backproject.h's limits. */
+    /* The packets of a plane, which lanes count in 32 bits, are within op_backproject.h's
+    ** limits. */
     if (facts->compute_capability < 80)
         return BP_BY_LOADS;
     return facts->block_shared_bytes < bp_lanes_deep::ROOM - 1024 ? BP_BY_LANES : BP_BY_LANES_DEEP;

@@ -1,12 +1,12 @@
 /*
-** The 2-D forward transform of fourier_project on CUDA, from pixels straight to the grid: one kernel
-** along x, one along y, the transposes of those of fourier_image.cuh. Zeros around the image are
-** neither stored nor read, and cells that no sample reads are not written.
-** Between the kernels lie lines in tiles of C columns, [pair][x / C][line][C]: the first kernel
-** takes as many lines together as the second takes columns, so that both move runs of whole
-** sectors. The grid is [pair / V][x][y][V], y fastest; V = 2 puts two pairs side by side for the
-** kernel that reads samples. V C transforms make a block of the second kernel.
-** G = m T, T threads a transform: fourier_block.cuh.
+** The 2-D forward transform of fourier_project on CUDA, from pixels straight to the grid: one
+** kernel along x, one along y, the transposes of those of fourier_image.cuh. Zeros around the image
+** are neither stored nor read, and cells that no sample reads are not written. Between the kernels
+** lie lines in tiles of C columns, [pair][x / C][line][C]: the first kernel takes as many lines
+** together as the second takes columns, so that both move runs of whole sectors. The grid is [pair
+** / V][x][y][V], y fastest; V = 2 puts two pairs side by side for the kernel that reads samples. V
+** C transforms make a block of the second kernel. G = m T, T threads a transform:
+** fourier_block.cuh.
 */
 #ifndef MB_CUDA_FOURIER_EMBED_CUH
 #define MB_CUDA_FOURIER_EMBED_CUH
@@ -19,7 +19,8 @@ struct fourier_embed_job {
     int tile, lanes; /* C, V */
 };
 
-/* The last pass of a transform from registers to its place in shared memory, for the whole block. */
+/* The last pass of a transform from registers to its place in shared memory, for the whole
+** block. */
 template <int T>
 __device__ static __forceinline__ void fourier_keep(const float2 (&v)[FOURIER_HELD], int t,
                                                     int points, float2 *shared)

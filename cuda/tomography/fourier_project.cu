@@ -1,7 +1,7 @@
 /*
 ** fourier_project on CUDA. Steps, layouts and slots: ops/op_fourier_project.h; from pixels to the
-** grid: fourier_embed.cuh; samples and rows: fourier_polar.cuh. Grids and rows that do not fit those
-** kernels go through the FFT library.
+** grid: fourier_embed.cuh; samples and rows: fourier_polar.cuh. Grids and rows that do not fit
+** those kernels go through the FFT library.
 */
 #include "ops/tomography/op_fourier_project.h"
 #include "tomography/fourier_embed.cuh"

@@ -1,8 +1,8 @@
 /*
 ** The calls of a device's backend, and what happens when one loses the device.
 **
-** A lost device stays lost until the process ends: CUDA has no way back from most of the errors that
-** lose a context. The flag is set after the cause is written, and is never taken back, so that
+** A lost device stays lost until the process ends: CUDA has no way back from most of the errors
+** that lose a context. The flag is set after the cause is written, and is never taken back, so that
 ** threads may read it without a lock. What was under way on the device has no result. A driver may
 ** return late from a call that it had begun: the call fails then, whatever the driver says, because
 ** those that wait for its work have given up.

@@ -24,7 +24,8 @@ typedef struct mb_numa {
 } mb_numa;
 
 /* The processors on which the process may run: those of the thread that asks first and of OpenMP's
-** places. The answer stays the same when threads are bound later. False: the system does not say. */
+** places. The answer stays the same when threads are bound later. False: the system does not
+** say. */
 bool mb_processors_allowed(mb_processors *out);
 /* How many these are; those of the machine, if the system does not say. */
 int mb_processors_count(void);
@@ -33,9 +34,9 @@ int mb_processors_count(void);
 bool mb_processors_parse(const char *list, mb_processors *out);
 const char *mb_processors_text(const mb_processors *processors, char *text, size_t bytes);
 
-/* Those of `allowed` that are near the device with the PCI address `pci` ("0000:3B:00.0"). `root` is
-** put before every path, so that a spec can give a tree of its own: ROOT/sys/... It is "" for the
-** system's files. False: any of them. */
+/* Those of `allowed` that are near the device with the PCI address `pci` ("0000:3B:00.0"). `root`
+** is put before every path, so that a spec can give a tree of its own: ROOT/sys/... It is "" for
+** the system's files. False: any of them. */
 bool mb_numa_find(const char *root, const char *pci, const mb_processors *allowed, mb_numa *out);
 
 /* Moves the calling thread to the processors near a device, and back again. NULL: does nothing. The

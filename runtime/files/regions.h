@@ -1,6 +1,6 @@
 /*
-** Regions of files: what a kept file has beside the bytes of its volume, and whether bytes that were
-** written are still there.
+** Regions of files: what a kept file has beside the bytes of its volume, and whether bytes that
+** were written are still there.
 */
 #ifndef MB_FILES_REGIONS_H
 #define MB_FILES_REGIONS_H
@@ -17,8 +17,8 @@ typedef struct mb_region {
 } mb_region;
 
 /* The sum of the hashes of all lines, modulo 2^64: what mb_carrier_hash gives for those who wrote
-** them. *whole: false where the file is too short, or is not there; the sum is then worthless. Reads
-** by several threads; polls the cancel flag. */
+** them. *whole: false where the file is too short, or is not there; the sum is then worthless.
+** Reads by several threads; polls the cancel flag. */
 mb_status mb_region_hash(const mb_region *region, uint64_t *sum, bool *whole);
 
 /* The bytes of a file outside [offset, offset + bytes), kept in a file of their own. */

@@ -2,9 +2,9 @@
 ** Targets (target.h): their states, and the list of those that the exit handler removes.
 **
 ** Invariants: while a target is a part or kept, target->fd is open on its file (until it is
-** discarded) and `now` is the file's name. A part is locked where the file system can. Parts are on a list, guarded by a mutex;
-** what is on it goes when the process that made it exits (a forked child leaves its parent's
-** alone).
+** discarded) and `now` is the file's name. A part is locked where the file system can. Parts are on
+** a list, guarded by a mutex; what is on it goes when the process that made it exits (a forked
+** child leaves its parent's alone).
 */
 #define _GNU_SOURCE
 #include "files/target_internal.h"

@@ -67,7 +67,8 @@ mb_status mb_target_latch(mb_target *target, mb_status status);
 /* The latched failure, put on record again if nothing else is; or MB_STATUS_OK. */
 mb_status mb_target_failure(const mb_target *target);
 
-/* Makes the target's slices folder, that of a kept file beside where it is now; *out is its path. */
+/* Makes the target's slices folder, that of a kept file beside where it is now; *out is its
+** path. */
 mb_status mb_target_make_folder(mb_target *target, const char **out);
 
 /* Gives the file its name: sync, check (it is still ours, and has `bytes` bytes unless that is -1),
@@ -107,8 +108,8 @@ void mb_target_remove_folder(const char *folder);
 void mb_target_remove_parts(void);
 
 /* For specs. Every change of a name (create, mkdir, rename, unlink, rmdir), every sync and every
-** record of a journal is a step. The n-th step from now kills the process (error == 0) or fails with that errno; 0
-** switches off. */
+** record of a journal is a step. The n-th step from now kills the process (error == 0) or fails
+** with that errno; 0 switches off. */
 void mb_target_inject(int64_t n, int error);
 int64_t mb_target_steps(void); /* since the process began */
 

@@ -1,19 +1,19 @@
 /*
-** The folder of an unfinished run, "<path>.unfinished": what a later process needs to go on with the
-** file `path`.
+** The folder of an unfinished run, "<path>.unfinished": what a later process needs to go on with
+** the file `path`.
 **
-** It has a lock, a journal, the result's file, and whatever the run must find again. Nothing removes
-** it but mb_unfinished_remove: no exit handler, no scavenging. It is removed by a rename to the name
-** of a part (files/target.h), so that it is there as a whole or not at all; a later run for the same
-** path removes what a kill has left of that part.
+** It has a lock, a journal, the result's file, and whatever the run must find again. Nothing
+** removes it but mb_unfinished_remove: no exit handler, no scavenging. It is removed by a rename to
+** the name of a part (files/target.h), so that it is there as a whole or not at all; a later run
+** for the same path removes what a kill has left of that part.
 **
 ** The lock is a file with the PID and the host. Where the file system has locks, the lock of a dead
 ** process does not hold. Where it has none, the lock of a process that is provably dead is taken
 ** over.
 **
 ** The journal is a text, one record a line, each with a checksum that knows its place in the file.
-** Records are appended by one write each and are not synced, but for mb_unfinished_sync. A power cut
-** may leave a journal with damaged bytes: it ends before the first line with a wrong checksum.
+** Records are appended by one write each and are not synced, but for mb_unfinished_sync. A power
+** cut may leave a journal with damaged bytes: it ends before the first line with a wrong checksum.
 **
 ** Threads: an mb_unfinished belongs to one thread at a time.
 */
@@ -29,8 +29,8 @@ typedef struct mb_unfinished mb_unfinished;
 bool mb_unfinished_exists(const char *path);
 /* A new folder with an empty journal. Fails where there is one. */
 mb_status mb_unfinished_begin(const char *path, mb_unfinished **out);
-/* The folder that an earlier process has left, and its journal. Fails where there is none, and where
-** a process is at work on it. */
+/* The folder that an earlier process has left, and its journal. Fails where there is none, and
+** where a process is at work on it. */
 mb_status mb_unfinished_resume(const char *path, mb_unfinished **out);
 const char *mb_unfinished_folder(const mb_unfinished *run);
 

@@ -128,6 +128,17 @@ static inline bool mb_stack_adapt(const void *params, const mb_spec *arrays, mb_
             MB_SPLIT_END                                                                           \
     }
 
+/* The packet of operators for which two slices are one complex image. */
+static inline int64_t mb_packet_pair(const void *params, const mb_spec *arrays, int axis,
+                                     const mb_device *device)
+{
+    (void)params;
+    (void)arrays;
+    (void)axis;
+    (void)device;
+    return 2;
+}
+
 /* The numbers of a piece, from a list that has one for each row. */
 static inline mb_vector mb_vector_part(const mb_vector *vector, mb_rows rows)
 {

@@ -1,6 +1,6 @@
 /*
-** The hashes of what a carrier writes to files. Workers hash the lines of a piece while its slot has
-** them; the sums belong to transfers, and stay when a transfer leaves the list.
+** The hashes of what a carrier writes to files. Workers hash the lines of a piece while its slot
+** has them; the sums belong to transfers, and stay when a transfer leaves the list.
 */
 #include "core/line_hash.h"
 #include "stream/carrier_internal.h"

@@ -56,8 +56,8 @@ static void end_wait(mb_carrier *c, mb_status status, double seconds)
     pthread_mutex_lock(&c->lock);
     transfer *finished = take_finished(c);
     c->stats.wait_seconds += seconds;
-    /* Bytes that are through the ring no longer need the array. After a failure nothing orders later
-    ** computing after the copies, so the arrays stay. */
+    /* Bytes that are through the ring no longer need the array. After a failure nothing orders
+    ** later computing after the copies, so the arrays stay. */
     for (transfer *t = c->first; t && status == MB_STATUS_OK; t = t->next)
         if (t->copied == t->lines) {
             mb_storage_release(t->storage);

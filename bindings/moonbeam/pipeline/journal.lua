@@ -10,6 +10,7 @@ local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local unfinished = require "moonbeam.result.unfinished"
+local work = require "moonbeam.pipeline.work"
 
 local journal = {}
 local methods = {}
@@ -103,15 +104,6 @@ end
 
 -- ---- what is left ----
 
-local function add(totals, tallies)
-    for name, counts in pairs(tallies or {}) do
-        totals[name] = totals[name] or {0, 0, 0}
-        for i, count in ipairs(counts) do
-            totals[name][i] = totals[name][i] + count
-        end
-    end
-end
-
 -- The hash of rows first to last of a section's store, as they are in its file; or nil.
 local function store_hash(place, path, axis, first, last)
     local element, shape = core.pool.element_bytes(place.dtype), {1, 1, 1}
@@ -179,7 +171,7 @@ function methods:look(made, result)
         self.sections[section.number] = own
         if not needed then
             own.skipped = true
-            add(own.tallies, self.kept:section_done(section.number))
+            work.add(own.tallies, self.kept:section_done(section.number) or {})
         else
             local good
             if section.stored then
@@ -188,7 +180,7 @@ function methods:look(made, result)
                 own.pending, good = look_at_result(self, section, result)
             end
             for _, each in ipairs(good or {}) do
-                add(own.tallies, each.tallies)
+                work.add(own.tallies, each.tallies or {})
             end
             own.skipped = own.pending and #own.pending == 0
             needed = not own.skipped
@@ -196,7 +188,7 @@ function methods:look(made, result)
                 self.kept:again(section.number)
             end
         end
-        add(self.totals, own.tallies)
+        work.add(self.totals, own.tallies)
     end
 end
 
@@ -229,8 +221,8 @@ end
 -- gave.
 function methods:complete(section, tallies, values)
     local all = {}
-    add(all, self.sections[section.number].tallies)
-    add(all, tallies)
+    work.add(all, self.sections[section.number].tallies)
+    work.add(all, tallies or {})
     for name, value in pairs(values) do
         self.kept:note_value(name, value)
     end

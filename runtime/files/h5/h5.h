@@ -113,8 +113,8 @@ const char *mb_h5_part_path(const mb_h5 *file); /* a created file's name now, or
 
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_h5_create(const char *path, bool overwrite, mb_h5 **out);
-/* The same with a file that is called `now` until it is finished, and stays when it is closed before
-** (files/target.h). */
+/* The same with a file that is called `now` until it is finished, and stays when it is closed
+** before (files/target.h). */
 mb_status mb_h5_keep(const char *path, const char *now, bool overwrite, mb_h5 **out);
 /* Goes on with that file of an earlier process, which has all of its head. `folder` is the name of
 ** its slices folder, or NULL. What is verified in the end are the datasets that are opened. */

@@ -1,6 +1,6 @@
 /*
-** cgls_update: the step of conjugate gradients, fused: x += f p, r -= f q, and the sums of r squared,
-** with a factor for each slice that is kept on the device. In place, f32.
+** cgls_update: the step of conjugate gradients, fused: x += f p, r -= f q, and the sums of r
+** squared, with a factor for each slice that is kept on the device. In place, f32.
 */
 #include "ops/iterative/op_cgls_update.h"
 #include "core/multiversion.h"

@@ -32,18 +32,9 @@ static const mb_op_arg args[] = {
         "operator works on it instead of a"),
     {.name = NULL}};
 
-/* Two slices are one complex image. */
-static int64_t packet(const void *params, const mb_spec *arrays, int axis, const mb_device *device)
-{
-    (void)params;
-    (void)arrays;
-    (void)axis;
-    (void)device;
-    return 2;
-}
-
 static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt, .packet = packet,
+    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
+                  .packet = mb_packet_pair,
                   .alike = 1u << MB_NORMAL_OPERATOR_GROWTH | 1u << MB_NORMAL_OPERATOR_OVER |
                            1u << MB_NORMAL_OPERATOR_DOTS | 1u << MB_NORMAL_OPERATOR_DIRECTION),
     MB_SPLIT_END};
@@ -303,8 +294,8 @@ static mb_status filter_tile(const void *of, int64_t item, int thread)
     return MB_STATUS_OK;
 }
 
-/* Takes pixels of a slice out of a line, and returns the sum of them times p. Products of floats are
-** exact in double, and each lane has its own sum, so that the order is always the same. */
+/* Takes pixels of a slice out of a line, and returns the sum of them times p. Products of floats
+** are exact in double, and each lane has its own sum, so that the order is always the same. */
 MB_MULTIVERSION
 static double take(float *to, const float *line, const float *p, int64_t n, float scale)
 {

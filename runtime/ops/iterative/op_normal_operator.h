@@ -3,11 +3,11 @@
 ** (in, optional), result (out; may be a), dots (out, optional), direction (inout, optional).
 **
 ** Two slices are one complex image: the kernel is real and even, so they never mix. Of the grid of
-** py x px points only the ny rows of the slices are transformed along x, half of them zeros; columns
-** are transformed along y, multiplied by the spectrum and transformed back, and of what comes back
-** only the rows and pixels of the slices are made. So scratch for a pair is ny rows of px complex
-** numbers. A pair does not depend on the others of the call: two slices, counted from the first, are
-** a packet. The host has one pair at a time, CUDA mb_normal_batch of them.
+** py x px points only the ny rows of the slices are transformed along x, half of them zeros;
+** columns are transformed along y, multiplied by the spectrum and transformed back, and of what
+** comes back only the rows and pixels of the slices are made. So scratch for a pair is ny rows of
+** px complex numbers. A pair does not depend on the others of the call: two slices, counted from
+** the first, are a packet. The host has one pair at a time, CUDA mb_normal_batch of them.
 **
 ** Spectra of a pair: tiles of W frequencies along x, a tile is [ny][W] complex numbers.
 ** The sums of a slice are in double: products of a thread or of a row first, in the order of the

@@ -1,6 +1,6 @@
 /*
-** slice_axpy: dst = dst + f other, or dst = other + f dst, with a factor for each slice that is kept
-** on the device. In place, f32.
+** slice_axpy: dst = dst + f other, or dst = other + f dst, with a factor for each slice that is
+** kept on the device. In place, f32.
 */
 #include "ops/iterative/op_slice_axpy.h"
 #include "core/multiversion.h"

@@ -2,13 +2,11 @@
 ** slice_dot: the sum of products of two stacks, slice by slice, in double.
 */
 #include "ops/iterative/op_slice_dot.h"
-#include "core/multiversion.h"
 #include "ops/iterative/slice_rows_host.h"
+#include "ops/lane_dot.h"
 #include "ops/op_args.h"
 
 #define PARAMS mb_slice_dot_params
-
-enum { LANES = 16 };
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3, "slices (z, y, x), or one (y, x); rows dense"),
@@ -43,22 +41,6 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_planner_slot(planner, "partials", mb_slice_sums(&slices), 0, 0);
 }
 
-/* Sums in lanes of their own, so that their order is always the same. */
-MB_MULTIVERSION
-static double dot(const float *a, const float *b, int64_t n)
-{
-    double lanes[LANES] = {0}, sum = 0;
-    int64_t x = 0;
-    for (; x + LANES <= n; x += LANES)
-        for (int k = 0; k < LANES; k++)
-            lanes[k] += (double)a[x + k] * (double)b[x + k];
-    for (int k = 0; x + k < n; k++)
-        lanes[k] += (double)a[x + k] * (double)b[x + k];
-    for (int k = 0; k < LANES; k++)
-        sum += lanes[k];
-    return sum;
-}
-
 typedef struct job {
     mb_slice_view a, b;
 } job;
@@ -66,8 +48,8 @@ typedef struct job {
 static double add_row(const void *of, int64_t slice, int64_t y, mb_circle_run run)
 {
     const job *j = of;
-    return dot(mb_slice_row(&j->a, slice, y) + run.first, mb_slice_row(&j->b, slice, y) + run.first,
-               run.end - run.first);
+    return mb_lane_dot(mb_slice_row(&j->a, slice, y) + run.first,
+                       mb_slice_row(&j->b, slice, y) + run.first, run.end - run.first);
 }
 
 static mb_status run_host(const mb_op_call *call)

@@ -1,5 +1,6 @@
 /*
-** slice_dot: what the host and the CUDA kernel share. Arrays: a, b (in), result (out). Slot: double[slices][mb_slice_segments], the sums of segments.
+** slice_dot: what the host and the CUDA kernel share. Arrays: a, b (in), result (out). Slot:
+** double[slices][mb_slice_segments], the sums of segments.
 */
 #ifndef MB_OPS_OP_SLICE_DOT_H
 #define MB_OPS_OP_SLICE_DOT_H

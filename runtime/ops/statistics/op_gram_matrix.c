@@ -2,13 +2,11 @@
 ** gram_matrix: inner products of all pairs of frames of a stack, in double precision. a (n, row,
 ** column), f32, rows anywhere -> result f64 (n, n).
 */
-#include "core/multiversion.h"
+#include "ops/lane_dot.h"
 #include "ops/op_args.h"
 #include "ops/statistics/op_gram_matrix.h"
 
 #define PARAMS mb_gram_matrix_params
-
-enum { LANES = 16 };
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 3, 3, "frames (n, row, column), at most 512; rows anywhere"),
@@ -40,22 +38,6 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
                     0, 0);
 }
 
-/* Sums in lanes of their own, so that their order is always the same. */
-MB_MULTIVERSION
-static double dot(const float *a, const float *b, int64_t n)
-{
-    double lanes[LANES] = {0}, sum = 0;
-    int64_t x = 0;
-    for (; x + LANES <= n; x += LANES)
-        for (int k = 0; k < LANES; k++)
-            lanes[k] += (double)a[x + k] * (double)b[x + k];
-    for (int k = 0; x + k < n; k++)
-        lanes[k] += (double)a[x + k] * (double)b[x + k];
-    for (int k = 0; k < LANES; k++)
-        sum += lanes[k];
-    return sum;
-}
-
 static void add_rows(const mb_array *a, int64_t first, int64_t end, double *sums)
 {
     const int64_t n = a->shape.dims[0];
@@ -66,7 +48,7 @@ static void add_rows(const mb_array *a, int64_t first, int64_t end, double *sums
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j <= i; j++)
                 sums[i * n + j] +=
-                    dot(row + i * a->strides[0], row + j * a->strides[0], a->shape.dims[2]);
+                    mb_lane_dot(row + i * a->strides[0], row + j * a->strides[0], a->shape.dims[2]);
     }
 }
 

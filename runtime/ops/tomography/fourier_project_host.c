@@ -1,9 +1,9 @@
 /*
-** The host kernel of fourier_project: the parts of fourier_reconstruct_host.c in the opposite order,
-** each transposed. The image goes column by column into transforms along y, a few columns at a time,
-** and from there into the cells; then lines are transformed along x. A thread takes rays: it reads
-** their samples from the cells of two pairs, one weight for both, and makes rows of them. A result
-** depends on its pair alone, whatever the threads.
+** The host kernel of fourier_project: the parts of fourier_reconstruct_host.c in the opposite
+** order, each transposed. The image goes column by column into transforms along y, a few columns at
+** a time, and from there into the cells; then lines are transformed along x. A thread takes rays:
+** it reads their samples from the cells of two pairs, one weight for both, and makes rows of them.
+** A result depends on its pair alone, whatever the threads.
 */
 #include "core/multiversion.h"
 #include "ops/tomography/fourier_reconstruct_host.h"
@@ -44,7 +44,8 @@ static mb_status transform(const job *j, int fft, float *data)
                        j->call->slots[MB_FOURIER_PROJECT_WORK + fft]);
 }
 
-/* Up to MB_FOURIER_HOST_COLUMNS columns of a pair of slices, transformed along y, into its cells. */
+/* Up to MB_FOURIER_HOST_COLUMNS columns of a pair of slices, transformed along y, into its
+** cells. */
 static mb_status make_columns(const void *state, int64_t item, float *scratch)
 {
     const job *j = state;
@@ -144,7 +145,8 @@ read_sample(const mb_gridding *g, int degree, const eight_floats *poly, const fl
     }
 }
 
-/* The window around cell (x, y) of a pair of the periodic grid, where it crosses the grid's edge. */
+/* The window around cell (x, y) of a pair of the periodic grid, where it crosses the grid's
+** edge. */
 static void copy_window(const float *cells, int64_t grid, int64_t x, int64_t y, float *window)
 {
     for (int i = 0; i < AROUND; i++)

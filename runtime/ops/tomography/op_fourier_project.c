@@ -1,8 +1,8 @@
 /*
 ** fourier_project: parallel-beam projection by the direct Fourier method, the exact transpose of
-** fourier_reconstruct without its filter. volume (rows, ny, nx) or (ny, nx), f32, any row strides ->
-** (rows, angles, cols) or (angles, cols).
-** Steps and slots: op_fourier_project.h. Host kernel: fourier_project_host.c.
+** fourier_reconstruct without its filter. volume (rows, ny, nx) or (ny, nx), f32, any row strides
+** -> (rows, angles, cols) or (angles, cols). Steps and slots: op_fourier_project.h. Host kernel:
+** fourier_project_host.c.
 */
 #include "ops/tomography/op_fourier_project.h"
 #include "ops/tomography/parallel_args.h"
@@ -33,17 +33,7 @@ static const mb_op_arg args[] = {
                  "sinograms (row, angle, column), or one (angle, column)"),
     {.name = NULL}};
 
-/* Two slices are one complex image. */
-static int64_t packet(const void *params, const mb_spec *arrays, int axis, const mb_device *device)
-{
-    (void)params;
-    (void)arrays;
-    (void)axis;
-    (void)device;
-    return 2;
-}
-
-static const mb_op_split split[] = MB_SPLIT_STACK(packet);
+static const mb_op_split split[] = MB_SPLIT_STACK(mb_packet_pair);
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 17, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}}}",

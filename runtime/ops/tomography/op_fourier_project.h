@@ -1,8 +1,9 @@
 /*
-** fourier_project: what the host and the CUDA kernel share. Arrays: volume (in), result (out): (rows,
-** angles, cols). The exact transpose of fourier_reconstruct with filter none, so everything about
-** geometry and sizes is asked of that operator, with the parameters of mb_fourier_project_adjoint:
-** its rows are this operator's results, its region of interest is the volume.
+** fourier_project: what the host and the CUDA kernel share. Arrays: volume (in), result (out):
+** (rows, angles, cols). The exact transpose of fourier_reconstruct with filter none, so everything
+** about geometry and sizes is asked of that operator, with the parameters of
+** mb_fourier_project_adjoint: its rows are this operator's results, its region of interest is the
+** volume.
 **
 ** Two slices make one complex image z = even + i odd, and a batch of 1 to 8 pairs goes through
 ** together. With the numbering of op_fourier_reconstruct.h, per batch:
@@ -14,11 +15,11 @@
 **   2 the first cols of N points are two rows
 ** The transpose of z -> M z, M complex, as a map of pairs of reals is the conjugate transpose of M:
 ** so the small error by which slices of a pair leak into each other is transposed, too.
-** Host: step 6 goes along y with step 7, a few columns at a time, then along x line by line; steps 5
-** to 2 ray by ray. All in each thread's own `rows` slot. CUDA: steps 7 and 6 are a kernel along x
+** Host: step 6 goes along y with step 7, a few columns at a time, then along x line by line; steps
+** 5 to 2 ray by ray. All in each thread's own `rows` slot. CUDA: steps 7 and 6 are a kernel along x
 ** that writes lines in tiles, and one along y (`own`), steps 4 to 2 one kernel after step 5
-** (`fused`), where they take the lengths; else transforms are the library's, one pair at a time.
-** A pair does not depend on the others of the call: two slices are a packet.
+** (`fused`), where they take the lengths; else transforms are the library's, one pair at a time. A
+** pair does not depend on the others of the call: two slices are a packet.
 */
 #ifndef MB_OPS_OP_FOURIER_PROJECT_H
 #define MB_OPS_OP_FOURIER_PROJECT_H

@@ -26,17 +26,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
     {.name = NULL}};
 
-/* Two slices are one complex image. */
-static int64_t packet(const void *params, const mb_spec *arrays, int axis, const mb_device *device)
-{
-    (void)params;
-    (void)arrays;
-    (void)axis;
-    (void)device;
-    return 2;
-}
-
-static const mb_op_split split[] = MB_SPLIT_STACK(packet);
+static const mb_op_split split[] = MB_SPLIT_STACK(mb_packet_pair);
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {angles = {0, 0.6, 1.2, 1.8, 2.4}}}",
