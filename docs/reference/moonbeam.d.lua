@@ -2666,6 +2666,7 @@ function mb.tiles.table(plan) end
 ---@field dimensions? integer of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field nonnegative? boolean no value below 0
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
+---@field beyond? "nothing"|"unknown" rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -2698,6 +2699,7 @@ function mb.tomo.angles(count, span) end
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
 ---@field preconditioner? number with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
+---@field beyond? "nothing"|"unknown" rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -2902,6 +2904,7 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
 ---@field nonnegative? boolean no value below 0
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
+---@field beyond? "nothing"|"unknown" rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -2929,6 +2932,7 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
 ---@field nonnegative? boolean no value below 0
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
+---@field beyond? "nothing"|"unknown" rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own

@@ -619,7 +619,8 @@ helper.each_device(function(device_id, it)
             assert.matches("preconditioner is 0.05, which needs", helper.failure(mb.tomo.cgls, data,
                 few, {preconditioner = 0.05, model = "pixel"}))
             assert.matches("preconditioner is 0.05, which needs", helper.failure(mb.tomo.cgls, data,
-                few, {preconditioner = 0.05, model = "fourier", center = n / 2 + 3}))
+                few, {preconditioner = 0.05, model = "fourier", center = n / 2 + 3,
+                beyond = "unknown"}))
         end)
 
         it("lowers the misfit by sirt with the band-limited model in every step", function()

@@ -158,7 +158,8 @@ local function deciding(bounds, options, heights, context)
         memo[key] = {}
         local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
         for i, off in ipairs(ray_model.deciding(options.model, {angles = g.angles, cols = cols,
-            side = (options.size or cols) + 2 * options.margin, circle = circle}, nearest,
+            side = (options.size or cols) + 2 * options.margin, circle = circle,
+            beyond = options.beyond}, nearest,
             math.max(middle - low, high - middle), rows, counts, context.device)) do
             memo[key][i] = geometry.column(g, middle + off <= high and middle + off
                 or middle - off)

@@ -21,7 +21,7 @@ admm_tv.options = declared.options(
     {"dimensions", "count", "of the total variation: 2, each slice by itself, or 3, the slices as "
         .. "a volume", min = 2, max = 3, default = 2},
     {"nonnegative", "boolean", "no value below 0", default = true},
-    solving.weights, solving.options)
+    solving.weights, solving.beyond, solving.options)
 
 -- A function that makes out = A' W A p.
 local function curvature_of(job)

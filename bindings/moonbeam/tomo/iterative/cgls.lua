@@ -18,7 +18,7 @@ cgls.options = declared.options(
         .. "preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: "
         .. "none",
         unit = "cycles/px", min = 0, max = 1, default = 0},
-    solving.weights, solving.options)
+    solving.weights, solving.beyond, solving.options)
 
 -- By the projector and its transpose. The rows of A and b are multiplied by the roots of the
 -- weights; r = b - A x, s = A' r - tikhonov x, p the direction.
@@ -211,8 +211,9 @@ cgls.reconstruct = declared("tomo.cgls", {
     local way = not job:convolves() and by_pair or job.model.kernel and by_kernel or by_normal
     if options.preconditioner > 0 and way ~= by_kernel then
         fail("argument", "tomo.cgls", "preconditioner", "preconditioner is %g, which needs a "
-            .. "convolution as normal operator: model \"fourier\", no weights, and a circle that "
-            .. "the detector sees at every angle; leave it out", options.preconditioner)
+            .. "convolution as normal operator: model \"fourier\", no weights, and beyond = "
+            .. "\"nothing\" or a circle that the detector sees at every angle; leave it out",
+            options.preconditioner)
     end
     way(job, options)
     return job:finish()

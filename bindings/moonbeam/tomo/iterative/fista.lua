@@ -19,7 +19,7 @@ fista.options = declared.options(
     {"tikhonov", "number", "weight of |x|^2 / 2, in squared pixels", min = 0, max = 1e12,
         default = 0},
     {"nonnegative", "boolean", "no value below 0", default = true},
-    solving.weights, solving.options)
+    solving.weights, solving.beyond, solving.options)
 
 --- Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 + lambda TV(x) by FISTA, A being
 -- the model of the rays, b the sinograms and w the weights of the rays.

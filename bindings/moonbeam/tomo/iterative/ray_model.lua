@@ -4,10 +4,11 @@
 -- eigenvalue of A' A is larger), forward(x, out) = A x, and adjoint(rays, out, scale) = scale A'
 -- rays (scale: 1 if it is left out). Where it has one: normal(x, out) = A' A x; or, if that is a
 -- convolution, kernel(device, added) = the spectrum of A' A + added for mb.normal_operator, and
--- circle. part(first, step) is the model of every step-th angle. negative: some weights are;
--- then `sums` is a model whose sums of rows and columns are lengths. The
--- right-hand side, projector and normal operator of a model are one and the same A: what mixes them
--- diverges. Operators of one's own are a table with these fields.
+-- circle; the rows of A are then as long as `period`, and forward gives those columns of them that
+-- the detector has. part(first, step) is the model of every step-th angle. negative: some weights
+-- are; then `sums` is a model whose sums of rows and columns are lengths. The right-hand side,
+-- projector and normal operator of a model are one and the same A: what mixes them diverges.
+-- Operators of one's own are a table with these fields.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
@@ -83,15 +84,24 @@ local function period_of(g, off)
     return period
 end
 
--- The farthest axis for which no ray of the mask misses the detector; below 0 if there is none.
-local function farthest_inside(g)
-    return g.circle > 0 and (g.cols + 1 - length_of(g)) / 2 or -1
+--- The farthest axis from the middle for which the normal operator is a convolution; below 0 if
+-- there is none. Rays of the mask that miss the detector are either left out, and then it is none
+-- (they are not the same at every angle), or known to be 0. Without a word (`beyond`) they are 0 if
+-- the mask is no wider than the detector and the axis within a part of it from the middle.
+local function farthest_convolved(g)
+    local inside = g.circle > 0 and (g.cols + 1 - length_of(g)) / 2 or -1
+    if g.beyond == "nothing" then
+        return math.huge
+    elseif g.beyond == "unknown" or inside < 0 then
+        return inside
+    end
+    return math.max(inside, g.cols / PARTS)
 end
 
 -- The band-limited model of the direct Fourier method: a ray sums no more than the pixels on it.
--- Its weights are negative beside a pixel's own bin. Where no ray of the mask misses the detector,
--- the rows are those of a detector as wide as the period, 0 outside of the real one, and the normal
--- operator is a convolution.
+-- Its weights are negative beside a pixel's own bin. With a kernel the rows are those of a detector
+-- as wide as the period, 0 outside of the real one, and the normal operator is a convolution about
+-- any axis. `forward` gives the columns of the real one.
 local function fourier(g)
     local off = off_axis(g)
     local period = period_of(g, off)
@@ -107,7 +117,8 @@ local function fourier(g)
             period = period, out = out})
     end
     model.sums = pixel(g)
-    if off <= farthest_inside(g) then
+    if off <= farthest_convolved(g) then
+        model.period = period
         function model.kernel(device, added)
             local kernel = mb.normal_kernel(g.angles, g.cols, {size = {g.side, g.side},
                 period = period, device = device})
@@ -123,7 +134,8 @@ local function fourier(g)
     return model
 end
 
---- The models by name: functions of a geometry {angles, cols, side, center, shifts, circle}.
+--- The models by name: functions of a geometry {angles, cols, side, center, shifts, circle,
+-- beyond}.
 ray_model.models = {pixel = pixel, fourier = fourier}
 
 --- Their names.
@@ -166,7 +178,7 @@ function ray_model.deciding(name, g, nearest, farthest, rows, counts, device)
     if name ~= "fourier" then
         return {nearest}
     end
-    local inside, kept = farthest_inside(g), {}
+    local inside, kept = farthest_convolved(g), {}
     local function take(off)
         if off < nearest or off > farthest then
             return

@@ -39,6 +39,15 @@ solving.options = declared.options(
     {"callback", "callable", "called after each iteration with its number, the slices as they are "
         .. "and {objective = array}; true ends the work. What it gets is valid during the call"})
 
+--- The option that says what rays see that miss the detector.
+solving.beyond = declared.options({"beyond", "choice", "rays that miss the detector, about an axis "
+    .. "off its middle or of a mask that is wider: nothing, they are 0, for objects that are in "
+    .. "view at every angle, so that A'A is a convolution; or unknown, they are left out, for "
+    .. "larger objects (see margin) and half acquisitions, with a projection and a back-projection "
+    .. "in each iteration. With weights or model \"pixel\" they are left out",
+    choices = {"nothing", "unknown"}, usual = "nothing, if the mask is no wider than the detector "
+        .. "and the axis within an eighth of it from the middle"})
+
 --- The option that weights rays.
 solving.weights = declared.options({"weights", "any", "weight of each ray, 0 to 1: an array "
     .. "(angle, column), or one weight for each slice (row, angle, column), f32; \"poisson\": the "
@@ -124,8 +133,8 @@ function solving.begin(op, sinograms, angles, options)
     local side = size + 2 * options.margin
     local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
     local model = ray_model.of(options.model, {angles = angles, cols = cols, side = side,
-        center = options.center, shifts = options.shifts,
-        circle = circle}, op)
+        center = options.center, shifts = options.shifts, circle = circle,
+        beyond = options.beyond}, op)
     if options.x0 then
         check_array(options.x0, {rows, side, side}, op, "x0")
     end
