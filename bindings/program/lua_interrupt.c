@@ -9,6 +9,10 @@
 ** that does not react (it may be in a long C function, such as string.rep): the handler removes
 ** the files that the exit handlers would remove, and the signal then has its default action.
 **
+** Code that is about to finish what it has begun holds stops back (mbl_hold_stop): the first signal
+** then waits until the code lets it go. A second signal stops the code as the first one would have
+** done, and a third one ends the process.
+**
 ** A hook belongs to one Lua thread, so the handler must know which coroutine runs. The program
 ** therefore has its own coroutine.resume and coroutine.wrap, which record it. An error in a
 ** coroutine ends there, so the stop is raised again in the state that resumed the coroutine, up to
@@ -21,6 +25,7 @@
 #include <lualib.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static lua_State *base_state; /* the state of the innermost mbl_call; NULL: none runs */
 static lua_State
@@ -28,6 +33,8 @@ static lua_State
 static bool fired;  /* the stop has been raised in some state */
 static bool raised; /* the stop has been raised in base_state, which completes it */
 static volatile sig_atomic_t stop_signal; /* the signal that stopped the last mbl_call, or 0 */
+static volatile sig_atomic_t holding;     /* stops are held back */
+static volatile sig_atomic_t waiting;     /* one is */
 
 static const struct {
     int number;
@@ -39,19 +46,30 @@ static const struct {
 };
 enum { STOP_COUNT = sizeof STOPS / sizeof STOPS[0] };
 
-static void stop_hook(lua_State *L, lua_Debug *ar)
+/* Has a stop come that is neither held back nor handled? */
+static bool stopping(void)
 {
-    (void)ar;
-    lua_sethook(L, NULL, 0, 0);
-    if (stop_signal == 0 || raised)
-        return; /* a coroutine that was suspended while the stop was handled */
+    return stop_signal != 0 && !waiting && !raised;
+}
+
+/* Raises the stop in the state. */
+static int raise_stop(lua_State *L)
+{
     fired = true;
     raised = L == base_state;
     for (int i = 0; i < STOP_COUNT; i++)
         if (STOPS[i].number == stop_signal)
             mb_fail(MB_STATUS_CANCELLED, NULL, "%s", STOPS[i].message);
     mbl_push_error(L);
-    lua_error(L);
+    return lua_error(L);
+}
+
+static void stop_hook(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    lua_sethook(L, NULL, 0, 0);
+    if (stopping()) /* else: a coroutine that was suspended while the stop was handled */
+        raise_stop(L);
 }
 
 /* Makes Lua code of the state stop at its next instruction. Safe in a signal handler. */
@@ -61,20 +79,67 @@ static void stop_soon(lua_State *L)
 }
 
 /* Does only what is allowed in a signal handler. */
+static void hold_back(void)
+{
+    static const char note[] = "\ninterrupted: ends when the blocks in flight are finished; once "
+                               "more ends it now\n";
+    waiting = 1;
+    if (write(STDERR_FILENO, note, sizeof note - 1) < 0)
+        return; /* nobody reads the message */
+}
+
+/* Does only what is allowed in a signal handler. */
 static void on_interrupt(int number)
 {
-    if (stop_signal != 0 && number == SIGPIPE)
-        return;             /* the program also prints while it ends */
-    if (stop_signal != 0) { /* the default action follows when the handler returns */
+    if (stop_signal != 0 && !waiting) { /* the default action follows when the handler returns */
         mb_target_remove_parts();
         signal(number, SIG_DFL);
         raise(number);
         return;
     }
-    stop_signal = number;
+    const bool first = stop_signal == 0;
+    if (first)
+        stop_signal = number;
+    if (first && holding) {
+        hold_back();
+        return;
+    }
+    waiting = 0;
     mb_cancel_set(true);
     if (running_state)
         stop_soon(running_state);
+}
+
+void mbl_hold_stop(void)
+{
+    holding = 1;
+}
+
+int mbl_let_stop(lua_State *L)
+{
+    holding = 0;
+    if (!waiting)
+        return 0;
+    waiting = 0;
+    mb_cancel_set(true);
+    if (stop_signal != 0 && running_state == L)
+        return raise_stop(L);
+    mb_cancel_check();
+    mbl_push_error(L);
+    return lua_error(L);
+}
+
+bool mbl_stop_waits(void)
+{
+    return waiting != 0;
+}
+
+void mbl_ask_stop(void)
+{
+    if (holding)
+        waiting = 1;
+    else
+        mb_cancel_set(true);
 }
 
 /* Error objects and other values with a __tostring stay as they are: their text is one line for the
@@ -108,7 +173,7 @@ int mbl_call(lua_State *L, int arguments, int results)
     mb_cancel_set(false);
     base_state = running_state = L;
     fired = raised = false;
-    stop_signal = 0;
+    stop_signal = holding = waiting = 0;
     for (int i = 0; i < STOP_COUNT; i++) {
         sigaction(STOPS[i].number, &action, &before[i]);
         if (STOPS[i].number != SIGINT && before[i].sa_handler == SIG_IGN) /* nohup */
@@ -119,6 +184,7 @@ int mbl_call(lua_State *L, int arguments, int results)
         sigaction(STOPS[i].number, &before[i], NULL);
     base_state = outer_base;
     running_state = outer_running;
+    holding = waiting = 0;
     lua_sethook(L, NULL, 0, 0); /* a signal may have come between the last instruction and here */
     mb_cancel_set(false);
     lua_remove(L, base);
@@ -146,7 +212,7 @@ static int resume(lua_State *L, lua_State *co, int arguments)
     lua_xmove(L, co, arguments);
     if (known)
         running_state = co;
-    if (known && stop_signal != 0 && !raised)
+    if (known && stopping())
         stop_soon(co); /* the hook was set on L a moment ago */
     const int status = lua_resume(co, L, arguments, &results);
     if (known)
@@ -168,7 +234,7 @@ static int resume(lua_State *L, lua_State *co, int arguments)
 ** the coroutine ended, is raised in L too. */
 static void pass_stop_on(lua_State *L)
 {
-    if (running_state == L && stop_signal != 0 && !raised)
+    if (running_state == L && stopping())
         stop_soon(L);
 }
 

@@ -59,8 +59,28 @@ static int system_cancelled(lua_State *L)
 /* cancel([on]): sets the flag as Ctrl-C does; false clears it. */
 static int system_cancel(lua_State *L)
 {
-    mb_cancel_set(lua_isnone(L, 1) || lua_toboolean(L, 1));
+    if (lua_isnone(L, 1) || lua_toboolean(L, 1))
+        mbl_ask_stop();
+    else
+        mb_cancel_set(false);
     return 0;
+}
+
+/* hold_stop(on): true: the first Ctrl-C or other stop waits from now on. false: no more; one that
+** has waited is raised. */
+static int system_hold_stop(lua_State *L)
+{
+    if (!lua_toboolean(L, 1))
+        return mbl_let_stop(L);
+    mbl_hold_stop();
+    return 0;
+}
+
+/* stop_waits(): whether a stop that is held back has come. */
+static int system_stop_waits(lua_State *L)
+{
+    lua_pushboolean(L, mbl_stop_waits());
+    return 1;
 }
 
 /* clock(): seconds, monotonic. */
@@ -353,6 +373,8 @@ int mbl_open_system(lua_State *L)
     static const luaL_Reg functions[] = {{"call", system_call},
                                          {"cancelled", system_cancelled},
                                          {"cancel", system_cancel},
+                                         {"hold_stop", system_hold_stop},
+                                         {"stop_waits", system_stop_waits},
                                          {"clock", system_clock},
                                          {"age", system_age},
                                          {"sleep", system_sleep},

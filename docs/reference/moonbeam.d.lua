@@ -2323,7 +2323,7 @@ function mb.stream.pinned_bytes(devices, options) end
 ---@param blocks table 
 ---@param steps table 
 ---@param options? moonbeam.options.stream_run
----@return any # {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits..., lanes}: seconds and bytes, sums over devices; lanes has the same by device, with the number of blocks, and lists (of its blocks).
+---@return any # {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes, waits..., lanes, stopped}: seconds and bytes, sums over devices; lanes has the same by device, with the number of blocks, and lists (of its blocks). stopped: not all blocks were begun.
 function mb.stream.run(devices, blocks, steps, options) end
 
 ---A summary of the times of a run: {wall_seconds, read_seconds, ..., gigabytes per second of each step, idle_part (of the time, in which nothing was computed), bottleneck (the busiest step), devices (text: the blocks, bytes and seconds of each one of several)}.
@@ -2357,6 +2357,10 @@ function mb.system.file_limit() end
 ---The names in a folder, or nil if it does not exist.
 ---@param path string 
 function mb.system.folder(path) end
+
+---With true, the first Ctrl-C (SIGTERM, SIGHUP) waits, and a second one does not.
+---@param on boolean 
+function mb.system.hold_stop(on) end
 
 ---The name of the machine.
 function mb.system.hostname() end
@@ -2404,6 +2408,9 @@ function mb.system.stat(name) end
 
 ---The number of the signal that stopped the last call, or nil.
 function mb.system.stop_signal() end
+
+---Whether a stop waits (hold_stop).
+function mb.system.stop_waits() end
 
 ---Waits until everything written to the file system of a folder is on the disk.
 ---@param path string 

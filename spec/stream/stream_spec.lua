@@ -519,6 +519,39 @@ describe("stream on several devices", function()
         end
     end)
 
+    it("is stopped: what is in flight is finished, and no more", function()
+        for count = 1, 3 do
+            for _, schedule in ipairs {"free", "fixed"} do
+                for last = 0, 12 do
+                    local blocks, read, finished = {}, 0, {}
+                    for i = 1, 12 do
+                        blocks[i] = i
+                    end
+                    local times = mb.stream.run({table.unpack(DEVICES, 1, count)}, blocks, {
+                        read = function(_, _, device)
+                            read = read + 1
+                            return mb.ones({100}, {device = device})
+                        end,
+                        compute = function(frames)
+                            return frames
+                        end,
+                        write = function() end,
+                        finished = function(i)
+                            finished[#finished + 1] = i
+                        end,
+                        stops = function()
+                            return read >= last
+                        end,
+                    }, {schedule = schedule, pinned = "1Mi"})
+                    table.sort(finished)
+                    assert.same(table.move(blocks, 1, last, 1, {}), finished)
+                    assert.equal(last, read)
+                    assert.equal(last < 12, times.stopped)
+                end
+            end
+        end
+    end)
+
     it("shares pinned memory and threads", function()
         for _, options in ipairs {{}, {pinned = "4Mi"}, {pinned = "1Mi", threads = 8},
             {tallies = 9}, {writes = false}, {writes = false, tallies = 9}, {pinned = "800Ki"}} do

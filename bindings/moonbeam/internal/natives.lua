@@ -371,6 +371,9 @@ native "system.cwd()"
 native "system.file_limit()"
 --- The names in a folder, or nil if it does not exist.
 native "system.folder(path: string)"
+--- With true, the first Ctrl-C (SIGTERM, SIGHUP) waits, and a second one does not. With false, one
+-- that has waited is raised. The end of `call` ends it, too.
+native "system.hold_stop(on: boolean)"
 --- The name of the machine.
 native "system.hostname()"
 --- Whether a stream ("stdin", "stdout", "stderr") is a terminal.
@@ -399,6 +402,8 @@ native "system.space(folder: string)"
 native "system.stat(name: string)"
 --- The number of the signal that stopped the last call, or nil.
 native "system.stop_signal()"
+--- Whether a stop waits (hold_stop).
+native "system.stop_waits()"
 --- Waits until everything written to the file system of a folder is on the disk.
 native "system.sync_files(path: string)"
 --- Makes the names in a folder survive a power cut, as far as the file system can.

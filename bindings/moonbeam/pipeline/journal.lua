@@ -210,6 +210,11 @@ end
 
 -- ---- what is finished ----
 
+--- Does a run that goes on need only the blocks of a section that are not noted?
+function methods:keeps(section)
+    return not section.stored or self.kept.stores[section.number] ~= nil and not section.reduced
+end
+
 --- Notes a block whose bytes are where they belong.
 function methods:finished(section, rows, facts)
     if not section.stored or self.kept.stores[section.number] then

@@ -3,6 +3,7 @@
 local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
+local core = require "moonbeam.core"
 local ledger = require "moonbeam.ledger"
 local on_error = require "moonbeam.internal.on_error"
 local plan = require "moonbeam.pipeline.plan"
@@ -151,8 +152,8 @@ end
 
 -- What a section takes of the devices that have got these blocks and are not lost: the plan if it
 -- knows the blocks.
-local function expected(job, section, passes, live)
-    if #live == #job.devices and schedule.order_of(#live, job.options) then
+local function expected(job, section, passes, live, stopped)
+    if not stopped and #live == #job.devices and schedule.order_of(#live, job.options) then
         return section.peaks
     end
     local lists = {}
@@ -170,7 +171,7 @@ end
 local function compare(made, section, measured, passes, others, times)
     local job, kept = made.job, true
     local live = work.alive(job.devices)
-    local peaks = expected(job, section, passes, live)
+    local peaks = expected(job, section, passes, live, times.stopped)
     for _, device in ipairs(live) do
         local bytes, exact, most = measured[device.id], peaks[device.id], section.peaks[device.id]
         local more = others.bytes[device.id] or 0
@@ -235,7 +236,7 @@ local function run_section(made, section, ends, others)
     end
     local totals, times = work.run(section, job.devices, section.blocks, job.values, ends, settings)
     local passes = {lists_of(times)}
-    local found = reduce(made, section, passes)
+    local found = not times.stopped and reduce(made, section, passes) or {}
     local measured = {}
     for id, scope in pairs(scopes) do
         measured[id] = scope:finish() + (id == "host" and live or 0)
@@ -267,6 +268,22 @@ local function new_stores()
             if key ~= "live" then
                 each:close()
             end
+        end
+    end})
+end
+
+-- While blocks are noted that a run which goes on need not make again, a stop (Ctrl-C) waits until
+-- those in flight are finished.
+local function hold_stops(journal, section, ends)
+    if not (journal and journal:keeps(section)) then
+        return nil
+    end
+    ends.stops = core.system.stop_waits
+    core.system.hold_stop(true)
+    return setmetatable({}, {__close = function(_, err)
+        local ok, stop = pcall(core.system.hold_stop, false)
+        if not ok and not err then -- what went wrong before says more
+            error(stop, 0)
         end
     end})
 end
@@ -381,8 +398,12 @@ function state_methods:run(i, final)
     self.made = secured.made
     report.replanned[#report.replanned + 1] = secured.replanned
     table.move(secured.budgets, 1, #secured.budgets, #report.budgets + 1, report.budgets)
+    local held <close> = hold_stops(final.journal, section, ends)
     local totals, times, measured, kept, found = run_section(self.made, secured.section, ends,
         self.others)
+    if times.stopped then
+        getmetatable(held).__close() -- raises that
+    end
     work.add(report.totals, totals)
     report.as_planned = kept and report.as_planned
     report.predicted = math.max(report.predicted,

@@ -342,6 +342,7 @@ local function steps_of(section, states, values, ends, settings, counted)
         write = ends.write or function() end,
         done = ends.done,
         finished = counted,
+        stops = ends.stops,
     }
 end
 
@@ -409,8 +410,8 @@ local function reduce(section, lanes, states, times, again)
     end
 end
 
---- The whole work of a section on some blocks. `ends` has the steps prepare, write, done and
--- finished(rows, {device, tallies, hash}) of stream.run and its options writes, files, sink and
+--- The whole work of a section on some blocks. `ends` has the steps prepare, write, done, stops
+-- and finished(rows, {device, tallies, hash}) of stream.run and its options writes, files, sink and
 -- hashes; `settings` has overlap, threads, pinned, schedule, order, lists and seen. Tallies are
 -- {mended, clipped, repaired}, three counts each. Returns their sums and the times. Each reduction
 -- gets its `result`. Devices that are lost leave their blocks to the others.
@@ -439,6 +440,9 @@ function work.run(section, devices, blocks, values, ends, settings)
             end
         end), options)
     times.wall = times.wall + opening
+    if times.stopped then
+        return totals, times
+    end
     reduce(section, lanes, states, times, function(lost)
         return stream.run(lanes, lost, steps_of(section, states, values, {}, settings), options)
     end)

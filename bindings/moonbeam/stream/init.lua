@@ -129,13 +129,15 @@ end
 --                                            stream.run returns. facts: device, tallies (what
 --                                            compute has counted, a list of numbers), and hash of
 --                                            the bytes (with options.hashes)
+--   steps.stops()                            (optional) is asked before each block is read: true
+--                                            stops the run; the blocks in flight are finished
 -- Several devices share the pinned memory and the threads. In a fixed schedule block i goes to
 -- device i mod n, or as `order` says. In a free one the next block goes to the device whose oldest
 -- block has left. A device that is lost leaves its blocks to the others; `sums` says that the
 -- devices sum over their blocks, so that all of its blocks are done again.
 -- Returns {wall, read, upload, compute, download, write, read_bytes, write_bytes, raw_bytes,
--- waits..., lanes}: seconds and bytes, sums over devices; lanes has the same by device, with the
--- number of blocks, and lists (of its blocks).
+-- waits..., lanes, stopped}: seconds and bytes, sums over devices; lanes has the same by device,
+-- with the number of blocks, and lists (of its blocks). stopped: not all blocks were begun.
 -- Errors: those of the steps; device (no device is left).
 function stream.run(devices, blocks, steps, options)
     options = options or {}
@@ -145,13 +147,16 @@ function stream.run(devices, blocks, steps, options)
     local own <close> = not open and stream.open(devices, options) or nil
     local lanes = own or devices
     schedule.start(lanes, overlap)
+    local stopped
     if #lanes == 1 and not options.lists then
-        schedule.alone(lanes[1], blocks, steps)
+        stopped = schedule.alone(lanes[1], blocks, steps)
     else
-        schedule.together(lanes, blocks, steps, {sums = options.sums, lists = options.lists,
-            order = schedule.order_of(#lanes, options)})
+        stopped = schedule.together(lanes, blocks, steps, {sums = options.sums,
+            lists = options.lists, order = schedule.order_of(#lanes, options)})
     end
-    return times_of(lanes, overlap, began)
+    local times = times_of(lanes, overlap, began)
+    times.stopped = stopped
+    return times
 end
 
 -- Steps in the order of the data: the name in the times, the name for people, the bytes moved.

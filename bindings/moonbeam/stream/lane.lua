@@ -126,12 +126,12 @@ function methods:begin(queue)
     self.settled, self.point = true, {}
 end
 
---- Queues the reading of the next block, if there is one.
+--- Queues the reading of the next block, if there is one, and if the run has not been stopped.
 function methods:read(steps)
-    local queue = self.queue
+    local queue, stops = self.queue, steps.stops
     local number = queue.at + 1
     local block = queue.blocks[number]
-    if block ~= nil then
+    if block ~= nil and not (stops and stops()) then
         local n = self.taken + 1
         queue.at, self.taken = number, n
         self.blocks[n] = block

@@ -50,7 +50,7 @@ end
 
 -- ---- one lane ----
 
---- Works on all blocks with one lane.
+--- Works on all blocks with one lane. Returns whether it was stopped before the last one.
 function schedule.alone(lane, blocks, steps)
     local overlap, finished = lane.overlap, steps.finished
     local function over(i, facts)
@@ -72,6 +72,7 @@ function schedule.alone(lane, blocks, steps)
     if finished then
         lane:poll(over)
     end
+    return lane.queue.at < #blocks
 end
 
 -- ---- several lanes ----
@@ -311,7 +312,8 @@ end})
 
 --- Works on blocks with several lanes. `order`: a fixed schedule, the numbers of the lanes that
 -- the blocks go to, a list that repeats. `lists`: given lists of blocks, {{blocks} by round} by
--- lane. `sums`: the devices sum over their blocks. Afterwards each lane has `lists`.
+-- lane. `sums`: the devices sum over their blocks. Afterwards each lane has `lists`. Returns
+-- whether the run was stopped before the last block.
 function schedule.together(lanes, blocks, steps, options)
     core.garbage.hold(true)
     local _ <close> = held
@@ -337,7 +339,7 @@ function schedule.together(lanes, blocks, steps, options)
     for i in ipairs(options.lists and {} or blocks) do
         numbers[i] = i
     end
-    while #numbers > 0 do
+    while #numbers > 0 and not (steps.stops and steps.stops()) do
         if #self:alive(0) == 0 then
             fail_all(self)
         end
@@ -346,6 +348,7 @@ function schedule.together(lanes, blocks, steps, options)
         numbers = self.again
         table.sort(numbers)
     end
+    return not options.lists and self.count < #blocks
 end
 
 return schedule
