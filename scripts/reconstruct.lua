@@ -20,7 +20,8 @@ local options = cli.parse(arg, {
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
     .. "filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
-    {"output", short = "o", value = "FILE", doc = "result file (default: SCAN with -volume.h5)"},
+    {"output", short = "o", value = "FILE", doc = "result: FILE.h5, or a TIFF stack, FILE.tif or "
+        .. "FILE.ome.tif (default: SCAN with -volume.h5)"},
     cli.shared.overwrite,
     {"resume", doc = "go on with an interrupted run, from RESULT.unfinished"},
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
@@ -147,7 +148,7 @@ local function check_outputs(name)
     local replaces = setmetatable({overwrite = options.overwrite or options.resume},
         {__index = options})
     cli.outputs(replaces, inputs, {
-        {"output", path = name, extensions = file_name.HDF5, what = "results are HDF5 files"},
+        {"output", path = name, extensions = file_name.RESULTS},
         {"preview"}, {"center-picture"}})
 end
 if not (options.plan or options.recipe) then

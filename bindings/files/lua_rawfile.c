@@ -62,6 +62,25 @@ static int rawfile_create(lua_State *L)
     return 1;
 }
 
+/* create_kept(path, now, overwrite): the same for a file that is called `now` until then, and stays
+** when it is closed. */
+static int rawfile_create_kept(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path"), *now = mbl_check_string(L, 2, "now");
+    const bool overwrite = lua_toboolean(L, 3);
+    mbl_check(L, mb_rawfile_create_kept(path, now, overwrite, &new_box(L)->file));
+    return 1;
+}
+
+/* resume_kept(path, now, overwrite): the same with the file of an earlier process. */
+static int rawfile_resume_kept(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path"), *now = mbl_check_string(L, 2, "now");
+    const bool overwrite = lua_toboolean(L, 3);
+    mbl_check(L, mb_rawfile_resume_kept(path, now, overwrite, &new_box(L)->file));
+    return 1;
+}
+
 /* keep(path): the file of that name, new unless it is there; it stays when it is closed. */
 static int rawfile_keep(lua_State *L)
 {
@@ -190,6 +209,13 @@ static int file_gc(lua_State *L)
     return 0;
 }
 
+/* now(): the name that the file has now, or nil. */
+static int file_now(lua_State *L)
+{
+    lua_pushstring(L, mb_rawfile_now(check_file(L)));
+    return 1;
+}
+
 static int file_bytes(lua_State *L)
 {
     lua_pushinteger(L, (lua_Integer)mb_rawfile_bytes(check_file(L)));
@@ -286,14 +312,23 @@ int mbl_open_rawfile(lua_State *L)
         {NULL, NULL},
     };
     static const luaL_Reg methods[] = {
-        {"read", file_read},   {"write", file_write},   {"get", file_get},
-        {"put", file_put},     {"resize", file_resize}, {"finish", file_finish},
-        {"close", file_close}, {"bytes", file_bytes},   {"read_tiff", file_read_tiff},
+        {"read", file_read},
+        {"write", file_write},
+        {"get", file_get},
+        {"put", file_put},
+        {"resize", file_resize},
+        {"finish", file_finish},
+        {"close", file_close},
+        {"bytes", file_bytes},
+        {"read_tiff", file_read_tiff},
+        {"now", file_now},
         {NULL, NULL},
     };
     static const luaL_Reg functions[] = {
         {"open", rawfile_open},
         {"create", rawfile_create},
+        {"create_kept", rawfile_create_kept},
+        {"resume_kept", rawfile_resume_kept},
         {"keep", rawfile_keep},
         {"scratch", rawfile_scratch},
         {"tiff_scratch_bytes", tiff_scratch_bytes},

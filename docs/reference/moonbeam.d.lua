@@ -2101,13 +2101,13 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field title? string of the entry
 ---@field sample? string name of the sample
 ---@field overwrite? boolean replace an existing result
----@field chunks? integer[] of the volume in one file
----@field deflate? integer compression of the volume in one file, 0 to 9
+---@field chunks? integer[] of an HDF5 volume in one file
+---@field deflate? integer compression of an HDF5 volume in one file, 0 to 9
 ---@field slices_per_file? integer the volume goes to files of that many slices in a folder "<path without .h5>-slices-<8 digits>", a new one in every run; the result's file shows them as one dataset, which is written faster
 ---@field unfinished? any what keeps the result of a run that is interrupted; pipelines make it
 
 ---A new result file for a volume (z, y, x).
----@param path string its name, an HDF5 file
+---@param path string its name: an HDF5 file, or a TIFF stack
 ---@param options? moonbeam.options.result_create
 function mb.result.create(path, options) end
 

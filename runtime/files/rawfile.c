@@ -92,6 +92,28 @@ mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out)
     return adopt(path, target, out);
 }
 
+mb_status mb_rawfile_create_kept(const char *path, const char *now, bool overwrite,
+                                 mb_rawfile **out)
+{
+    mb_target *target;
+    *out = NULL;
+    MB_TRY(mb_target_keep(path, now, overwrite, &target));
+    return adopt(path, target, out);
+}
+
+mb_status mb_rawfile_resume_kept(const char *path, const char *now, bool overwrite,
+                                 mb_rawfile **out)
+{
+    mb_target *target;
+    struct stat facts;
+    *out = NULL;
+    MB_TRY(mb_target_resume(path, now, NULL, overwrite, &target));
+    MB_TRY(adopt(path, target, out));
+    if (fstat((*out)->fd, &facts) == 0)
+        (*out)->bytes = (uint64_t)facts.st_size;
+    return MB_STATUS_OK;
+}
+
 mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
 {
     char folder[PATH_MAX];
@@ -212,6 +234,11 @@ bool mb_rawfile_is_open(const mb_rawfile *file)
 const char *mb_rawfile_path(const mb_rawfile *file)
 {
     return file->path;
+}
+
+const char *mb_rawfile_now(const mb_rawfile *file)
+{
+    return file->target ? mb_target_now(file->target) : NULL;
 }
 
 uint64_t mb_rawfile_bytes(const mb_rawfile *file)

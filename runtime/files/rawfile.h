@@ -21,6 +21,13 @@ typedef struct mb_rawfile mb_rawfile;
 mb_status mb_rawfile_open(const char *path, mb_rawfile **out); /* for reading */
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out);
+/* A new file for `path` that is called `now`, in the folder of an unfinished run: it stays there when
+** it is closed before it is finished. */
+mb_status mb_rawfile_create_kept(const char *path, const char *now, bool overwrite,
+                                 mb_rawfile **out);
+/* The same with the file that an earlier process has left. */
+mb_status mb_rawfile_resume_kept(const char *path, const char *now, bool overwrite,
+                                 mb_rawfile **out);
 /* A file without a name in the folder of `beside`, for reading and writing. */
 mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out);
 /* The file `path`, for reading and writing; new, unless it is there. */
@@ -35,6 +42,8 @@ void mb_rawfile_destroy(mb_rawfile *file); /* NULL is fine */
 
 bool mb_rawfile_is_open(const mb_rawfile *file);
 const char *mb_rawfile_path(const mb_rawfile *file);
+/* The name that the file has now; NULL: none. */
+const char *mb_rawfile_now(const mb_rawfile *file);
 uint64_t mb_rawfile_bytes(const mb_rawfile *file); /* size as opened, or as set */
 
 /* `count` bytes at `offset`; fewer are an error that says that the file is cut short. */

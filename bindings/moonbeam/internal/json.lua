@@ -1,9 +1,13 @@
 --- JSON text of tables: json({peak = 8, rows = {...}}, {"peak", "rows"}). `order` names the keys
--- that come first in every object; the others follow by name. An empty table is a list.
+-- that come first in every object; the others follow by name. An empty table is a list. NaN and
+-- infinity, which JSON does not have, are null; bytes that are no UTF-8 become question marks.
 
 local ESCAPES = {["\\"] = "\\\\", ["\""] = "\\\"", ["\n"] = "\\n", ["\t"] = "\\t", ["\r"] = "\\r"}
 
 local function text_of(text)
+    if not utf8.len(text) then
+        text = text:gsub("[\128-\255]", "?")
+    end
     return "\"" .. text:gsub("[%c\"\\]", function(c)
         return ESCAPES[c] or ("\\u%04x"):format(c:byte())
     end) .. "\""
@@ -13,7 +17,9 @@ local function encode(value, places)
     if type(value) == "string" then
         return text_of(value)
     elseif type(value) ~= "table" then
-        return math.type(value) == "float" and ("%.17g"):format(value) or tostring(value)
+        local finite = value == value and value ~= math.huge and value ~= -math.huge
+        return math.type(value) == "float" and (finite and ("%.17g"):format(value) or "null")
+            or tostring(value)
     end
     local parts, keys = {}, {}
     for i, item in ipairs(value) do

@@ -197,8 +197,8 @@ end
 
 --- The picture of a slice of a result that an earlier run has made.
 function command.preview(options, z)
-    local file <close> = assert(mb.h5.open(options.output))
-    local slices <close> = file:read("/entry/data/data", {z, z})
+    local volume <close> = mb.images.open(options.output)
+    local slices <close> = volume:read({z - 1, 0, 0}, {1, volume.shape[2], volume.shape[3]})
     local slice <close> = slices:view(1, mb.all, mb.all)
     mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume})
 end

@@ -304,11 +304,18 @@ function methods:restore(name, now)
     return ok
 end
 
---- Opens the result's file again as it was before its first row.
-function methods:reopen(overwrite)
+--- The result's file is again as it was before its first row. Returns {offset, bytes}, where the
+-- volume is.
+function methods:restore_result()
     if not self:restore(base_of(self.path), self:file_path()) then
         damaged(self, "the head of the result")
     end
+    return self.files[base_of(self.path)]
+end
+
+--- The same, and opens it: an HDF5 file.
+function methods:reopen(overwrite)
+    self:restore_result()
     return core.unfinished.resume_h5(self.path, self:file_path(), overwrite, self.slices)
 end
 

@@ -11,6 +11,7 @@ local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
+local head = require "moonbeam.tiff.head"
 local metadata = require "moonbeam.tiff.metadata"
 local on_error = require "moonbeam.internal.on_error"
 local pages_of = require "moonbeam.tiff.pages"
@@ -151,61 +152,6 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Writing
 
-local FORMATS = {u8 = {8, 1}, u16 = {16, 1}, f32 = {32, 3}}
-
--- Everything before the pixels: text, offset of the pixels.
-local function head_of(pages, rows, columns, format, meta, text)
-    local page = rows * columns * format[1] // 8
-    local ome = meta.kind == "ome"
-    local entry_count = meta.resolution and 14 or 11
-    -- Beyond the reach of 32-bit offsets: BigTIFF for OME, else one directory, behind which ImageJ
-    -- finds all pages.
-    local large = pages * (page + 2 + 12 * entry_count + 4) + #text + 64 > 0xffffffff
-    local big = large and ome
-    local directories = large and not ome and 1 or pages
-    local directory_bytes = big and 8 + 20 * entry_count + 8 or 2 + 12 * entry_count + 4
-    local start, word = big and 16 or 8, big and "<I8" or "<I4"
-    local rational_at = start + directories * directory_bytes
-    local text_at = rational_at + 16
-    local data_at = (text_at + #text + 15) // 16 * 16
-    local parts = {big and "II+\0" .. string.pack("<I2I2I8", 8, 0, 16) or "II*\0"
-        .. string.pack("<I4", 8)}
-    -- An entry of one value, or with the place of several; a text stands in the entry as it is.
-    local function entry(tag, kind, value, count)
-        local inline = type(value) == "string" and value
-            or string.pack(kind == 3 and "<I2" or kind == 4 and "<I4" or word, value)
-        parts[#parts + 1] = string.pack("<I2I2", tag, kind) .. string.pack(word, count or 1)
-            .. inline .. ("\0"):rep((big and 8 or 4) - #inline)
-    end
-    local resolution = meta.resolution or {x = {0, 1}, y = {0, 1}}
-    local x = string.pack("<I4I4", table.unpack(resolution.x))
-    local y = string.pack("<I4I4", table.unpack(resolution.y))
-    local long = big and 16 or 4
-    for i = 1, directories do
-        parts[#parts + 1] = string.pack(big and "<I8" or "<I2", entry_count)
-        entry(256, 4, columns)
-        entry(257, 4, rows)
-        entry(258, 3, format[1])
-        entry(259, 3, 1)
-        entry(262, 3, 1)
-        entry(270, 2, text_at, #text)
-        entry(273, long, data_at + (i - 1) * page)
-        entry(277, 3, 1)
-        entry(278, 4, rows)
-        entry(279, long, page)
-        if meta.resolution then -- in a BigTIFF a rational stands in the entry itself
-            entry(282, 5, big and x or rational_at)
-            entry(283, 5, big and y or rational_at + 8)
-            entry(296, 3, resolution.unit)
-        end
-        entry(339, 3, format[2])
-        parts[#parts + 1] = string.pack(word, i < directories and start + i * directory_bytes or 0)
-    end
-    parts[#parts + 1] = x .. y
-    parts[#parts + 1] = text .. ("\0"):rep(data_at - text_at - #text)
-    return table.concat(parts), data_at, page
-end
-
 local writer = volumes.writer_class {}
 
 --- The volume (z, y, x) or (y, x) of a channel and frame (1-based; default 1).
@@ -228,8 +174,10 @@ end
 function tiff.create(name, options)
     file_name.check(name, file_name.TIFF, nil, "tiff.create")
     local shape, dtype = options.shape, options.dtype
-    local format = FORMATS[dtype] or fail("dtype", "tiff", nil,
-        "%s: a TIFF file cannot hold %s: cast it to u8, u16 or f32", name, dtype)
+    if not head.format(dtype) then
+        fail("dtype", "tiff", nil, "%s: a TIFF file cannot hold %s: cast it to u8, u16 or f32",
+            name, dtype)
+    end
     if #shape ~= 2 and #shape ~= 3 then
         fail("shape", "tiff", nil, "%s: a stack has 2 or 3 axes, not %d", name, #shape)
     end
@@ -237,12 +185,13 @@ function tiff.create(name, options)
     meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit
     local counts = {channels = options.channels, slices = #shape == 3 and shape[1] or 1,
         frames = options.frames}
-    local text = metadata.compose(meta, counts, dtype) .. "\0"
     local pages = counts.channels * counts.slices * counts.frames
-    local head, data_at, page = head_of(pages, shape[#shape - 1], shape[#shape], format, meta, text)
+    local before, data_at, page = head.compose {pages = pages, rows = shape[#shape - 1],
+        columns = shape[#shape], dtype = dtype, text = metadata.compose(meta, counts, dtype),
+        resolution = meta.resolution, ome = meta.kind == "ome"}
     local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at,
         page_bytes = page, order = meta.kind == "ome" and meta.order or "CZT"}, writer)
-    made:start(name, options.overwrite, data_at + pages * page, head)
+    made:start(name, options.overwrite, data_at + pages * page, before)
     return made
 end
 

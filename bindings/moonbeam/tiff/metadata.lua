@@ -170,6 +170,60 @@ local function compose_ome(meta, counts, dtype)
     return text
 end
 
+-- ---------------------------------------------------------------------------------------------
+-- New volumes
+
+--- ImageJ's description of a volume: {shape, pixel_size and slice_distance (m), units (of the
+-- values), scaling ({scale_factor, add_offset})}.
+function metadata.new_imagej(volume)
+    local lines = {("ImageJ=1.54f\nimages=%d\nslices=%d"):format(volume.shape[1],
+        volume.shape[1])}
+    if volume.pixel_size then
+        lines[#lines + 1] = ("unit=micron\nspacing=%.10g"):format(volume.slice_distance * 1e6)
+    end
+    if volume.scaling then -- a straight line
+        lines[#lines + 1] = ("cf=0\nc0=%.17g\nc1=%.17g\nvunit=%s"):format(
+            volume.scaling.add_offset, volume.scaling.scale_factor, volume.units)
+    end
+    lines[#lines + 1] = "loop=false\n"
+    return table.concat(lines, "\n")
+end
+
+local MARKS = {["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;"}
+
+-- What XML text may hold: UTF-8 without control characters.
+local function xml_text(text)
+    if not utf8.len(text) then
+        text = text:gsub("[\128-\255]", "?")
+    end
+    return (text:gsub("[%z\1-\8\11\12\14-\31\127]", "?"):gsub('[&<>"]', MARKS))
+end
+
+--- OME-XML of the same; `dtype`, `title` and an annotation, a text, too.
+function metadata.new_ome(volume, annotation)
+    local sizes = ""
+    for axis, name in ipairs {"Z", "Y", "X"} do
+        local size = axis == 1 and volume.slice_distance or volume.pixel_size
+        sizes = sizes .. (' Size%s="%d"'):format(name, volume.shape[axis])
+            .. (volume.pixel_size and (' PhysicalSize%s="%.10g" PhysicalSize%sUnit="µm"')
+                :format(name, size * 1e6, name) or "")
+    end
+    return table.concat({'<?xml version="1.0" encoding="UTF-8"?>',
+        '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" '
+        .. 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation='
+        .. '"http://www.openmicroscopy.org/Schemas/OME/2016-06 '
+        .. 'http://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd" Creator="moonbeam">',
+        ('<Image ID="Image:0" Name="%s">'):format(xml_text(volume.title)),
+        ('<Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="%s" BigEndian="false"%s SizeC="1" '
+        .. 'SizeT="1">'):format(OME_TYPES[volume.dtype], sizes),
+        '<Channel ID="Channel:0:0" SamplesPerPixel="1"/>',
+        ('<TiffData IFD="0" PlaneCount="%d"/>'):format(volume.shape[1]), "</Pixels>",
+        '<AnnotationRef ID="Annotation:0"/>', "</Image>", "<StructuredAnnotations>",
+        '<CommentAnnotation ID="Annotation:0" Namespace="moonbeam"><Value>',
+        xml_text(annotation), "</Value></CommentAnnotation>", "</StructuredAnnotations>", "</OME>",
+        }, "\n")
+end
+
 --- The description for a new file of the dtype. counts {channels, slices, frames}; meta may be an
 -- empty table.
 function metadata.compose(meta, counts, dtype)

@@ -1,0 +1,108 @@
+-- Where a result comes from: what every format says about how it was made.
+
+local core = require "moonbeam.core"
+
+local origin = {}
+
+local function quote(word)
+    if word:match("^[%w%-%._/=:,+@%%]+$") then
+        return word
+    end
+    return "'" .. word:gsub("'", "'\\''") .. "'"
+end
+
+-- The command line of the running program, or nil.
+local function command_line()
+    local words = {}
+    if type(arg) ~= "table" then
+        return nil
+    end
+    local first = 0
+    while arg[first - 1] do
+        first = first - 1
+    end
+    for i = first, #arg do
+        words[#words + 1] = quote(tostring(arg[i]))
+    end
+    return table.concat(words, " ")
+end
+
+local function read_all(name)
+    local file = io.open(name, "rb")
+    if not file then
+        return nil
+    end
+    local text = file:read "a"
+    file:close()
+    return text
+end
+
+-- `script`: a file name or the text itself; by default the program's own script.
+local function script_of(script)
+    local own = type(arg) == "table" and type(arg[0]) == "string" and arg[0] or nil
+    local name = script or own
+    local facts = name and #name < 4096 and not name:find("[\n%z]") and core.system.stat(name)
+    if facts and facts.kind == "file" and facts.bytes < 1 << 20 then
+        return name, read_all(name)
+    end
+    return nil, script
+end
+
+-- `device`: the id of the one that computes, or nil for the default device.
+local function versions(device)
+    return { moonbeam = core.version, hdf5 = core.h5.version, lua = _VERSION,
+        fft = (core.fft.library(device)) }
+end
+
+local function iso_time(seconds)
+    return os.date("!%Y-%m-%dT%H:%M:%S+00:00", seconds and math.floor(seconds))
+end
+
+-- Identity of the input: enough to tell whether a file is still the one that was read.
+local function input_facts(input)
+    local facts, err = core.system.stat(input)
+    if not facts then
+        error(err, 0)
+    end
+    return {
+        path = core.system.real_path(input) or input,
+        bytes = facts.bytes,
+        modified = iso_time(facts.modified),
+    }
+end
+
+--- A time as text; nil: now.
+origin.time = iso_time
+
+--- What a result was reconstructed with: a table for parameters.
+function origin.parameters(options)
+    local parameters = {}
+    for name, value in pairs(options.parameters or {}) do
+        parameters[name] = value
+    end
+    if options.input then
+        parameters.raw_file = core.system.real_path(options.input) or options.input
+    end
+    return parameters
+end
+
+--- How it came about: a table for provenance.
+function origin.provenance(options)
+    local script_name, script = script_of(options.script)
+    return {
+        command_line = command_line(),
+        folder = core.system.cwd and core.system.cwd(),
+        host = core.system.hostname and core.system.hostname(),
+        script_name = script_name,
+        script = script,
+        input = options.input and input_facts(options.input),
+        versions = versions(options.parameters and options.parameters.device),
+    }
+end
+
+--- The unit of the values.
+function origin.units(options)
+    return options.units or (options.pixel_size and "1/m" or "1/pixel")
+end
+
+return origin
