@@ -61,8 +61,28 @@ static void writer_put(writer *w, double real, double imag)
 enum { DTYPE, DEVICE, PINNED, SEED, LOW, HIGH };
 static const char *const creation_options[] = {"dtype", "device", "pinned", NULL};
 
+/* Raises if the extents were written one by one, "random(4, 30, 64)", with the braces to write. */
+static void refuse_loose_extents(lua_State *L, const char *what)
+{
+    if (lua_type(L, 1) != LUA_TNUMBER || lua_type(L, 2) != LUA_TNUMBER)
+        return;
+    const int count = lua_gettop(L);
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    for (int i = 1; i <= count && i <= MB_MAX_RANK && lua_type(L, i) == LUA_TNUMBER; i++) {
+        lua_pushfstring(L, i > 1 ? ", %s" : "%s", luaL_tolstring(L, i, NULL));
+        lua_remove(L, -2);
+        luaL_addvalue(&b);
+    }
+    luaL_pushresult(&b);
+    mbl_fail(L, MB_STATUS_ARGUMENT, "shape", "several extents are one table: write mb.%s({%s})",
+             what, lua_tostring(L, -1));
+}
+
 static int take_options(lua_State *L, int index, const char *what)
 {
+    if (index == 2)
+        refuse_loose_extents(L, what);
     return mbl_take_options(L, index, creation_options, what);
 }
 
@@ -298,6 +318,7 @@ static int array_random(lua_State *L)
     static const char *const names[] = {"dtype", "device", "pinned", "seed", "low", "high", NULL};
     writer w;
     mb_shape shape = mbl_check_shape(L, 1, "shape");
+    refuse_loose_extents(L, "random");
     const int options = mbl_take_options(L, 2, names, "random");
     const mb_dtype dtype = mbl_opt_dtype(L, options + DTYPE, MB_F32);
     const mb_dtype_class class = mb_dtype_kind(dtype);

@@ -155,3 +155,24 @@ const char *mbl_owner(lua_State *L)
     const char *caller = blame(L, 1);
     return caller ? caller : "C";
 }
+
+int mbl_push_callers(lua_State *L, const char *first, int levels)
+{
+    lua_Debug ar;
+    const char *last = first;
+    int count = 0;
+    lua_createtable(L, 0, 0);
+    for (int level = 0; level < levels && count < MBL_MOST_CALLERS && lua_getstack(L, level, &ar);
+         level++) {
+        lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline <= 0)
+            continue;
+        const line *at = find_line(&ar);
+        if (at->ours || at->owner == last) /* texts are interned */
+            continue;
+        last = at->owner;
+        lua_pushstring(L, last);
+        lua_rawseti(L, -2, ++count);
+    }
+    return count;
+}

@@ -11,6 +11,12 @@
 const char *mbl_caller(lua_State *L);
 /* The same, or "C"; faster. Only for C functions called by Lua (not for hooks). */
 const char *mbl_owner(lua_State *L);
+#define MBL_MOST_CALLERS 10
+
+/* Pushes the list of the lines outside the module's own Lua half that are running on the innermost
+** `levels` of the stack, innermost first, without those equal to the one before; `first` (interned
+** or NULL) is the one before the first. Returns their number. */
+int mbl_push_callers(lua_State *L, const char *first, int levels);
 /* The text, interned. */
 const char *mbl_intern(const char *text);
 /* Sets the folder of the module's own Lua files; callers there are skipped. */

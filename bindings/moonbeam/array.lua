@@ -27,8 +27,16 @@ local function is_array(value)
 end
 array.is_array = is_array
 
+-- Refuses extents that were written one by one: full(4, 30, 64).
+local function check_options(name, form, shape, options)
+    if type(shape) == "number" and type(options) == "number" then
+        fail("argument", name, "shape", "several extents are one table: write mb.%s", form)
+    end
+end
+
 -- An array of this shape with every element equal to value.
 function array.full(shape, value, options)
+    check_options("full", "full({4, 30, 64}, value)", shape, options)
     if type(value) ~= "number" then
         fail("argument", "full", "value", "value must be a number, not a %s", type(value))
     end
@@ -36,6 +44,7 @@ function array.full(shape, value, options)
 end
 
 function array.ones(shape, options)
+    check_options("ones", "ones({4, 30, 64})", shape, options)
     return run("fill", new.empty(shape, options), 1)
 end
 
@@ -166,6 +175,28 @@ metatable.__pow = arithmetic("pow")
 metatable.__unm = function(a)
     return run("unary", a, "neg")
 end
+
+-- Lua's comparisons give one truth value: == would tell only whether both are the same object,
+-- which is what the module's own files ask.
+local home = debug.getinfo(1, "S").source:match("^(@.*)array%.lua$")
+
+local function comparison(sign, instead)
+    return function()
+        local caller = debug.getinfo(2, "S")
+        if home and caller and caller.source:sub(1, #home) == home then
+            return false
+        end
+        fail("argument", nil, nil,
+            "arrays cannot be compared by %s, which gives one true or false; %s", sign, instead)
+    end
+end
+
+metatable.__eq = comparison("== or ~=", "(a - b):abs():max() is 0 for equal elements, "
+    .. "mb.metrics.rmse(a, b) tells how far they differ, and rawequal(a, b) whether they are "
+    .. "the same array")
+metatable.__lt = comparison("< or >", "a:min() and a:max() are numbers to compare, and "
+    .. "mb.binary(a, \"max\", {scalar = 0}) clips elements")
+metatable.__le = metatable.__lt
 
 -- for i, slice in a:slices() do ... end: views along axis 1. A view is released when the loop goes
 -- on or ends; slice:view() keeps one.

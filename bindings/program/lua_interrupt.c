@@ -21,6 +21,7 @@
 #define _GNU_SOURCE
 #include "program/lua_interrupt.h"
 #include "call/lua_error.h"
+#include "call/lua_owner.h"
 #include "files/target.h"
 #include <lualib.h>
 #include <signal.h>
@@ -29,9 +30,10 @@
 
 static lua_State *base_state; /* the state of the innermost mbl_call; NULL: none runs */
 static lua_State
-    *running_state; /* base_state, or the coroutine that runs in it: gets the handler's hook */
-static bool fired;  /* the stop has been raised in some state */
-static bool raised; /* the stop has been raised in base_state, which completes it */
+    *running_state;    /* base_state, or the coroutine that runs in it: gets the handler's hook */
+static int base_depth; /* the functions that run when the innermost mbl_call begins */
+static bool fired;     /* the stop has been raised in some state */
+static bool raised;    /* the stop has been raised in base_state, which completes it */
 static volatile sig_atomic_t stop_signal; /* the signal that stopped the last mbl_call, or 0 */
 static volatile sig_atomic_t holding;     /* stops are held back */
 static volatile sig_atomic_t waiting;     /* one is */
@@ -142,11 +144,55 @@ void mbl_ask_stop(void)
         mb_cancel_set(true);
 }
 
+/* The number of functions that are running. */
+static int stack_depth(lua_State *L)
+{
+    lua_Debug ar;
+    int depth = 0;
+    while (lua_getstack(L, depth, &ar))
+        depth++;
+    return depth;
+}
+
+static bool is_error_object(lua_State *L)
+{
+    if (!lua_istable(L, 1) || !lua_getmetatable(L, 1))
+        return false;
+    luaL_getmetatable(L, MBL_ERROR);
+    const bool found = lua_rawequal(L, -1, -2);
+    lua_settop(L, 1);
+    return found;
+}
+
+/* Adds to an error object the lines that led to the line it blames: `callers`, innermost first. An
+** interrupt is not the fault of a line. */
+static void add_callers(lua_State *L)
+{
+    lua_pushliteral(L, "code");
+    lua_rawget(L, 1);
+    const char *code = lua_tostring(L, -1);
+    const bool cancelled = code && strcmp(code, mb_status_name(MB_STATUS_CANCELLED)) == 0;
+    lua_pushliteral(L, "callers");
+    if (lua_rawget(L, 1) == LUA_TNIL && !cancelled) {
+        lua_pushliteral(L, "where");
+        lua_rawget(L, 1);
+        const char *where = lua_tostring(L, -1);
+        const int levels = stack_depth(L) - base_depth;
+        if (mbl_push_callers(L, where ? mbl_intern(where) : NULL, levels) > 0)
+            lua_setfield(L, 1, "callers");
+    }
+    lua_settop(L, 1);
+}
+
 /* Error objects and other values with a __tostring stay as they are: their text is one line for the
 ** user. */
 static int add_traceback(lua_State *L)
 {
     const char *message = lua_tostring(L, 1);
+    if (is_error_object(L)) {
+        add_callers(L);
+        return 1;
+    }
     if (!message) {
         if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
             lua_settop(L, 1);
@@ -162,7 +208,9 @@ int mbl_call(lua_State *L, int arguments, int results)
 {
     struct sigaction action, before[STOP_COUNT];
     lua_State *outer_base = base_state, *outer_running = running_state;
+    const int outer_depth = base_depth;
     int base = lua_gettop(L) - arguments;
+    base_depth = stack_depth(L);
     lua_pushcfunction(L, add_traceback);
     lua_insert(L, base);
     memset(&action, 0, sizeof action);
@@ -185,6 +233,7 @@ int mbl_call(lua_State *L, int arguments, int results)
     base_state = outer_base;
     running_state = outer_running;
     holding = waiting = 0;
+    base_depth = outer_depth;
     lua_sethook(L, NULL, 0, 0); /* a signal may have come between the last instruction and here */
     mb_cancel_set(false);
     lua_remove(L, base);

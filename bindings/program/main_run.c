@@ -38,6 +38,27 @@ static void log_failure(lua_State *L)
     lua_settop(L, top);
 }
 
+/* Writes the lines that led to the line that the error object names, if the call recorded them. */
+static void print_callers(lua_State *L, int index)
+{
+    const int top = lua_gettop(L);
+    if (!lua_istable(L, index))
+        return;
+    index = lua_absindex(L, index);
+    lua_pushliteral(L, "callers");
+    if (lua_rawget(L, index) == LUA_TTABLE)
+        for (lua_Integer i = 1; lua_rawgeti(L, top + 1, i) == LUA_TSTRING; i++) {
+            size_t length;
+            const char *line = lua_tolstring(L, -1, &length);
+            mbl_push_printable(L, line, length, false);
+            fprintf(stderr, "%s%s", i == 1 ? "  called from " : ", ", lua_tostring(L, -1));
+            lua_pop(L, 2);
+        }
+    if (lua_istable(L, top + 1))
+        fputc('\n', stderr);
+    lua_settop(L, top);
+}
+
 int mbm_report(lua_State *L, int status)
 {
     if (status != LUA_OK) {
@@ -47,6 +68,7 @@ int mbm_report(lua_State *L, int status)
         const char *message = luaL_tolstring(L, -1, &length);
         mbl_push_printable(L, message, length, true);
         fprintf(stderr, "%s: %s\n", mbm_program, lua_tostring(L, -1));
+        print_callers(L, -3);
         fflush(stderr);
         log_failure(L);
         lua_pop(L, 3);

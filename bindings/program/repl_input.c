@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #define COMPLETER "moonbeam.completer"
+#define HISTORY_KEPT 2000 /* statements */
 
 typedef char **completion_function(const char *text, int start, int end);
 typedef char *generator_function(const char *text, int state);
@@ -31,8 +33,6 @@ static struct {
     void (*remove)(void);
     void (*read_char)(void);
     void (*add_history)(const char *line);
-    int (*read_history)(const char *file);
-    int (*write_history)(const char *file);
     void (*stifle_history)(int lines);
     char **(*matches)(const char *text, generator_function *generator);
     char **line_buffer;
@@ -105,8 +105,6 @@ static bool load_editor(const char *library)
     *(void **)&editor.remove = dlsym(handle, "rl_callback_handler_remove");
     *(void **)&editor.read_char = dlsym(handle, "rl_callback_read_char");
     *(void **)&editor.add_history = dlsym(handle, "add_history");
-    *(void **)&editor.read_history = dlsym(handle, "read_history");
-    *(void **)&editor.write_history = dlsym(handle, "write_history");
     *(void **)&editor.stifle_history = dlsym(handle, "stifle_history");
     *(void **)&editor.matches = dlsym(handle, "rl_completion_matches");
     editor.line_buffer = dlsym(handle, "rl_line_buffer");
@@ -129,7 +127,7 @@ static bool load_editor(const char *library)
     if (completer && editor.matches && editor.line_buffer)
         *completer = complete;
     if (editor.stifle_history)
-        editor.stifle_history(2000);
+        editor.stifle_history(HISTORY_KEPT);
     editor.name = library;
     return true;
 }
@@ -226,19 +224,74 @@ static int input_add_history(lua_State *L)
     return 0;
 }
 
+/*
+** The file of the history: one statement a line. The line breaks within a statement are vertical
+** tabs there, which no one types and which are white space to Lua. Statements are appended, so that
+** two prompts can share the file.
+*/
+
+static void exchange(char *text, char from, char to)
+{
+    for (char *c = strchr(text, from); c; c = strchr(c, from))
+        *c = to;
+}
+
+/* load_history(name): adds the latest statements of the file, and shortens a long file. */
 static int input_load_history(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
-    if (have_editor() && editor.read_history)
-        editor.read_history(name);
+    FILE *file = have_editor() ? fopen(name, "r+") : NULL;
+    char *line = NULL;
+    size_t room = 0, count = 0;
+    ssize_t length;
+    if (!file)
+        return 0;
+    while (getline(&line, &room, file) >= 0)
+        count++;
+    const size_t skipped = count > HISTORY_KEPT ? count - HISTORY_KEPT : 0;
+    char *kept = NULL;
+    size_t kept_bytes = 0;
+    FILE *copy = skipped > HISTORY_KEPT ? open_memstream(&kept, &kept_bytes) : NULL;
+    rewind(file);
+    for (size_t i = 0; (length = getline(&line, &room, file)) >= 0; i++) {
+        if (i < skipped)
+            continue;
+        if (copy)
+            fwrite(line, 1, (size_t)length, copy);
+        if (length > 0 && line[length - 1] == '\n')
+            line[length - 1] = '\0';
+        exchange(line, '\v', '\n');
+        editor.add_history(line);
+    }
+    if (copy && fclose(copy) == 0) {
+        rewind(file);
+        if (fwrite(kept, 1, kept_bytes, file) == kept_bytes && fflush(file) == 0 &&
+            ftruncate(fileno(file), (off_t)kept_bytes) != 0)
+            clearerr(file); /* a history that stays too long does no harm */
+    }
+    free(kept);
+    free(line);
+    fclose(file);
     return 0;
 }
 
+/* save_history(name, statement): appends the statement to the file. */
 static int input_save_history(lua_State *L)
 {
-    const char *name = luaL_checkstring(L, 1);
-    if (have_editor() && editor.write_history)
-        editor.write_history(name);
+    const char *name = luaL_checkstring(L, 1), *statement = luaL_checkstring(L, 2);
+    char *line = have_editor() ? strdup(statement) : NULL;
+    if (!line)
+        return 0;
+    const int fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    FILE *file = fd >= 0 ? fdopen(fd, "a") : NULL;
+    exchange(line, '\n', '\v');
+    if (file) {
+        fprintf(file, "%s\n", line);
+        fclose(file);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    free(line);
     return 0;
 }
 

@@ -261,7 +261,7 @@ describe("computing", function()
         end
         assert.is_true(a == a)
         local same <close> = a:copy()
-        assert.is_false(a == same)
+        assert.is_false(rawequal(a, same))
         assert.matches("number or an array", (helper.failure(function()
             return a + {}
         end)))
@@ -297,7 +297,7 @@ describe("computing", function()
         assert.same({ { 15, 27 }, { 31, 3001 } }, scaled:to_table())
         assert.equal(a, a:dense())
         local d <close> = t:dense()
-        assert.not_equal(t, d)
+        assert.is_false(rawequal(t, d))
         local moved <close> = t:to("host")
         assert.equal(t:to_string(), moved:to_string())
     end)
@@ -360,5 +360,25 @@ describe("an array", function()
         end)))
         assert.matches("2 indices", (helper.failure(a.item, a, 1, 1)))
         assert.matches("outside axis 1", (helper.failure(a.item, a, 4)))
+    end)
+
+    it("say what to use for comparisons of arrays, and for extents without braces", function()
+        local a <close> = mb.zeros {3}
+        local b <close> = mb.zeros {3}
+        assert.matches("array_spec.lua:%d+: arrays cannot be compared by == or ~=, .*%(a %- b%):abs",
+            (helper.failure(function() return a == b end)))
+        assert.matches("compared by ==", (helper.failure(function() return a ~= b end)))
+        assert.is_true(a == a) -- luacheck: ignore
+        assert.is_false(a == 1)
+        for _, compare in ipairs {function() return a > 0 end, function() return 0 <= a end,
+            function() return a < b end} do
+            assert.matches("compared by < or >.*a:max%(%)", (helper.failure(compare)))
+        end
+        assert.matches("write mb.random({4, 30, 64})", (helper.failure(mb.random, 4, 30, 64)), 1,
+            true)
+        assert.matches("write mb.zeros({4, 30})", (helper.failure(mb.zeros, 4, 30, {dtype = "u8"})),
+            1, true)
+        assert.matches("write mb.ones({4,", (helper.failure(mb.ones, 4, 30)), 1, true)
+        assert.matches("write mb.full({4,", (helper.failure(mb.full, 4, 30, 64, 1)), 1, true)
     end)
 end)

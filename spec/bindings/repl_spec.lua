@@ -14,7 +14,8 @@ local function session(lines, env)
         env = env,
         read = function(prompt)
             raw_prompts[#raw_prompts + 1] = prompt
-            prompts[#prompts + 1] = prompt:gsub("^[%d.]+ %a*B/[%d.]+ %a*B(> )$", "%1")
+            prompts[#prompts + 1] = prompt:gsub("^%d+: ?", ""):gsub(
+                "^[%d.]+ %a*B/[%d.]+ %a*B(> )$", "%1")
             at = at + 1
             if lines[at] == "^C" then
                 return nil, "interrupted"
@@ -41,8 +42,8 @@ describe("memory at the prompt", function()
             "local f = nil" }
         device:budget(original)
         assert.equal("-- host: +4 KiB, peak +4 KiB\n-- host: +0 B, peak +8 KiB\n2\n-- host: -4 KiB, peak +0 B\n\n", output)
-        assert.same({ "0 B/1 GiB> ", "4 KiB/1 GiB> ", "4 KiB/1 GiB> ", "4 KiB/1 GiB> ",
-            "0 B/1 GiB> ", "0 B/1 GiB> " }, prompts)
+        assert.same({ "1: 0 B/1 GiB> ", "2: 4 KiB/1 GiB> ", "3: 4 KiB/1 GiB> ", "4: 4 KiB/1 GiB> ",
+            "5: 0 B/1 GiB> ", "6: 0 B/1 GiB> " }, prompts)
     end)
 
     it("shows the open tags, which a later line can end", function()
@@ -50,7 +51,7 @@ describe("memory at the prompt", function()
             "mb.pool.end_tag()", "mb.pool.end_tag('filter')" }
         local shown = {}
         for i, prompt in ipairs(prompts) do
-            shown[i] = prompt:match "^%[.-%] " or ""
+            shown[i] = prompt:match "%[.-%] " or ""
         end
         assert.same({ "", "[filter] ", "[filter, inner] ", "[filter] ", "" }, shown)
     end)
@@ -102,6 +103,45 @@ describe("the prompt", function()
         local output, prompts = session { "for i = 1, 2 do", "y = i", "end", "y", "1 +", "2" }
         assert.equal("2\n3\n\n", output)
         assert.same({ "> ", ">> ", ">> ", "> ", "> ", ">> ", "> " }, prompts)
+    end)
+
+    it("numbers the lines of the session, so that owners tell which line", function()
+        local env = setmetatable({}, { __index = _G })
+        local _, _, raw, prompts = session({ "1", "a = mb.zeros{2}", "x = {", "b = mb.zeros{3}", "}",
+            "y y", "mb.mem()[1].owner, mb.mem()[2].owner", "a:release() x.b:release()" }, env)
+        assert.matches("stdin:2\tstdin:4\n", raw)
+        assert.matches("\nstdin:6: .*near 'y'\n", raw)
+        assert.matches("^3: ", prompts[3])
+        assert.equal(">> ", prompts[4])
+        assert.matches("^6: ", prompts[6])
+        assert.matches("^7: ", prompts[7])
+    end)
+
+    it("shows the user's lines that led to an error of the library", function()
+        local output = session { "function f(x)", "return (mb.binary(x, 'add'))", "end",
+            "function g(x) local y = f(x) return y end", "g(1)" }
+        assert.matches("^stdin:2: binary: [^\n]+\n  called from stdin:4, stdin:5\n\n$", output)
+        assert.is_nil(session({ "mb.binary(1)" }):find "called from")
+    end)
+
+    it("does what is meant by words that are not Lua", function()
+        local shown = {}
+        local original = mb.help
+        rawset(mb, "help", function(subject) shown[#shown + 1] = subject or "overview" end)
+        local ok, why = pcall(session, { "?tomo.fbp", "?", "help", "help tomo.fbp", "? array:view",
+            "help 'pad'" })
+        rawset(mb, "help", original)
+        assert(ok, why)
+        assert.same({ "tomo.fbp", "overview", "overview", "tomo.fbp", "array:view", "pad" }, shown)
+        for _, word in ipairs { "exit", "quit", "exit()", " quit ;" } do
+            assert.equal("1\n\n", (session { "1", word, "2" }))
+        end
+        assert.equal("3\n\n", (session { "exit = 3", "exit" })) -- a variable of that name
+        assert.equal("7\n\n", (session { "return", "7" }))
+    end)
+
+    it("takes an expression that ends in a comment", function()
+        assert.equal("3\n\n", (session { "1 + 2 -- three" }))
     end)
 
     it("shows errors in one line, with a traceback for others", function()
@@ -162,6 +202,39 @@ describe("the prompt", function()
     end)
 end)
 
+describe("the history of the prompt", function()
+    local files = require "spec.support.files"
+
+    -- What a terminal shows when these keys are typed, in a home folder.
+    local function terminal(home, keys)
+        local program = helper.program
+        files.write(home .. "/keys", keys)
+        return helper.run_program(("-c \"(sleep 0.5; cat '%s/keys'; sleep 1) | HOME='%s' TERM=xterm "
+            .. "script -qec '%s' /dev/null\""):format(home, home, program), nil, "sh")
+    end
+
+    it("keeps the line breaks of a statement, also for the next session", function()
+        if not os.execute "command -v script >/dev/null 2>&1" then
+            pending "there is no script(1)"
+        end
+        local home <close> = setmetatable({name = files.folder()}, {__close = function(self)
+            files.remove(self.name)
+        end})
+        local shown = terminal(home.name, "for i = 41, 41 do -- why\nprint(i + 1)\nend\n")
+        assert.matches("42\r?\n", shown)
+        local file = io.open(home.name .. "/.moonbeam_history")
+        if not file then
+            pending "there is no line editor"
+        end
+        assert.equal("for i = 41, 41 do -- why\vprint(i + 1)\vend\n", file:read "a")
+        file:close()
+        shown = terminal(home.name, "\27[A\n")
+        assert.matches("42\r?\n", shown)
+        shown = terminal(home.name, "\16\n") -- Ctrl-P
+        assert.matches("42\r?\n", shown)
+    end)
+end)
+
 describe("completion", function()
     local array
     local env = {}
@@ -203,6 +276,27 @@ describe("completion", function()
         assert.same({ "scale = " }, repl.complete("sc", "mb.convert(f(1, {2}), 'f32', {out = x, ",
             env))
         assert.same({ "volume" }, repl.complete("vol", "mb.convert(", env))
+    end)
+
+    it("knows the options of functions and methods", function()
+        assert.same({ "half_acquisition = " }, repl.complete("half", "mb.tomo.fbp(a, b, {", env))
+        assert.same({ "scale = " }, repl.complete("sc", "volume:cast('f32', {", env))
+    end)
+
+    it("knows the values of options and arguments", function()
+        assert.same({ "hamming", "hann" }, repl.complete("ha", 'mb.ramp_filter(a, {filter = "', env))
+        assert.same({ "hann" }, repl.complete("hann", "mb.tomo.fbp(a, b, {mode = 'fast', filter='",
+            env))
+        assert.same({ "lak" }, repl.complete("l", 'mb.ramp_filter(a, {filter = "ram-', env))
+        assert.same({ "mul" }, repl.complete("mu", 'mb.binary(a, "', env))
+        assert.same({}, repl.complete("ha", 'mb.ramp_filter(a, {nothing = "', env))
+        assert.same({}, repl.complete("ha", 'print("', env))
+    end)
+
+    it("knows what help knows", function()
+        assert.same({ "tomo.fbp" }, repl.complete("tomo.fbp", "?", env))
+        assert.truthy(has(repl.complete("ramp_f", 'help("', env), "ramp_filter"))
+        assert.truthy(has(repl.complete("array:vi", "help ", env), "array:view"))
     end)
 end)
 

@@ -188,7 +188,7 @@ describe("prompts in documents", function()
 
     -- What is typed in a line of a prompt, or nil.
     local function typed_in(line)
-        return line:match("^%S+ %S+/%S+ %S+> (.*)$") or line:match("^>> (.*)$")
+        return line:match("^%d+: %S+ %S+/%S+ %S+> (.*)$") or line:match("^>> (.*)$")
     end
 
     -- What the prompt shows when the lines are typed.

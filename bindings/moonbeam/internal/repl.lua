@@ -1,11 +1,13 @@
 -- The prompt: reads lines, runs them, and shows their results. An expression needs no `return`, and
--- unfinished statements continue in the next line. Specs replace reading and writing. The module is
--- the global `mb`, and help is the global `help`.
+-- unfinished statements continue in the next line. Lines are numbered through the session, so that
+-- "stdin:7" is the line that was typed as number 7. Specs replace reading and writing. The module
+-- is the global `mb`, and help is the global `help`.
 
 local columns = require "moonbeam.internal.columns"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
-local modules = require "moonbeam.internal.modules"
+local complete = require "moonbeam.internal.prompt.completion"
+local meant = require "moonbeam.internal.prompt.meant"
 local sandbox = require "moonbeam.internal.sandbox"
 local script = require "moonbeam.internal.script"
 local whole = require "moonbeam.internal.whole"
@@ -157,161 +159,30 @@ function repl.show(value)
     return value_text(value, 0)
 end
 
--- Compiles a line as an expression, or otherwise as a statement. Returns the function; or nil, the
--- message, and whether more lines may complete it.
-function repl.compile(text, env)
+-- Compiles a text as an expression, or otherwise as a statement; `first` is the number of its first
+-- line. Returns the function; or nil, the message, and whether more lines may complete it.
+function repl.compile(text, env, first)
+    local before = ("\n"):rep((first or 1) - 1)
     -- With a to-be-closed variable the call is not a tail call, in which errors would have no line.
-    local f = load("local _STATEMENT <close> = nil return " .. text .. ";", "=stdin", "t", env)
+    local f = load(before .. "local _STATEMENT <close> = nil return " .. text .. "\n;", "=stdin",
+        "t", env)
     if f then
         return f
     end
     local message
-    f, message = load(text, "=stdin", "t", env)
+    f, message = load(before .. text, "=stdin", "t", env)
     if f then
         return f
     end
-    local again, as_expression = load("return " .. text, "=stdin", "t", env) -- "1;"
+    local again, as_expression = load(before .. "return " .. text, "=stdin", "t",
+        env) -- "1;"
     if again then
         return again
     end
     return nil, message, message:sub(-5) == "<eof>" or as_expression:sub(-5) == "<eof>"
 end
 
--- Completion
-
-local function add_matching(found, names, prefix, head, tail)
-    for _, name in ipairs(names) do
-        if name:sub(1, #prefix) == prefix then
-            found[#found + 1] = head .. name .. (tail or "")
-        end
-    end
-end
-
-local function string_keys(t, only_functions)
-    local keys = {}
-    for key, value in next, t do
-        if type(key) == "string" and key:match("^[%a_][%w_]*$")
-            and (not only_functions or type(value) == "function") then
-            keys[#keys + 1] = key
-        end
-    end
-    return keys
-end
-
--- The members of a value: only methods after a colon, everything after a dot.
-local function members(value, colon)
-    if is_array(value) then
-        local names, properties = string_keys(core.array.methods), core.array.properties
-        return colon and names or table.move(properties, 1, #properties, #names + 1, names)
-    elseif type(value) == "userdata" then
-        local meta = debug.getmetatable(value) or {}
-        local index = meta.methods or meta.__index
-        return type(index) == "table" and string_keys(index) or {}
-    elseif type(value) == "string" then
-        return string_keys(string, true)
-    elseif type(value) == "table" then
-        local names = string_keys(value, colon)
-        if value == package.loaded.moonbeam then
-            for _, name in ipairs(modules.names()) do -- also those that are not loaded yet
-                if rawget(value, name) == nil then
-                    names[#names + 1] = name
-                end
-            end
-        end
-        return names
-    end
-    return {}
-end
-
--- The value of "mb.tomo" in the environment. Calls nothing except the module's lazy loading.
-local function resolve(path, env)
-    local value = env
-    for part in path:gmatch("[^.:]+") do
-        if type(value) == "table" then
-            local raw = rawget(value, part)
-            if raw == nil and value == package.loaded.moonbeam then
-                local ok, member = pcall(function()
-                    return value[part]
-                end)
-                raw = ok and member or nil
-            end
-            value = raw
-        elseif is_array(value) and part == "device" and not value.released then
-            value = value.device
-        else
-            return nil
-        end
-    end
-    return value
-end
-
--- The operator whose option table is open at the end of the text, or nil.
-local function open_call(text)
-    local depth, position = 0, nil
-    for i = #text, 1, -1 do
-        local c = text:sub(i, i)
-        if c == "}" or c == ")" then
-            depth = depth + 1
-        elseif c == "{" or c == "(" then
-            if depth == 0 then
-                if c == "(" then
-                    return nil
-                end
-                position = i
-                break
-            end
-            depth = depth - 1
-        end
-    end
-    if not position then
-        return nil
-    end
-    depth = 0
-    for i = position - 1, 1, -1 do
-        local c = text:sub(i, i)
-        if c == "}" or c == ")" then
-            depth = depth + 1
-        elseif c == "(" and depth == 0 then
-            return text:sub(1, i - 1):match("mb%.([%w_]+)%s*$")
-        elseif c == "{" or c == "(" then
-            depth = depth - 1
-        end
-    end
-end
-
-local keywords = {
-    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in",
-    "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
-}
-
--- Candidates for the word that ends the line `before .. word`.
-function repl.complete(word, before, env)
-    env = env or _G
-    local found = {}
-    local path, separator, prefix = word:match("^(.*)([.:])([%w_]*)$")
-    if path then
-        local value = resolve(path, env)
-        if value ~= nil then
-            add_matching(found, members(value, separator == ":"), prefix, path .. separator)
-        end
-    else
-        local operator = open_call(before or "")
-        local known = operator and require("moonbeam.op").functions[operator]
-        if known then
-            for _, arg in ipairs(core.op.describe(operator).args) do
-                if not arg.required and arg.kind ~= "out" then
-                    add_matching(found, { arg.name }, word, "", " = ")
-                end
-            end
-            add_matching(found, { "out" }, word, "", " = ")
-        else
-            add_matching(found, string_keys(env), word, "")
-            add_matching(found, keywords, word, "")
-        end
-    end
-    table.sort(found)
-    return found
-end
+repl.complete = complete
 
 -- The loop
 
@@ -319,7 +190,7 @@ local function default_reader()
     local input = core.input
     local home = os.getenv("HOME")
     local history = home and home .. "/.moonbeam_history"
-    input.set_completer(repl.complete)
+    input.set_completer(complete)
     if history then
         input.load_history(history)
     end
@@ -329,28 +200,32 @@ local function default_reader()
         remember = function(text)
             if text ~= last and text:match("%S") then
                 last = text
-                input.add_history((text:gsub("\n", " ")))
+                input.add_history(text)
                 if history then
-                    input.save_history(history)
+                    input.save_history(history, text)
                 end
             end
         end,
     }
 end
 
-local function prompt_text(env, name, default)
+local function prompt_text(env, name, default, number)
     local prompt = rawget(env, name)
     if prompt == nil then
-        prompt = type(default) == "function" and default() or default
+        prompt = type(default) == "function" and default(number) or default
     end
     return tostring(prompt)
 end
 
--- "1.2 GiB/8 GiB> ": live bytes and budget of the default device, once it is in use. Open tags come
--- first, innermost last: "[filter, inner] 1.2 GiB/8 GiB> ".
-local function memory_prompt()
+local function line_count(text)
+    return select(2, text:gsub("\n", "")) + 1
+end
+
+-- "7: 1.2 GiB/8 GiB> ": the number of the line, and live bytes and budget of the default device
+-- once it is in use. Open tags come between, innermost last: "7: [filter, inner] 1.2 GiB/8 GiB> ".
+local function memory_prompt(number)
     local tags = table.concat(core.tag.open(), ", ")
-    tags = tags ~= "" and ("[%s] "):format(tags) or ""
+    tags = ("%d: %s"):format(number, tags ~= "" and ("[%s] "):format(tags) or "")
     local id = core.device.default().id
     for _, device in ipairs(core.device.opened()) do
         if device.id == id then
@@ -359,7 +234,7 @@ local function memory_prompt()
             return ("%s%s/%s> "):format(tags, bytes(stats.live), bytes(stats.budget))
         end
     end
-    return tags .. "> "
+    return tags:gsub(" $", "") .. "> "
 end
 
 -- Watches the pools during a statement. The returned function gives a line for each device on which
@@ -388,33 +263,35 @@ local function watch_memory()
     end
 end
 
--- Reads one complete statement. Returns the function and the text; nil at the end of input; false
--- and a message if it does not compile; only false if Ctrl-C dropped it.
-local function read_statement(reader, env)
+-- Reads one complete statement, whose first line has this number. Returns the function and the
+-- text; nil at the end of input; false and a message if it does not compile; only false if Ctrl-C
+-- dropped it. Then the number of its lines.
+local function read_statement(reader, env, first)
     local text
     while true do
         local prompt = text and prompt_text(env, "_PROMPT2", ">> ")
-            or prompt_text(env, "_PROMPT", memory_prompt)
+            or prompt_text(env, "_PROMPT", memory_prompt, first)
         local line, why = reader.read(prompt)
         if not line then
             if why == "interrupted" then
-                return false
+                return false, nil, text and line_count(text) or 0
             end
             return nil
         end
-        text = text and text .. "\n" .. line or line:gsub("^=", "return ")
-        local f, message, more = repl.compile(text, env)
+        text = text and text .. "\n" .. line or line
+        local source = meant(text, env) or text:gsub("^=", "return ")
+        local f, message, more = repl.compile(source, env, first)
         if not more then
             reader.remember(text)
-            return f or false, f and text or message
+            return f or false, f and source or message, line_count(text)
         end
     end
 end
 
 -- Makes a budget error of the statement say with which budget the whole statement runs.
-local function explain(err, text, env)
+local function explain(err, text, env, first)
     whole.explain(err, function()
-        local again = repl.compile(text, sandbox(env))
+        local again = repl.compile(text, sandbox(env), first)
         local _ <close> = script.quiet()
         again()
     end, "this statement")
@@ -434,8 +311,8 @@ function repl.run(options)
     local reader = options.read and { read = options.read, remember = function() end }
         or default_reader()
     if not options.read then
-        write("help() lists the topics, help \"tomo.fbp\" explains a function, Ctrl-D ends the "
-            .. "program\n")
+        write("help() lists the topics, ?tomo.fbp explains a function, Tab completes, Ctrl-D or "
+            .. "exit ends the program\n")
     end
     env.mb = require "moonbeam"
     env.help = env.help or function(subject)
@@ -449,6 +326,10 @@ function repl.run(options)
             local text = tostring((...)):gsub("\n%s*%[C%]: in function 'moonbeam.system.call'.*",
                 "")
             write_error(core.error.printable(text, true) .. "\n")
+            local callers = type(...) == "table" and rawget((...), "callers")
+            if callers then
+                write_error("  called from " .. table.concat(callers, ", ") .. "\n")
+            end
         elseif count > 0 then
             local lines = {}
             for i = 1, count do
@@ -464,16 +345,17 @@ function repl.run(options)
         end
     end
 
+    local first = 1
     while true do
-        local f, text = read_statement(reader, env)
-        if f == nil then
+        local f, text, lines = read_statement(reader, env, first)
+        if f == nil or text == meant.EXIT then
             break
         elseif f then
             local report = watch_memory()
             local results = table.pack(core.system.call(f))
             local memory = report()
             if not results[1] then
-                explain(results[2], text, env)
+                explain(results[2], text, env, first)
             end
             show(table.unpack(results, 1, results.n))
             if memory ~= "" then
@@ -486,12 +368,13 @@ function repl.run(options)
         else
             write_error(text and text .. "\n" or "\n")
         end
+        first = first + lines
     end
     write("\n")
 end
 
 return declared.module(repl, "repl", {
-    array_text = "a: array", compile = "text: string, env: table?",
+    array_text = "a: array", compile = "text: string, env: table?, first: count?",
         complete = "word: string, before: string?, env: table?",
     run = {"", declared.options(
         {"read", "callable", "(prompt) -> line, or nil at the end, or nil and \"interrupted\""},
