@@ -3068,6 +3068,7 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field iterations? integer passes over all rays
 ---@field subsets? integer parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field relaxation? number factor of a correction
+---@field taper? number how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field nonnegative? boolean no value below 0
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice
@@ -3094,6 +3095,7 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@class moonbeam.options.tomo_sirt
 ---@field iterations? integer corrections by all rays
 ---@field relaxation? number factor of a correction
+---@field taper? number how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field nonnegative? boolean no value below 0
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field size? integer pixels of a side of the slice

@@ -32,7 +32,8 @@ print('%.3f %.3f %.3f' % (error(w.reconstruct('SIRT', s.ravel(), iterations)),
 local OURS = {
     {"fbp", {circle = 1}}, {"sirt", {iterations = iterations}},
     {"cgls", {iterations = iterations}},
-    {"sart", {iterations = 4, relaxation = 0.5, subsets = 1 << 24}},
+    {"sart", {iterations = 4, relaxation = 0.4, subsets = 1 << 24}},
+    {"sart", {iterations = 4, relaxation = 0.4, subsets = 1 << 24, taper = 3}},
     {"fista", {iterations = 200, lambda = 0.1}},
 }
 
@@ -58,8 +59,9 @@ local function peers(sinogram, truth)
     return text:match("(%S+) (%S+) (%S+)")
 end
 
-print("| angles | fbp | sirt | ASTRA SIRT | cgls | ASTRA CGLS | sart | scikit-image SART | fista |")
-print("|---|---|---|---|---|---|---|---|---|")
+print("| angles | fbp | sirt | ASTRA SIRT | cgls | ASTRA CGLS | sart | sart, taper | "
+    .. "scikit-image SART | fista |")
+print("|---|---|---|---|---|---|---|---|---|---|")
 for _, count in ipairs {40, 100, 250, 1000} do
     local angles = mb.tomo.angles(count)
     local head = mb.phantom.scale(mb.phantom.shepp_logan, 0.45 * size, nil, 2 / size)
@@ -81,6 +83,7 @@ for _, count in ipairs {40, 100, 250, 1000} do
         errors[i] = ("%.3f"):format(difference:norm() / truth:norm())
     end
     local sirt, cgls, sart = peers(sinogram, truth)
-    print(("| %d | %s | %s | %s | %s | %s | %s | %s | %s |"):format(count, errors[1], errors[2],
-        sirt or "-", errors[3], cgls or "-", errors[4], sart or "-", errors[5]))
+    print(("| %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |"):format(count, errors[1],
+        errors[2], sirt or "-", errors[3], cgls or "-", errors[4], errors[5], sart or "-",
+        errors[6]))
 end

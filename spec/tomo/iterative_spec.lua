@@ -131,15 +131,25 @@ local function inverse(v)
     return v > 0 and 1 / v or 0
 end
 
-function plain.sart(b, iterations, w, order, relaxation)
-    local x, lengths = vector(PIXELS, 0), map(inverse, forward(vector(PIXELS, 1)))
+local function window(taper)
+    return map(function(_, _, _, i)
+        local y, x = (i - 1) // N - (N - 1) / 2, (i - 1) % N - (N - 1) / 2
+        return math.max(0.01, math.max(0, 1 - (x * x + y * y) / (N / 2) ^ 2) ^ taper)
+    end, vector(PIXELS, 0))
+end
+
+function plain.sart(b, iterations, w, order, relaxation, taper)
+    local D = window(taper or 0)
+    local x, lengths = vector(PIXELS, 0), map(function(v)
+        return v > 0 and 1 / math.max(v, taper and 1 or 0) or 0
+    end, forward(D))
     for _ = 1, iterations do
         for _, first in ipairs(order) do
             local rays = map(function(u, v) return u * v end, part(first, #order), w)
             local sums = map(inverse, adjoint(rays))
             local g = adjoint(map(function(f, v, _, i) return rays[i] * lengths[i] * (v - f) end,
                 forward(x), b))
-            x = map(function(v, d, c) return v + relaxation * c * d end, x, g, sums)
+            x = map(function(v, d, c, i) return v + relaxation * D[i] * c * d end, x, g, sums)
         end
     end
     return x
@@ -203,6 +213,12 @@ local METHODS = {
     end},
     {"sart", 2, {subsets = 100, weights = true}, function(b, n, w)
         return plain.sart(b, n, w, {1, 5, 3, 7, 2, 6, 4}, 1)
+    end},
+    {"sart", 2, {subsets = 4, taper = 1.5, relaxation = 0.8}, function(b, n)
+        return plain.sart(b, n, vector(RAYS, 1), {1, 3, 2, 4}, 0.8, 1.5)
+    end},
+    {"sirt", 4, {taper = 3, weights = true}, function(b, n, w)
+        return plain.sart(b, n, w, {1}, 1, 3)
     end},
     {"mlem", 6, {}, function(b, n) return plain.osem(b, n, {1}) end},
     {"osem", 3, {subsets = 2}, function(b, n) return plain.osem(b, n, {1, 2}) end},

@@ -10,20 +10,24 @@ local sirt = {}
 
 local RELAXATION = {"relaxation", "number", "factor of a correction", above = 0, below = 2,
     default = 1}
+local TAPER = {"taper", "number", "how much more the middle of a ray is corrected than its ends: "
+    .. "the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike", min = 0, max = 8,
+    default = 0}
 local NONNEGATIVE = {"nonnegative", "boolean", "no value below 0", default = false}
 
 sirt.options = declared.options(
     {"iterations", "count", "corrections by all rays", min = 1, max = 10000, default = 100},
-    RELAXATION, NONNEGATIVE, solving.weights, solving.options)
+    RELAXATION, TAPER, NONNEGATIVE, solving.weights, solving.options)
 
 sirt.sart_options = declared.options(
     {"iterations", "count", "passes over all rays", min = 1, max = 10000, default = 10},
     {"subsets", "count", "parts of the angles, every n-th one; the slices are corrected by one "
         .. "part after the other. The number of angles: SART proper; at most that many", min = 1,
-        max = 1 << 24, default = 10}, RELAXATION, NONNEGATIVE, solving.weights, solving.options)
+        max = 1 << 24, default = 10}, RELAXATION, TAPER, NONNEGATIVE, solving.weights,
+    solving.options)
 
--- x = x - relaxation C A' W R (A x - b) for every part: R are the inverse sums of rays, C those of
--- pixels, 1 / (A' W 1).
+-- x = x - relaxation D C A' W R (A x - b) for every part: D is the window of taper, R are the
+-- inverse sums of rays, 1 / (A D 1), C those of pixels, 1 / (A' W 1). That is the method for A D.
 local function solve(op, sinograms, angles, options, count)
     local job <close> = solving.begin(op, sinograms, angles, options)
     local x, work, misfit, objective = job.x, job:volume(), job:numbers(), job:numbers()
@@ -63,7 +67,7 @@ end
 -- integrals in pixels: slices are attenuation per pixel. Each slice is reconstructed by itself.
 -- Memory: two volumes and the sinograms once, beside those given, two slices and two sinograms of
 -- one slice for the sums (of all slices where each has weights of its own), and what the operators
--- take; one volume more with a rule (tolerance, noise).
+-- take; one volume more with a rule (tolerance, noise), one slice more with a taper.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
@@ -83,7 +87,9 @@ end)
 -- A pass costs about as much as an iteration of sirt and gets as far as many of them, but with
 -- noise it ends in a cycle and not in a minimum: give a relaxation below 1. The parts are taken in
 -- an order in which neighbors are far apart. The objective in the history is the sum over the
--- parts, each where it is reached. Memory: as sirt, and one part of the sinograms more. The sums of
+-- parts, each where it is reached. With few angles many slices fit the data, and a taper of 1 to 3
+-- takes one with little at the rim: right for an object with empty space around it, wrong for one
+-- that fills the field of view. Memory: as sirt, and one part of the sinograms more. The sums of
 -- the pixels are made again for each part, by a back-projection of one slice.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.

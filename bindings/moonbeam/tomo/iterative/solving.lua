@@ -140,7 +140,8 @@ function solving.begin(op, sinograms, angles, options)
     end
     local self = setmetatable({op = op, options = options, model = model, rows = rows, side = side,
         size = size, b = sinograms, device = sinograms.device, held = {}, done = {}, left = rows,
-        rules = options.tolerance or options.noise}, state)
+        rules = options.tolerance or options.noise,
+        radius = side / 2 * (circle > 0 and circle or math.sqrt(2))}, state)
     self.where = {device = self.device}
     local _ <close> = setmetatable({}, {__close = function(_, problem)
         if problem then

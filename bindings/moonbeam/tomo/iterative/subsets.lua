@@ -29,10 +29,11 @@ local function indicate(a, out)
     mb.binary(out, "min", {scalar = 1, out = out})
 end
 
--- a = 1 / a, 0 where a is 0; a is not negative. `scale` is a factor of the result, `some` room.
-local function invert(a, scale, some)
+-- a = 1 / a, 0 where a is 0; a is not negative. `scale` is a factor of the result, `some` is room;
+-- what is below `least` counts as that.
+local function invert(a, scale, some, least)
     indicate(a, some)
-    mb.binary(a, "max", {scalar = 1e-20, out = a})
+    mb.binary(a, "max", {scalar = least or 1e-20, out = a})
     mb.binary(some, "div", {b = a, out = a})
     mb.binary(a, "mul", {scalar = scale, out = a})
 end
@@ -52,16 +53,36 @@ local function picked(job, array, first, count)
     return array and job:hold(array:view(mb.all, {first, job.model.angles, count}, mb.all))
 end
 
+-- Least factor of a window, and least sum of its factors along a ray, in pixels: what a ray with
+-- little weight says is noise, and the band-limited model spreads it.
+local LEAST <const>, SHORTEST <const> = 0.01, 1
+
+-- (1 - (r / radius)^2)^power, r being the distance from the middle.
+local function window_of(job, power)
+    local n, squares = job.side, {}
+    for i = 1, n do
+        squares[i] = ((i - (n + 1) / 2) / job.radius) ^ 2
+    end
+    local window, line <close> = mb.ones({1, n, n}, job.where), mb.array(squares, job.where)
+    for _, shape in ipairs {{1, 1, n}, {1, n, 1}} do
+        local along <close> = line:reshape(shape)
+        mb.binary(window, "sub", {b = along, out = window})
+    end
+    mb.binary(window, "max", {scalar = 0, out = window})
+    mb.binary(window, "pow", {scalar = power, out = window})
+    return mb.binary(window, "max", {scalar = LEAST, out = window})
+end
+
 -- The sums of rays: "lengths", their inverse, 0 of rays without a pixel; or "crossed", 0 of those
--- and 1 of others.
-local function sums_of(job, kind)
+-- and 1 of others. A window weights their pixels.
+local function sums_of(job, kind, window)
     local shape = {1, job.model.angles, job.model.cols}
-    local one <close> = mb.ones({1, job.side, job.side}, job.where)
+    local one <close> = window and window:view() or mb.ones({1, job.side, job.side}, job.where)
     local sums, some <close> = job:hold(mb.empty(shape, job.where)), mb.empty(shape, job.where)
     local by = job.model.sums or job.model
     by.forward(one, sums)
     if kind == "lengths" then
-        invert(sums, 1, some)
+        invert(sums, 1, some, window and SHORTEST)
     else
         indicate(sums, sums)
     end
@@ -71,13 +92,15 @@ end
 --- The parts, a list of {model, b, rays, root, weights, work, lengths or crossed}, in the order in
 -- which they are taken. b is the data, copied if there are several parts; rays is to use, and
 -- `work` where it is asked for; they are the same memory in all parts. `sums` is the kind of sums
--- of rays.
+-- of rays. With the option taper > 0 there is `window`, the factors of pixels.
 function subsets.new(job, count, sums, work)
     local angles, self = job.model.angles, setmetatable({job = job}, subsets)
+    local taper = job.options.taper or 0
+    self.window = taper > 0 and job:hold(window_of(job, taper)) or nil
     count = math.min(count, angles)
     self.weights = job.root and job:hold(job.root * job.root)
         or job:hold(mb.ones({1, angles, job.model.cols}, job.where))
-    local all, most = sums_of(job, sums), (angles + count - 1) // count
+    local all, most = sums_of(job, sums, self.window), (angles + count - 1) // count
     local rays, works = room(job, most), work and room(job, most)
     for i, first in ipairs(spread(count)) do
         local n = (angles - first) // count + 1
@@ -94,7 +117,8 @@ function subsets.new(job, count, sums, work)
     return self
 end
 
---- The inverse sums of the pixels of a part, times `scale`: one over A' W 1, 0 where that is 0.
+--- The inverse sums of the pixels of a part, times `scale` and the window: one over A' W 1, 0 where
+-- that is 0.
 -- They are made again for each of several parts.
 function subsets:sensitivity(i, scale)
     if self.made ~= i then
@@ -102,6 +126,9 @@ function subsets:sensitivity(i, scale)
         local by = model.sums or model
         by.adjoint(self[i].weights, self.inverse)
         invert(self.inverse, scale, self.some)
+        if self.window then
+            mb.binary(self.inverse, "mul", {b = self.window, out = self.inverse})
+        end
         self.made = i
     end
     return self.inverse
