@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
@@ -38,6 +39,8 @@ local options = cli.parse(arg, {
     {"dtype", value = "NAME", type = cli.choice("f32", "u16", "u8"), default = "f32",
         doc = "of the result; integers are rounded, and clamped with a warning"},
     cli.shared.overwrite,
+    {"resume", doc = "go on with an interrupted run by tiles, from OUT.unfinished"},
+    {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", doc = "print grid, bytes and peak; compute and write nothing"},
     {"method", short = "m", value = "NAME", type = cli.choice("rl", "gradient_consensus",
         "landweber", "wiener", "tikhonov"), default = "rl",
@@ -102,7 +105,8 @@ local options = cli.parse(arg, {
         .. "What it takes at most is printed: what to give a batch system (Slurm's --mem).\n"
         .. "Images larger than the memory are worked on in tiles; the result is the same (--tiles "
         .. "exact).\n"
-        .. "Scratch files are beside OUT and have no names.\n"
+        .. "An interrupted run by tiles leaves OUT.unfinished with what was finished: --resume "
+        .. "goes on with it,\n--discard removes it. Scratch files are there.\n"
         .. "Spacing, units and the order of channels and times of a TIFF are kept.\n"
         .. "With --tolerance, and for gradient_consensus, plans count all iterations: the data "
         .. "decide when it stops.\n"
@@ -115,12 +119,50 @@ local function say(...)
     end
 end
 
+-- What the library calls by other names.
+local OPTION_NAMES <const> = {["resume = true"] = "--resume", ["discard = true"] = "--discard",
+    overwrite = "--overwrite"}
+
+if options.resume and options.discard then
+    cli.wrong("--resume goes on with what --discard removes: give one of them")
+end
 if not options.plan then
     if not options.output then
         cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
     end
-    cli.outputs(options, {options.image, options.psf, options.mask}, {
+    local replaces = setmetatable({overwrite = options.overwrite or options.resume},
+        {__index = options})
+    cli.outputs(replaces, {options.image, options.psf, options.mask}, {
         {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"}})
+end
+
+-- What a later process can go on with.
+local function new_journal()
+    local inputs, also = {}, {}
+    for _, name in ipairs {"image", "psf"} do
+        inputs[#inputs + 1] = options[name] and options[name]:gsub(":/.*$", "") or nil
+    end
+    for _, name in ipairs {"channel", "frame", "offset", "gain"} do
+        also[#also + 1] = {"--" .. name, tostring(options[name] or "not given")}
+    end
+    return cli.tried(OPTION_NAMES, mb.tiled_deconv.journal, options.plan and "" or
+        options.output:gsub(":/.*$", ""), {inputs = inputs, also = also, plan = options.plan,
+            resume = options.resume, discard = options.discard, overwrite = options.overwrite,
+            tell = function(text)
+                cli.tell(cli.spoken(text, OPTION_NAMES))
+            end})
+end
+local journal
+local _ <close> = setmetatable({}, {__close = function()
+    if journal then
+        journal:close()
+    end
+end})
+if options.resume and not options.plan then
+    journal = new_journal()
+    options.tiles = options.tiles == "auto" and journal:was "mode" or options.tiles
+elseif options.output and core.unfinished.exists(options.output:gsub(":/.*$", "")) then
+    journal = not options.plan and new_journal() or nil
 end
 
 local devices = cli.devices(options)
@@ -332,6 +374,10 @@ end
 
 local plan, tile_settings
 if mode == "none" then
+    if options.resume then
+        cli.wrong("--resume is for tiles, and the whole image fits: leave --resume out, or give "
+            .. "--tiles exact or --tiles blended")
+    end
     local grid = mb.deconv.layout(shape, psf, {center = center, boundary = options.boundary
         or taken.boundary.default}).grid
     say("grid       %s%s", table.concat(grid, " x "), why and "; " .. why or "")
@@ -346,10 +392,11 @@ else
     local exact = mode == "exact"
     tile_settings = declared.part(tiling, with {mode = mode, tile = options.tile, devices = devices,
         place = options.place, metrics = exact and options.metrics or false,
-        scratch = exact and (options.output or options.image):gsub(":/.*$", "") or nil,
+        journal = journal or new_journal(),
         spacing = exact and false or nil})
     local planned = mb.volumes.planned(shape, options.dtype)
-    plan = mb.tiled_deconv.plan(one, psf,
+    journal = tile_settings.journal
+    plan = cli.tried(OPTION_NAMES, mb.tiled_deconv.plan, one, psf,
         exact and mb.volumes.watch(planned) or planned, tile_settings)
     local places = {device = device.kind == "host" and "on the host" or "on " .. id,
         host = "on the host",
@@ -387,7 +434,7 @@ end
 local _ <close> = process_memory.hold(device, own)
 local out <close> = mb.images.create(options.output, {shape = shape, dtype = options.dtype,
     channels = channels, frames = frames,
-    meta = meta, overwrite = options.overwrite or false})
+    meta = meta, overwrite = options.overwrite or journal and journal:may_replace() or false})
 
 local function tell(k, metric)
     if options.metrics and metric then
@@ -481,7 +528,13 @@ for i = 2, mode ~= "none" and #devices or 0 do
     local bytes = others[devices[i].id]
     say("           on %s %s (%d bytes)", devices[i].id, format_bytes(bytes), bytes)
 end
+if journal then
+    journal:finishing()
+end
 out:finish()
+if journal then
+    journal:finish()
+end
 local limits = {u8 = 255, u16 = 65535}
 if limits[options.dtype] and least and (least < -0.5 or greatest > limits[options.dtype] + 0.5) then
     cli.tell(("warning: values of %.5g to %.5g were clamped to the range of %s"):format(least,

@@ -2471,6 +2471,20 @@ function mb.tiff.read(name, options) end
 ---@param options? moonbeam.options.tiff_write
 function mb.tiff.write(name, array, options) end
 
+---@class moonbeam.options.tiled_deconv_journal
+---@field inputs? any the names of the files that are read, a list
+---@field also? any what else must be the same in a run that goes on: {{name, text}, ...}
+---@field resume? boolean go on with an interrupted run
+---@field discard? boolean first remove what an interrupted run has left
+---@field overwrite? boolean replace an existing result
+---@field plan? boolean for plans alone: nothing is written
+---@field tell? function a function (text) that gets what is kept
+
+---What keeps an interrupted deconvolution into the file `path`, for the option journal: the folder "<path>.unfinished".
+---@param path string 
+---@param options? moonbeam.options.tiled_deconv_journal
+function mb.tiled_deconv.journal(path, options) end
+
 ---@class moonbeam.options.tiled_deconv_plan
 ---@field mode? "exact"|"blended" exact seams, or blended independent tiles
 ---@field tile? integer[] largest extents of a tile
@@ -2500,6 +2514,7 @@ function mb.tiff.write(name, array, options) end
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least
 ---@field on_tile? function a function (iteration, number, total)
+---@field journal? any what journal returns: an interrupted run can go on
 
 ---How a deconvolution would be done and what it would take, without running: {mode, place, tile, counts, grid, total, overlap, peak, host_peak, peaks, pinned, work, seconds, candidates}, see tiles.convolve_volume.
 ---@param source table 
@@ -2537,6 +2552,7 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least
 ---@field on_tile? function a function (iteration, number, total)
+---@field journal? any what journal returns: an interrupted run can go on
 
 ---Deconvolves an array by tiles.
 ---@param image moonbeam.array 
@@ -2573,6 +2589,7 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least
 ---@field on_tile? function a function (iteration, number, total)
+---@field journal? any what journal returns: an interrupted run can go on
 
 ---Deconvolves a volume into another of the same extents (moonbeam.volumes).
 ---@param source table 

@@ -18,18 +18,6 @@ local metatable = {__name = "moonbeam.pipeline.journal", __index = methods}
 
 -- ---- which run it is ----
 
--- The models of the devices: results on one model are equal to the bit.
-local function models_of(devices)
-    local names, seen = {}, {}
-    for _, device in ipairs(devices) do
-        local name = device.kind == "host" and "host" or device.name
-        names[#names + 1] = not seen[name] and name or nil
-        seen[name] = true
-    end
-    table.sort(names)
-    return table.concat(names, ", ")
-end
-
 -- The files of a scan: path, size and time of each.
 local function files_of(scan)
     local names, lines, seen = {scan.path}, {}, {[scan.path] = true}
@@ -38,9 +26,7 @@ local function files_of(scan)
         seen[file.path] = true
     end
     for i, name in ipairs(names) do
-        local facts = core.system.stat(name)
-        lines[i] = facts and ("%s, %d bytes, changed at %.6f"):format(
-            core.system.real_path(name) or name, facts.bytes, facts.modified) or name
+        lines[i] = unfinished.file_text(name)
     end
     return table.concat(lines, "; ")
 end
@@ -64,7 +50,7 @@ local function identity_of(made, options)
         {"recipe", recipe_text.text(chain.resolved(job.chain))},
         {"rows", ("%d:%d"):format(last.first, last.last)}, {"dtype", last.dtype},
         {"slices_per_file", tostring(options.slices_per_file or "all")},
-        {"devices", models_of(job.devices)}}
+        {"devices", unfinished.models(job.devices)}}
     for _, record in ipairs(job.chain.recorded or {}) do
         list[#list + 1] = {"steps of " .. (record.path or "the script"), record.hash or "?"}
     end

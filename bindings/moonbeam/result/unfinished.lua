@@ -7,6 +7,9 @@
 -- before a run goes on, and what differs is made again. So nothing is synced but the beginning: the
 -- first records, and the head of the result's file, without which the rest is worth nothing.
 --
+-- The result's file may also be elsewhere (the option beside): then the folder has what it is made
+-- of, and the identity is told when it is known (identify).
+--
 -- docs/formats.md lists the records.
 
 local core = require "moonbeam.core"
@@ -149,13 +152,17 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Beginning
 
-local function begin(self, identity)
-    self.run, self.removed = core.unfinished.begin(self.path), false
-    self.folder = self.run:folder()
-    note(self, FORMAT, VERSION)
+local function note_identity(self, identity)
     for _, each in ipairs(identity) do
         note(self, "is", each[1], each[2])
     end
+end
+
+local function begin(self, options)
+    self.run, self.removed = core.unfinished.begin(self.path), false
+    self.folder = self.run:folder()
+    note(self, FORMAT, VERSION)
+    note_identity(self, options.identity or {})
 end
 
 local function remove_stores(self)
@@ -197,18 +204,39 @@ local function settle_end(self)
     damaged(self, "the file of the result")
 end
 
-local function resume(self, identity)
+-- The value that says that all of the identity of a run beside its result is there.
+local BEGUN <const> = "begun"
+
+-- Is there something to go on with? Not without the result's file, or without the identity.
+local function has_begun(self, beside)
+    if beside then
+        return self.values[BEGUN] ~= nil
+    end
+    return self.files[base_of(self.path)] ~= nil
+end
+
+-- Starts anew where nothing was finished. A run of the other kind stays.
+local function begin_again(self, options)
+    if self.values[BEGUN] or next(self.files) then
+        check_identity(self, options.identity or {})
+    end
+    remove(self)
+    self.was, self.values, self.files, self.sections, self.stores = {}, {}, {}, {}, {}
+    begin(self, options)
+end
+
+local function resume(self, options)
     self.run = core.unfinished.resume(self.path)
     self.folder = self.run:folder()
     local begun = read(self)
     if not begun and core.system.stat(self:file_path()) then
         damaged(self, "the journal")
-    elseif not self.files[base_of(self.path)] then
-        remove(self) -- nothing was finished
-        begin(self, identity)
-        return
+    elseif not has_begun(self, options.beside) then
+        return begin_again(self, options)
+    elseif options.beside then
+        return note(self, "resumed")
     end
-    check_identity(self, identity)
+    check_identity(self, options.identity)
     if settle_end(self) then
         self.complete = true
         return
@@ -232,8 +260,31 @@ local function discard(path)
     end
 end
 
+-- ---------------------------------------------------------------------------------------------
+-- Which run it is
+
+--- The models of devices, for an identity: results on one model are equal to the bit.
+function unfinished.models(devices)
+    local names, seen = {}, {}
+    for _, device in ipairs(devices) do
+        local name = device.kind == "host" and "host" or device.name
+        names[#names + 1] = not seen[name] and name or nil
+        seen[name] = true
+    end
+    table.sort(names)
+    return table.concat(names, ", ")
+end
+
+--- A file that is read, for an identity: path, size and time.
+function unfinished.file_text(name)
+    local facts = core.system.stat(name)
+    return facts and ("%s, %d bytes, changed at %.6f"):format(core.system.real_path(name) or name,
+        facts.bytes, facts.modified) or name
+end
+
 --- Begins the run that makes the result `path`, or goes on with it. Options: resume, discard (first
--- removes what is there), overwrite, identity = {{name, text}, ...}. Returns nil in a dry run.
+-- removes what is there), overwrite, identity = {{name, text}, ...}, beside (the result's file is
+-- elsewhere, and the identity comes later). Returns nil in a dry run.
 -- Fields: resumed (how often the run was), complete (the result has its name already; nothing but
 -- remove() is left to do).
 -- Errors: io (there is one, or none, or another process is at work on it; a damaged one), argument
@@ -252,7 +303,7 @@ function unfinished.open(path, options)
         discard(path)
     end
     local self = new(path)
-    local ok, problem = pcall(options.resume and resume or begin, self, options.identity)
+    local ok, problem = pcall(options.resume and resume or begin, self, options)
     if not ok then
         if self.run then
             self.run:close()
@@ -264,6 +315,17 @@ end
 
 -- ---------------------------------------------------------------------------------------------
 -- Files
+
+--- Of a run beside its result: notes which run it is, or raises where an earlier process had
+-- another one.
+function methods:identify(identity)
+    if self.values[BEGUN] then
+        return check_identity(self, identity)
+    end
+    note_identity(self, identity)
+    note(self, "value", BEGUN, true)
+    self.run:sync()
+end
 
 --- The path of a file in the folder; without a name that of the result.
 function methods:file_path(name)

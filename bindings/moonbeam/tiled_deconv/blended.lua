@@ -1,6 +1,9 @@
 -- Deconvolution by independent tiles: every tile with a margin is deconvolved by itself and laid
 -- over its neighbors with ramps, cosines about the faces between them. How well the seams are
 -- hidden is measured.
+--
+-- A run with a journal can go on (moonbeam.tiled_deconv.tile_journal): the parts go to a file, each
+-- is noted, and they are added up in the end, in their order.
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
@@ -64,8 +67,20 @@ local function with_ramps(list, job)
     return tiles
 end
 
+-- Adds a part of an estimate to the sink: to an array on its device in place, elsewhere by
+-- give(part).
+local function add(part, tile, sink, device, give)
+    local there <close> = sink:read(tile.first, tile.extents, device)
+    if sink.array and sink.array.device == device then
+        mb.binary(there, "add", {b = part, out = there})
+    else
+        mb.binary(part, "add", {b = there, out = part})
+        give(part)
+    end
+end
+
 -- Adds parts of estimates to the sink, in the order of the tiles: what other devices add is waited
--- for.
+-- for. With a journal the parts are only kept.
 local function compute(job, states, each, settings)
     return function(blocks, tile, device, give)
         blocks[1] = volumes.real(blocks[1])
@@ -74,17 +89,26 @@ local function compute(job, states, each, settings)
             states[device.id].psf, settings)
         local part <close> = estimate:view(convolution.ranges(tile.inside, tile.extents))
         fade(part, tile, job)
-        if each.writer then
+        if job.kept then
+            return give(1, part)
+        elseif each.writer then
             each.writer:finish()
         end
-        local sink = each.writes[1]
-        local there <close> = sink:read(tile.first, tile.extents, device)
-        if sink.array and sink.array.device == device then
-            mb.binary(there, "add", {b = part, out = there})
-        else
-            mb.binary(part, "add", {b = there, out = part})
-            give(1, part)
-        end
+        add(part, tile, each.writes[1], device, function(sum)
+            give(1, sum)
+        end)
+    end
+end
+
+-- Adds up the parts that are kept in a file.
+local function add_up(parts, tiles, sink)
+    local host = mb.device "host"
+    local where = sink.array and sink.array.device or host
+    for _, tile in ipairs(tiles) do
+        local part <close> = parts:read(tile.first, tile.extents, where, host)
+        add(part, tile, sink, where, function(sum)
+            sink:write(tile.first, sum, host)
+        end)
     end
 end
 
@@ -146,6 +170,20 @@ end
 
 -- ---- all tiles ----
 
+-- The tiles that are left, and what a sweep needs to note them.
+local function begin(kept, tiles, parts, settings, each)
+    local left, count = kept:pending(1, tiles, {parts}), 0
+    kept:check_disk(volumes.bytes(parts))
+    kept:has("%d of %d tiles", #tiles - #left, #tiles)
+    settings.hashes, each.again = true, true
+    function each.finished(tile, facts)
+        count = count + 1
+        kept:note(1, tile, facts.hash)
+        kept:reached("%d of %d tiles", #tiles - #left + count, #tiles)
+    end
+    return left
+end
+
 --- Deconvolves: planned and run. Returns the report, the times of the sweeps, and the sink (which
 -- may be a function that makes it).
 function blended.run(job, devices, plan, tiles_of, call)
@@ -163,16 +201,22 @@ function blended.run(job, devices, plan, tiles_of, call)
     local states <close> = sweep.states(devices, job.psf, function(state, _, psf)
         state.psf = psf:view()
     end)
-    local each = {reads = {{job.source, sweep.around}}, writes = {sink}}
+    local tiles, kept = with_ramps(own, job), job.kept
+    local parts <close> = kept and kept:parts("parts", tiles) or nil
+    local each = {reads = {{job.source, sweep.around}}, writes = {parts or sink}}
     each.compute = compute(job, states, each, settings)
     each.done = call and options.on_tile and function()
         number = number + 1
         call(options.on_tile, 1, number, plan.total)
     end
-    local times = sweep.run(sweep.settings(job, devices, plan, 1), plan.grid,
-        with_ramps(own, job), each)
+    local set, times = sweep.settings(job, devices, plan, 1), {}
+    local left = kept and begin(kept, tiles, parts, set, each) or tiles
+    times[1] = #left > 0 and sweep.run(set, plan.grid, left, each) or nil
+    if kept then
+        add_up(parts, tiles, sink)
+    end
     return {iterations = options.iterations, metrics = {},
-        seam = blended.seam(sink, own, devices[1])}, {times}, sink
+        seam = blended.seam(sink, own, devices[1])}, times, sink
 end
 
 --- What does not depend on how the image is cut: adds to a job {what, source, psf, sink, options,

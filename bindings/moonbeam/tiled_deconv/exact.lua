@@ -3,9 +3,14 @@
 --
 -- Image, estimate and ratio (and for momentum the estimate before) are volumes at one place: on the
 -- device, on the host or in files. The estimate reaches `lead` elements beyond the image's start.
+--
+-- A run with a journal can go on (moonbeam.tiled_deconv.tile_journal). If the volumes are in files,
+-- each tile of both sweeps is noted; if they are in memory, the estimate is saved now and then
+-- (moonbeam.tiled_deconv.estimates).
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
+local estimates = require "moonbeam.tiled_deconv.estimates"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
 local grids = require "moonbeam.deconv.deconv_grid"
@@ -34,7 +39,7 @@ local function owned(volume)
 end
 
 -- A run: {job, devices, plan, home (the device or host that has the arrays), own, one and two (the
--- tiles of the image, and those of the sweeps), times}.
+-- tiles of the image, and those of the sweeps), times, kept (the state of a journal, or nil)}.
 local runs = {}
 runs.__index = runs
 
@@ -43,7 +48,7 @@ local function new_run(job, devices, plan, tiles_of)
     local function tiles(out, input, shift)
         return tiles_of(search.cut(out, input, kernel, shift, plan.counts))
     end
-    return setmetatable({job = job, devices = devices, plan = plan, times = {},
+    return setmetatable({job = job, devices = devices, plan = plan, times = {}, kept = job.kept,
         home = plan.place == "device" and devices[1] or mb.device "host",
         own = tiles(shape, shape, job.zero), one = tiles(shape, estimate, job.zero),
         two = tiles(estimate, shape, job.back)}, runs)
@@ -51,12 +56,33 @@ end
 
 function runs:settings(devices)
     local settings = sweep.settings(self.job, devices, self.plan, #self.times + 1)
-    settings.lanes = self.lanes
+    settings.lanes, settings.hashes = self.lanes, self.hashes
     return settings
 end
 
 function runs:sweep(devices, tiles, each)
     self.times[#self.times + 1] = sweep.run(self:settings(devices), self.plan.grid, tiles, each)
+end
+
+-- A sweep whose tiles are noted in a section of the journal, if they go to files: only those that
+-- are left. `numbers`: a tally of the tiles, or nil. `slot`: what is noted beside.
+function runs:noted(section, tiles, each, numbers, slot)
+    if not self.hashes then
+        return self:sweep(self.devices, tiles, each)
+    end
+    local left, known = self.kept:pending(section, tiles, each.writes)
+    if numbers then
+        numbers:begin(known)
+    end
+    function each.finished(tile, facts)
+        local row = numbers and numbers:row(tile) or {}
+        row.slot = slot
+        self.kept:note(section, tile, facts.hash, row)
+    end
+    if #left > 0 then
+        each.again = true
+        self:sweep(self.devices, left, each)
+    end
 end
 
 -- Copies what is read for each tile of the image to a volume.
@@ -88,6 +114,10 @@ end
 
 -- The mean of the image over its tiles; 1 in a dry run.
 function runs:mean(y)
+    local noted = self.kept and self.kept:value "mean"
+    if noted then
+        return noted
+    end
     local sums <close> = sweep.tally(self.devices, self.plan.total, 1)
     self:sweep(self.devices, self.own, {reads = {{y, sweep.own}}, writes = {},
         compute = function(blocks, tile, device)
@@ -102,7 +132,11 @@ function runs:mean(y)
                 ("the image's block from (%s) on"):format(table.concat(tile.first, ", ")))
         end
     end
-    return total and total[1] / convolution.product(y.shape) or 1
+    local mean = total and total[1] / convolution.product(y.shape) or 1
+    if self.kept then
+        self.kept:note_value("mean", mean)
+    end
+    return mean
 end
 
 function runs:fill(list, value)
@@ -123,25 +157,26 @@ function runs:fill(list, value)
     end
 end
 
--- Sweep 1: the ratio at the image's elements from the estimate around them.
-function runs:ratio(x, y, ratio, states, eps, misfit, done)
+-- Sweep 1 of iteration k: the ratio at the image's elements from the estimate around them.
+function runs:ratio(k, x, y, ratio, state, done)
     local grid_of, n = self.plan.grid, self.plan.grid[#self.plan.grid]
-    self:sweep(self.devices, self.one, {
+    local misfit = state.misfit
+    self:noted(estimates.sections(k), self.one, {
         reads = {{x, sweep.around}, {y, sweep.own}}, writes = {ratio}, done = done,
         compute = function(blocks, tile, device, give)
             local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
             blocks[1]:release()
-            convolution.apply(grid, states[device.id].otf, n)
+            convolution.apply(grid, state.of[device.id].otf, n)
             local part <close> = grid:view(convolution.ranges(self.job.zero, tile.extents))
             blocks[2] = volumes.real(blocks[2])
             local _, metric = mb.rl_ratio(part, blocks[2],
-                {tile = true, eps = eps, metrics = misfit ~= nil})
+                {tile = true, eps = state.eps, metrics = misfit ~= nil})
             blocks[2]:release()
             if misfit then
                 misfit:put(device, tile, metric)
             end
             give(1, part)
-        end})
+        end}, misfit)
 end
 
 -- Momentum for a tile: the estimate `here` goes on along its last step, and `spare`, of its shape,
@@ -154,24 +189,26 @@ local function extrapolate(here, before, spare, alpha, least)
     mb.binary(here, "max", {scalar = least, out = here})
 end
 
--- Sweep 2: the estimate from the ratio around it.
-function runs:update(x, previous, ratio, states, sums, alpha, done)
+-- Sweep 2 of iteration k: the estimate from the ratio around it.
+function runs:update(k, ratio, state, done)
     local job, grid_of, n = self.job, self.plan.grid, self.plan.grid[#self.plan.grid]
-    local options = job.options
-    self:sweep(self.devices, self.two, {
+    local options, sums, alpha = job.options, state.sums, (k - 1) / (k + 2)
+    local x, previous = table.unpack(self.estimates:at(k - 1))
+    local _, section = estimates.sections(k)
+    self:noted(section, self.two, {
         reads = {{ratio, sweep.around}, {x, sweep.own}, previous and {previous, sweep.own}},
-        writes = {x, previous}, done = done,
+        writes = self.estimates:at(k), done = done,
         compute = function(blocks, tile, device, give)
-            local state, first = states[device.id], {}
+            local own, first = state.of[device.id], {}
             local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
             blocks[1]:release()
-            convolution.apply(grid, state.otf, n, true)
+            convolution.apply(grid, own.otf, n, true)
             local part <close> = grid:view(convolution.ranges(job.last, tile.extents))
             for i, at in ipairs(tile.first) do
                 first[i] = at - job.lead[i]
             end
             local _, _, metric = mb.rl_update(blocks[2], part,
-                {table = state.table, first = first, window = job.source.shape,
+                {table = own.table, first = first, window = job.source.shape,
                 center = job.center, floor = options.floor, min = options.min,
                     metrics = sums ~= nil})
             if sums then
@@ -182,7 +219,7 @@ function runs:update(x, previous, ratio, states, sums, alpha, done)
                 give(2, part)
             end
             give(1, blocks[2], true)
-        end})
+        end}, sums, self.estimates:slot(k))
 end
 
 -- The numbers of an iteration, from the tallies; nil in a dry run.
@@ -193,48 +230,89 @@ local function metric_of(misfit, sums)
         change = change[3] > 0 and math.sqrt(change[2] / change[3]) or 0}
 end
 
--- The iterations. `call` is there unless this is a plan, for which one is enough.
-function runs:iterate(x, previous, report, call)
+-- What the sweeps need beside the volumes, to be closed.
+function runs:states()
     local job, plan, options = self.job, self.plan, self.job.options
-    local states <close> = sweep.states(self.devices, job.psf, function(state, _, psf)
-        state.otf = convolution.transfer(psf, plan.grid,
+    return sweep.states(self.devices, job.psf, function(own, _, psf)
+        own.otf = convolution.transfer(psf, plan.grid,
             {center = job.last, normalize = options.normalize})
-        state.table = mb.summed_area(psf,
+        own.table = mb.summed_area(psf,
             {scale = not options.normalize and 1 or 1 / psf_tools.sum(psf)})
     end)
+end
+
+-- Notes the numbers of an iteration, and tells them. Returns whether it is the last one.
+function runs:told(k, report, ending, metric)
+    if self.kept and metric then
+        self.kept:note_value(("iteration%d"):format(k), metric)
+    end
+    if self.kept then
+        self.kept:reached("%d of %d iterations", k, self.job.options.iterations)
+    end
+    return grids.is_last({report = report, dry = self.devices[1].dry}, ending, k, metric)
+end
+
+-- The numbers of the iterations that earlier processes have done. Returns whether the last of these
+-- is the last of all.
+function runs:retold(from, report, ending)
+    local over = false
+    for k = 1, from do
+        local metric = self.kept:value(("iteration%d"):format(k))
+        over = grids.is_last({report = report}, {tolerance = ending.tolerance}, k, metric) or false
+    end
+    if self.kept then
+        self.kept:has("%d of %d iterations", from, self.job.options.iterations)
+    end
+    return over
+end
+
+-- The iterations. `call` is there unless this is a plan, for which one is enough.
+function runs:iterate(report, call)
+    local job, plan, options = self.job, self.plan, self.job.options
+    local states <close> = self:states()
     local y, copy = self:placed(job.source)
     local _ <close> = owned(copy)
     local mean = self:mean(y)
-    self:fill({x, previous}, math.max(mean, options.min))
-    local eps = options.eps or math.max(1e-6 * mean, 1e-30)
-    local ratio = self:volume(job.source.shape)
+    local from = self.estimates:found()
+    if from == 0 then
+        self:fill(self.estimates:at(0), math.max(mean, options.min))
+    end
+    local buffered = self.estimates.buffered
+    local ratio = buffered and self.kept:file("ratio", job.source.shape)
+        or self:volume(job.source.shape)
     local _ <close> = owned(ratio)
     local measure = options.metrics or options.tolerance ~= nil
     local misfit <close> = measure and sweep.tally(self.devices, plan.total, 2) or nil
     local sums <close> = measure and sweep.tally(self.devices, plan.total, 3) or nil
+    local state = {of = states, misfit = misfit, sums = sums,
+        eps = options.eps or math.max(1e-6 * mean, 1e-30)}
     local ending = {on_iteration = call and options.on_iteration and function(...)
         return call(options.on_iteration, ...)
     end, tolerance = options.tolerance}
+    local x = self.estimates:at(0)[1]
+    self.hashes = buffered or nil
     local lanes <close> = sweep.lanes(self:settings(self.devices), plan.grid, {x, y, ratio},
         {x, ratio})
     self.lanes = lanes
     self.times.before, self.times.iterations = #self.times, 0
     local planned = job.dry and job.dry.iterations or 1
-    for k = 1, call and options.iterations or math.min(planned, options.iterations) do
+    local last = call and options.iterations or math.min(planned, options.iterations)
+    for k = from + 1, self:retold(from, report, ending) and 0 or last do
         local number = 0
         local done = call and options.on_tile and function()
             number = number + 1
             call(options.on_tile, k, number, 2 * plan.total)
         end
-        self:ratio(x, y, ratio, states, eps, misfit, done)
-        self:update(x, previous, ratio, states, sums, (k - 1) / (k + 2), done)
-        self.times.iterations = k
-        if grids.is_last({report = report, dry = self.devices[1].dry}, ending, k,
-            measure and metric_of(misfit, sums) or nil) then
+        self:ratio(k, self.estimates:at(k - 1)[1], y, ratio, state, done)
+        self:update(k, ratio, state, done)
+        self.times.iterations = self.times.iterations + 1
+        if self:told(k, report, ending, measure and metric_of(misfit, sums) or nil) then
             break
         end
+        self.estimates:save(k)
     end
-    self.lanes = nil
+    self.estimates:save(report.iterations, true)
+    self.lanes, self.hashes = nil, nil
 end
 
 --- Deconvolves: planned and run. Returns the report, the times of the sweeps, and the sink (which
@@ -242,13 +320,18 @@ end
 function exact.run(job, devices, plan, tiles_of, call)
     local run = new_run(job, devices, plan, tiles_of)
     local report, sink = {iterations = 0, metrics = {}}, job.sink
-    local x = run:volume(job.estimate)
-    local _ <close> = owned(x)
-    local previous = job.options.acceleration == "heavy_ball" and run:volume(job.estimate) or nil
-    local _ <close> = owned(previous)
-    run:iterate(x, previous, report, call)
+    local momentum = job.options.acceleration == "heavy_ball"
+    if job.kept then
+        job.kept:check_disk(exact.disk_bytes(job, plan))
+    end
+    local made <close> = estimates.new(run, job.estimate, momentum, function()
+        return run:volume(job.estimate)
+    end)
+    run.estimates = made
+    run:iterate(report, call)
     -- Transfer function, image and ratio have made room.
     sink = type(sink) == "function" and sink() or sink
+    local x, previous = table.unpack(made:at(report.iterations))
     local final = previous or x -- with momentum x has gone ahead
     run:copy({final, function(tile)
         local from = {}
@@ -257,7 +340,15 @@ function exact.run(job, devices, plan, tiles_of, call)
         end
         return from, tile.extents
     end}, sink, final.array and run.home or mb.device "host")
+    made:settle(report.iterations)
     return report, run.times, sink
+end
+
+--- The bytes of the files of a run with a journal.
+function exact.disk_bytes(job, plan)
+    local count = job.options.acceleration == "heavy_ball" and 4 or 2
+    return 4 * (count * convolution.product(job.estimate)
+        + (plan.place == "file" and convolution.product(job.source.shape) or 0))
 end
 
 -- ---- planning ----
@@ -337,12 +428,12 @@ function exact.plan(job)
     local several = #job.devices > 1
     local places = options.place and {options.place} or several and {"host"}
         or device.kind == "host" and {"device"} or {"device", "host"}
-    if not options.place and options.scratch then
+    if not options.place and (options.scratch or job.kept) then
         places[#places + 1] = "file"
     end
     local tried, problem = {}, nil
     for _, place in ipairs(places) do
-        if place == "file" and not options.scratch then
+        if place == "file" and not (options.scratch or job.kept) then
             fail("argument", WHAT, "scratch",
                 'place = "file" needs scratch, a file name beside which the scratch files go')
         elseif place == "device" and several then

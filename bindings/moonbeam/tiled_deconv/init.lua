@@ -24,6 +24,7 @@ local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local search = require "moonbeam.tiles.search"
 local sweep = require "moonbeam.tiles.sweep"
+local tile_journal = require "moonbeam.tiled_deconv.tile_journal"
 local volumes = require "moonbeam.volumes"
 local whole_call = require "moonbeam.internal.whole"
 
@@ -50,10 +51,12 @@ local ONLY = {
 local OPTIONS = declared.options({"mode", "choice", "exact seams, or blended independent tiles",
     choices = {"exact", "blended"}, default = "exact"}, sweep.options, rl.iterations,
     rl.acceleration, rl.center, rl.normalize, rl.boundary, rl.eps, rl.floor, rl.min, ONLY.exact,
-    ONLY.blended, {"on_tile", "callable", "a function (iteration, number, total)"})
+    ONLY.blended, {"on_tile", "callable", "a function (iteration, number, total)"},
+    {"journal", "any", "what journal returns: an interrupted run can go on"})
 
--- A job, what the modes plan and run: {what, source, psf, sink, options, devices, ...}.
-local function job_of(source, psf, sink, options, usual)
+-- A job, what the modes plan and run: {what, source, psf, sink, options, devices, ...}. `planning`:
+-- it will not be run.
+local function job_of(source, psf, sink, options, usual, planning)
     local mode = options.mode
     for _, entry in ipairs(ONLY[mode == "exact" and "blended" or "exact"]) do
         local value = options[entry.name]
@@ -68,7 +71,16 @@ local function job_of(source, psf, sink, options, usual)
     job.way.prepare(job)
     job.most = job.most or job.shape
     job.available = search.available(job.devices, options.budget, options.host_budget)
-    local plan = options.plan or job.way.plan(job)
+    if options.journal then
+        tile_journal.check(options.journal)
+        options.journal:identify(job)
+        job.kept, job.counts = options.journal:volume(planning), options.journal:counts()
+    end
+    local plan = options.plan
+    if not plan or job.counts and table.concat(plan.counts, " ")
+        ~= table.concat(job.counts, " ") then
+        plan = job.way.plan(job)
+    end
     if plan.mode ~= mode then
         fail("argument", WHAT, "plan", "the plan is for mode %s", tostring(plan.mode))
     end
@@ -80,6 +92,9 @@ local function run(job, plan)
     local report
     local measured, own = sweep.promised(job, plan, function(made, call)
         local times
+        if job.kept then
+            job.kept:note_counts(made.counts)
+        end
         report, times = job.way.run(job, job.devices, made, search.tiles, call)
         return times
     end)
@@ -87,6 +102,22 @@ local function run(job, plan)
         report[name] = value
     end
     return report, own
+end
+
+--- What keeps an interrupted deconvolution into the file `path`, for the option journal: the folder
+-- "<path>.unfinished". A script makes it before the result's file, gives it to
+-- richardson_lucy_volume for each volume of the result in turn, calls journal:finishing() before
+-- the result gets its name and journal:finish() after that, and closes it. The source must be a
+-- file, one of `inputs`, by which a changed one is noticed. Methods: resumed(), how often the run
+-- was resumed, or nil; was(name), an option of the earlier process as text; may_replace(), whether
+-- the result may replace a file. Errors: io (there is an unfinished run, or none to resume, or
+-- another process is at work on it), by richardson_lucy_volume argument (it is another run).
+function tiled.journal(path, options)
+    if options.resume and options.discard then
+        fail("argument", "tiled_deconv.journal", "discard", "the option resume = true goes on with "
+            .. "what the option discard = true removes: give one of them")
+    end
+    return tile_journal.open(path, options)
 end
 
 -- A function that makes an array for the result on a device, as a volume.
@@ -110,7 +141,7 @@ end
 function tiled.plan(source, psf, sink, options)
     local device = sweep.devices(options, psf.device)[1]
     return (select(2, job_of(source, psf, sink or maker(source.shape, device),
-        options, psf.device)))
+        options, psf.device, true)))
 end
 
 --- Deconvolves a volume into another of the same extents (moonbeam.volumes). Returns the report of
@@ -121,6 +152,12 @@ end
 -- The memory of all iterations is committed before the first tile, so nothing is refused later.
 --
 -- Mode exact has boundary "zero" and acceleration "none" or "heavy_ball".
+--
+-- With a journal (tiled_deconv.journal) an interrupted run can go on, with the same bits. In mode
+-- blended each tile that is finished is kept. In mode exact it depends on the place: in files, each
+-- tile of each sweep; in memory the estimate, after an iteration if a minute has passed since it
+-- was kept last. A run that goes on is cut into the tiles of the first one, and `as_planned` says
+-- that it took no more than planned.
 function tiled.richardson_lucy_volume(source, psf, sink, options)
     local job, plan = job_of(source, psf, sink, options,
         psf.device)
@@ -153,4 +190,5 @@ return whole_call.module(tiled, "tiled_deconv", {
     plan = {"source: volume, psf: array, sink: volume?", OPTIONS},
     richardson_lucy_volume = {"source: volume, psf: array, sink: volume", OPTIONS},
     richardson_lucy = {"image: array, psf: array", OPTIONS},
+    journal = {"path: string", tile_journal.options},
 })

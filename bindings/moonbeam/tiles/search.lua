@@ -120,11 +120,11 @@ end
 -- The search
 
 -- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid}. A
--- larger number with the same grid is not.
+-- larger number with the same grid is not. `wanted`: this number alone, or nil.
 local function choices_of(n, kernel, most, wanted, device, axis)
     local list, count, last = {}, 1, nil
     if wanted then
-        count = math.min(most, (n + wanted - 1) // wanted)
+        count = math.min(most, wanted)
         most = count
     end
     while count <= most do
@@ -180,8 +180,10 @@ end
 local function candidates_of(job)
     local lists, all = {}, {}
     for i, n in ipairs(job.shape) do
-        lists[i] = choices_of(n, job.kernel[i], job.most[i], job.tile and job.tile[i],
-            job.devices[1], i == #job.shape and "row" or "column")
+        local extent = job.tile and job.tile[i]
+        local wanted = job.counts and job.counts[i] or extent and (n + extent - 1) // extent
+        lists[i] = choices_of(n, job.kernel[i], job.most[i], wanted, job.devices[1],
+            i == #job.shape and "row" or "column")
     end
     local function choose(axis, choice)
         if axis > #lists then
@@ -266,12 +268,12 @@ local function quickest(job, whole)
 end
 
 --- How to cut. `job`: devices, shape (to be cut), kernel, most (largest numbers of tiles), tile
--- (wanted extents, or nil), overlaps (a list of true, false or both), available (bytes by device
--- id), seconds(candidate), which returns those of computing, reading and writing,
--- peaks(candidate, all), which sets what it takes (peaks) and how far it takes the pools (reach),
--- and `what`. Returns the candidate {counts, tile, grid, total, points, work, overlap, seconds,
--- peaks}, with `candidates`, the ones that were looked at, quickest first. Raises a budget error
--- where none fits.
+-- (wanted extents, or nil), counts (of a run that goes on, or nil), overlaps (a list of true, false
+-- or both), available (bytes by device id), seconds(candidate), which returns those of computing,
+-- reading and writing, peaks(candidate, all), which sets what it takes (peaks) and how far it takes
+-- the pools (reach), and `what`. Returns the candidate {counts, tile, grid, total, points, work,
+-- overlap, seconds, peaks}, with `candidates`, the ones that were looked at, quickest first. Raises
+-- a budget error where none fits.
 function search.best(job)
     job.everywhere, job.holes = {mb.device("host"), table.unpack(job.devices)}, false
     local made, smallest = quickest(job, true)

@@ -92,9 +92,24 @@ function tally:put(device, tile, numbers)
     self.by[tile.number] = device.id
 end
 
+--- The numbers of a tile that was worked on, a list. Waits for its device.
+function tally:row(tile)
+    local row <close> = self.rows[self.by[tile.number]][1]:view(tile.number)
+    return row:to_table()
+end
+
+--- Takes the numbers of tiles that an earlier process has worked on, lists by number, and forgets
+-- all others.
+function tally:begin(known)
+    self.known, self.by = known, {}
+end
+
 --- The numbers by tile, a list of lists, and their sums; nil in a dry run.
 function tally:read()
     local tiles, sums = {}, {}
+    for number, row in pairs(self.known or {}) do
+        tiles[number] = row
+    end
     for id, state in pairs(self.rows) do
         if state[1].device.dry then
             return nil
@@ -205,7 +220,8 @@ function sweep.lanes(settings, grid, reads, writes)
     local _, sources = travelers(reads, settings.devices)
     local writing, sinks = travelers(writes, settings.devices)
     return stream.open(settings.devices, {threads = settings.threads, writes = writing,
-        pinned = pinned_of(settings, grid), source = sources, sink = sinks and sinks[1]})
+        pinned = pinned_of(settings, grid), source = sources, sink = sinks and sinks[1],
+        hashes = settings.hashes and not mb.device.dry() or nil})
 end
 
 -- What decides the memory of a tile.
@@ -218,9 +234,15 @@ local function extents_of(tile)
         .. " " .. table.concat(tile.before or {}, " ")}
 end
 
--- Do the devices of a job take the next tile when they are free?
+-- Does a job go on with what an earlier process has left? Then its tiles are any of them.
+local function goes_on(job)
+    return job.kept and job.kept:goes_on()
+end
+
+-- Do the devices of a job take the next tile when they are free, so that its plan is a bound?
 local function is_free(job)
-    return #job.devices > 1 and not job.ordered and job.options.schedule ~= "fixed"
+    return goes_on(job)
+        or #job.devices > 1 and not job.ordered and job.options.schedule ~= "fixed"
 end
 
 --- The settings of the n-th sweep of a job's run. While it is planned, `job.dry` says which tiles
@@ -228,7 +250,7 @@ end
 function sweep.settings(job, devices, plan, n)
     local options, dry = job.options, job.dry or {}
     return {devices = devices, overlap = plan.overlap, pinned = options.pinned,
-        threads = options.threads, free = is_free(job) and #devices > 1,
+        threads = options.threads, free = is_free(job),
         dealt = dry.dealt or deals.most, lists = dry.lists and dry.lists[n] or nil}
 end
 
@@ -258,9 +280,10 @@ end
 --- Goes through tiles. `each`: reads, a list of {volume, sweep.around or sweep.own}; writes, a list
 -- of volumes, at the tiles' own places; compute(blocks, tile, device, give), which gets what was
 -- read, may release it, and calls give(i, part) with what goes to the i-th volume, or give(i,
--- block, true) with what was read of it and has been changed in place; done(tile). each.writer is
--- the carrier that moves what was given last. each.again: tiles of a lost device may be done again.
--- `settings`: those of sweep.settings, and lanes. Returns the times of stream.run.
+-- block, true) with what was read of it and has been changed in place; done(tile); finished(tile,
+-- facts), see stream.run, for real runs. each.writer is the carrier that moves what was given last.
+-- each.again: tiles of a lost device may be done again. `settings`: those of sweep.settings, lanes,
+-- and hashes (facts have the hash of a tile). Returns the times of stream.run.
 function sweep.run(settings, grid, tiles, each)
     local reads = {}
     for i, read in ipairs(each.reads) do
@@ -283,7 +306,7 @@ function sweep.run(settings, grid, tiles, each)
                 end
             end
         end,
-        done = each.done,
+        done = each.done, finished = not mb.device.dry() and each.finished or nil,
     }
     local function go(lists)
         return stream.run(settings.lanes or own, tiles, steps, {overlap = settings.overlap,
@@ -403,6 +426,14 @@ local function commit(job, plan)
                 extents(own), extents(plan), reason)}}
 end
 
+-- Does a run that goes on, with some of the tiles, stay within its plan?
+local function within(job, plan, report, others)
+    local pinned = math.min(report.pinned, plan.pinned) -- there may be no tiles left
+    return promise.check_bytes(("the pinned memory of %s"):format(job.what), report.pinned, pinned)
+        and promise.compare(job.what, {peak = plan.peaks, pinned = pinned},
+            {peak = report.peaks, pinned = pinned, replayed = report.peaks}, others)
+end
+
 --- Commits the memory of a planned job, runs fn(plan, call) and compares what it takes with the
 -- plan; call(f, ...) is for functions of the caller, which are no part of it. fn returns the times
 -- of its sweeps. job:again() plans the job again for job.available. Returns {peak (of the first
@@ -420,7 +451,12 @@ function sweep.promised(job, plan, fn)
         return fn(own, call)
     end)
     report.peak, report.peaks, report.times = peaks[devices[1].id], peaks, times
-    report.pinned, report.replayed = pinned_by(times), replayed(job, own, times)
+    report.pinned = pinned_by(times)
+    if goes_on(job) then
+        report.as_planned = within(job, own, report, others)
+        return report, own
+    end
+    report.replayed = replayed(job, own, times)
     report.as_planned = promise.compare(job.what, {peak = own.peaks, pinned = own.pinned},
         {peak = peaks, pinned = report.pinned, replayed = report.replayed}, others)
     return report, own
