@@ -28,6 +28,12 @@ typedef struct tv_state {
     uint2 *field; /* tv_pack */
 } tv_state;
 
+/* The data as the image, and no field, in slots from `shift`. */
+mb_status tv_begin_all(const mb_op_call *call, const tv_state &state, const tv_job &job, int shift);
+/* job.levels steps of all planes. */
+mb_status tv_one_pass(const mb_op_call *call, const mb_tv_cuda *c, const tv_state &state,
+                      const tv_job &job, tv_planes w);
+
 /* The field of an element in 64 bits: 21 for each component, which is in -1 ... 1, so that its error
 ** is below 5e-7. A code is the end of the mantissa of TV_MIDDLE + TV_STEPS p, with its first bit
 ** turned, so that 0 is 0; the code of NaN is 21 ones before that. To read a code one is added to it

@@ -14,8 +14,7 @@ __global__ void tv_begin(tv_state state, tv_job job, int first, int shift)
     }
 }
 
-static mb_status tv_begin_all(const mb_op_call *call, const tv_state &state, const tv_job &job,
-                              int shift)
+mb_status tv_begin_all(const mb_op_call *call, const tv_state &state, const tv_job &job, int shift)
 {
     for (int z = 0; z < job.planes; z += 65535) {
         const int many = job.planes - z < 65535 ? job.planes - z : 65535;
@@ -55,8 +54,8 @@ static mb_status tv_levels(const mb_op_call *call, const mb_tv_cuda *c, const tv
 }
 
 /* Planes in ascending order go to lower slots, in descending order to higher ones. */
-static mb_status tv_one_pass(const mb_op_call *call, const mb_tv_cuda *c, const tv_state &state,
-                             const tv_job &job, tv_planes w)
+mb_status tv_one_pass(const mb_op_call *call, const mb_tv_cuda *c, const tv_state &state,
+                      const tv_job &job, tv_planes w)
 {
     const int64_t launches = (job.planes + c->launch - 1) / c->launch;
     for (int64_t i = 0; i < launches; i++) {

@@ -339,6 +339,31 @@ static void extent(const mb_array *array, const char **begin, const char **end)
     *end = (const char *)array->data + (high + 1) * size;
 }
 
+/* Whether two arrays are boxes of one grid, by their strides, that have no element in common.
+** `first` does not begin after `second`, which begins `digit` elements of the grid further along
+** each axis. */
+static bool boxes_apart(const mb_array *first, const mb_array *second)
+{
+    const int64_t size = (int64_t)mb_dtype_bytes(first->dtype);
+    int64_t distance = (const char *)second->data - (const char *)first->data;
+    bool apart = false;
+    if (first->shape.rank != second->shape.rank || first->dtype != second->dtype || distance % size)
+        return false;
+    distance /= size;
+    for (int i = 0; i < first->shape.rank; i++) {
+        const int64_t stride = first->strides[i], extent = first->shape.dims[i];
+        if (stride <= 0 || stride != second->strides[i])
+            return false;
+        const int64_t digit = distance / stride, end = digit + second->shape.dims[i];
+        const int64_t room = i > 0 ? first->strides[i - 1] / stride : INT64_MAX;
+        if (end > room || extent > room)
+            return false;
+        apart = apart || digit >= extent;
+        distance %= stride;
+    }
+    return apart && distance == 0;
+}
+
 bool mb_array_overlap(const mb_array *a, const mb_array *b)
 {
     if (a->storage != b->storage || !mb_array_elements(a) || !mb_array_elements(b))
@@ -346,7 +371,9 @@ bool mb_array_overlap(const mb_array *a, const mb_array *b)
     const char *a_begin, *a_end, *b_begin, *b_end;
     extent(a, &a_begin, &a_end);
     extent(b, &b_begin, &b_end);
-    return a_begin < b_end && b_begin < a_end;
+    if (a_begin >= b_end || b_begin >= a_end)
+        return false;
+    return a->data <= b->data ? !boxes_apart(a, b) : !boxes_apart(b, a);
 }
 
 bool mb_array_same(const mb_array *a, const mb_array *b)

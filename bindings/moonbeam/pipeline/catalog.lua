@@ -25,7 +25,8 @@ local FIELDS = {name = "string", summary = "string", doc = "string", reference =
     measure = "function", bounds = "function", gives_value = "string", known = "function",
     uses = "table", deciding = "function", ways = "function", reduce = "table",
     last = "boolean", selects = "function", sources = "function", prepare = "function",
-    measuring = "function", reducing = "function", plain = "function", scaling = "function"}
+    measuring = "function", reducing = "function", plain = "function", scaling = "function",
+    parts = "function"}
 
 -- ---- checks of definitions ----
 

@@ -15,8 +15,13 @@
 -- first and the last projection of which it makes these; `prepare(options, geometry, source)`, the
 -- options with the contents of the small files that they name; takes.dtypes, the types that its
 -- `run` takes besides f32 ("any": all types); gives.dtype, the type of its result (default f32) or
--- "same". `needs` gets the axis along which data are cut, "rows" or "frames", as its last argument,
--- and `check` gets the earlier steps.
+-- "same"; `parts(options, shape)`, definitions that do the step's work one after the other, each
+-- over all data, with a store between two of them (nil: the step has one part): what such a
+-- definition lacks is as in the step's. `needs` gets the axis along which data are cut, "rows" or
+-- "frames", as its last argument, and `check` gets the earlier steps.
+--
+-- A step in parts is several steps of the chain. The last one has its label; the others have
+-- `partial`, and all but the first have stored_before.
 
 local core = require "moonbeam.core"
 local catalog = require "moonbeam.pipeline.catalog"
@@ -111,6 +116,22 @@ local function set_dtypes(step, state)
     step.dtype = given == "same" and (step.cast or state.dtype) or given
 end
 
+-- The steps that do the work of a step whose input has this shape: itself, or its parts.
+local function parts_of(step, shape)
+    local parts = step.def.parts and called(step, step.def.parts, step.options, shape)
+    if not parts then
+        return {step}
+    end
+    local list = {}
+    for i, part in ipairs(parts) do
+        local last = i == #parts
+        list[i] = {name = step.name, label = last and step.label or ("%s:%d"):format(step.label, i),
+            def = setmetatable(part, {__index = step.def}), given = step.given,
+            options = step.options, partial = not last or nil, stored_before = i > 1 or nil}
+    end
+    return list
+end
+
 -- Completes a step from its input. `state`, {shape, geometry, kind, dtype}, describes the step's
 -- input on entry and its output on return.
 local function connect(steps, step, state, source)
@@ -193,11 +214,13 @@ function chain.bind(recipe, source, options)
         step.options = step_options.resolved(step.def, step.given, "step " .. step.label, options)
     end
     local state, done = source, {}
-    for i, step in ipairs(steps) do
-        state = connect(done, step, state, source)
-        done[i] = step
+    for _, step in ipairs(steps) do
+        for _, part in ipairs(parts_of(step, state.shape)) do
+            state = connect(done, part, state, source)
+            done[#done + 1] = part
+        end
     end
-    return {steps = steps, source = source, recipe = recipe, shape = state.shape,
+    return {steps = done, source = source, recipe = recipe, shape = state.shape,
         geometry = state.geometry, kind = state.kind, dtype = state.dtype,
         recorded = known:recorded(recipe)}
 end
@@ -207,12 +230,12 @@ end
 --- The recipe of a chain with every default resolved.
 function chain.resolved(bound)
     local list = {}
-    for i, step in ipairs(bound.steps) do
+    for _, step in ipairs(bound.steps) do
         local entry = {step.name}
         for name, value in pairs(step.options) do
             entry[name] = value
         end
-        list[i] = next(step.options) and entry or step.name
+        list[#list + 1] = not step.partial and (next(step.options) and entry or step.name) or nil
     end
     return list
 end

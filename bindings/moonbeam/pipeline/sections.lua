@@ -1,8 +1,8 @@
 --- The sections of a pipeline: steps that run one after the other on the same blocks.
 --
--- A section ends if the next step cannot be cut in the same way as the steps before it, and before
--- a step that needs a value of all data (a reduction). Between two sections the data are in a
--- store.
+-- A section ends if the next step cannot be cut in the same way as the steps before it, before a
+-- step that needs a value of all data (a reduction), and between the parts of a step (chain.lua).
+-- Between two sections the data are in a store.
 
 local block = require "moonbeam.pipeline.block"
 local fail = require "moonbeam.internal.fail"
@@ -107,7 +107,7 @@ function sections.of(chain, device)
                 section.reduced[#section.reduced + 1] = {step = step, def = step.def}
                 allowed = nil
             end
-            if not allowed then
+            if not allowed or step.stored_before then
                 before = section.steps[#section.steps]
                 next_section()
                 allowed = cuts_of(step)

@@ -24,7 +24,8 @@ typedef struct image {
     float *result;
     int64_t data_plane, data_row, result_plane, result_row;
     float *u, *p[3]; /* p along columns, planes and rows; the last NULL where there is one row */
-    float *zero;     /* a row of zeros */
+    int64_t state_plane, state_row; /* of u and p */
+    float *zero;                    /* a row of zeros */
     mb_tv_rates rates;
     bool rof;
 } image;
@@ -156,7 +157,7 @@ MB_MULTIVERSION static void flux_row_flat(int64_t n, const image_rows *given, fl
 
 static int64_t at(const image *m, int64_t z, int64_t y)
 {
-    return (z * m->rows + y) * m->columns;
+    return z * m->state_plane + y * m->state_row;
 }
 
 /* The image of a row. Step 0 is the data, the last one is the result. `ahead`: a row for 2 u' - u. */
@@ -174,7 +175,7 @@ static void make_image(const image *m, int64_t z, int64_t y, int64_t k, int64_t 
     }
     const float *py = m->p[2];
     const field_rows p = {m->p[0] + here, py ? py + here : m->zero,
-                          py && y > 0 ? py + here - n : m->zero, m->p[1] + here,
+                          py && y > 0 ? py + here - m->state_row : m->zero, m->p[1] + here,
                           z > 0 ? m->p[1] + at(m, z - 1, y) : m->zero};
     image_row(n, f, m->u + here, &p, &m->rates, ahead);
     if (k == last)
@@ -198,9 +199,9 @@ static void make_flux(const image *m, int64_t z, int64_t y)
 {
     const int64_t n = m->columns, here = at(m, z, y);
     const float *u = m->u + here;
-    const image_rows rows = {y > 0 ? u - n : u, u, y + 1 < m->rows ? u + n : u,
-                             z > 0 ? m->u + at(m, z - 1, y) : u,
-                             z + 1 < m->planes ? m->u + at(m, z + 1, y) : u};
+    const image_rows rows = {
+        y > 0 ? u - m->state_row : u, u, y + 1 < m->rows ? u + m->state_row : u,
+        z > 0 ? m->u + at(m, z - 1, y) : u, z + 1 < m->planes ? m->u + at(m, z + 1, y) : u};
     if (m->p[2])
         flux_row(n, &rows, m->rates.step, m->p[0] + here, m->p[2] + here, m->p[1] + here);
     else
@@ -298,14 +299,16 @@ static range range_of(const image *m, int thread, int threads, float *rings)
     return r;
 }
 
-static void run_together(const image *m, int64_t last, float *rings, int threads)
+/* Steps first to end - 1, of which `last` leaves no field. */
+static void run_together(const image *m, int64_t first, int64_t end, int64_t last, float *rings,
+                         int threads)
 {
 #pragma omp parallel num_threads(threads)
     {
         const int team = omp_get_num_threads(), thread = omp_get_thread_num();
         const range own = range_of(m, thread, team, rings);
         const range next = range_of(m, thread + 1, team, rings);
-        for (int64_t k = 0; k <= last; k++) {
+        for (int64_t k = first; k < end; k++) {
             images_of(m, &own, k, last);
 #pragma omp barrier
             if (k < last)
@@ -374,6 +377,8 @@ static image image_of(const mb_op_call *call, const layout *l, int64_t columns)
 static void place_state(image *m, const layout *l, float *state)
 {
     const int64_t count = l->planes * l->rows * m->columns;
+    m->state_plane = l->rows * m->columns;
+    m->state_row = m->columns;
     m->u = state;
     for (int i = 0; i < l->fields; i++)
         m->p[i] = state + (i + 1) * count;
@@ -430,7 +435,67 @@ mb_status mb_tv_host_run(const mb_op_call *call, const mb_tv_extents *n)
         image m = nth_image(call, &l, n, i);
         m.zero = zero;
         place_state(&m, &l, state);
-        run_together(&m, p->iterations, rings, l.threads);
+        run_together(&m, 0, p->iterations + 1, p->iterations, rings, l.threads);
     }
+    return MB_STATUS_OK;
+}
+
+/* ---- a sweep ---- */
+
+static layout sweep_layout(const mb_tv_extents *n, int threads)
+{
+    const int64_t plane = n->rows * n->columns;
+    layout l = {.planes = n->planes, .rows = n->rows, .fields = 3, .ring = 3 * plane};
+    l.threads = n->planes * plane < 16384 ? 1 : threads;
+    if (l.threads > n->planes)
+        l.threads = (int)(n->planes > 0 ? n->planes : 1);
+    return l;
+}
+
+uint64_t mb_tv_host_sweep_bytes(const mb_tv_extents *n, int threads)
+{
+    const layout l = sweep_layout(n, threads);
+    return mb_bytes_mul(
+        mb_bytes_add(mb_bytes_mul((uint64_t)l.ring, (uint64_t)l.threads), (uint64_t)n->columns),
+        sizeof(float));
+}
+
+static void copy_state(const mb_array *from, const mb_array *to)
+{
+    const size_t bytes = (size_t)to->shape.dims[2] * sizeof(float);
+    for (int64_t z = 0; z < to->shape.dims[0]; z++)
+        for (int64_t y = 0; y < to->shape.dims[1]; y++)
+            memcpy((float *)to->data + z * to->strides[0] + y * to->strides[1],
+                   (const float *)from->data + z * from->strides[0] + y * from->strides[1], bytes);
+}
+
+/* The components of the field in a state are those along x, y and z. */
+mb_status mb_tv_host_sweep(const mb_op_call *call, const mb_tv_extents *n,
+                           const mb_total_variation_params *p, int64_t steps)
+{
+    const layout l = sweep_layout(n, call->device->facts.threads);
+    const mb_array *a = call->arrays[MB_TV_SWEEP_A], *before = call->arrays[MB_TV_SWEEP_STATE];
+    const mb_array *made = call->arrays[MB_TV_SWEEP_RESULT];
+    const int64_t part = n->rows * made->strides[1];
+    float *state = made->data;
+    float *rings = call->slots[MB_TV_SWEEP_WORK], *zero = rings + l.threads * l.ring;
+    if (n->planes * n->rows * n->columns == 0)
+        return MB_STATUS_OK;
+    if (before && before->data != state)
+        copy_state(before, made);
+    memset(zero, 0, (size_t)n->columns * sizeof *zero);
+    image m = {.planes = n->planes,
+               .rows = n->rows,
+               .columns = n->columns,
+               .data = a->data,
+               .u = state,
+               .p = {state + part, state + 3 * part, state + 2 * part},
+               .state_plane = made->strides[0],
+               .state_row = made->strides[1],
+               .zero = zero,
+               .rates = mb_tv_rates_of(p)};
+    mb_tv_strides(a, &m.data_plane, &m.data_row);
+    const int64_t first = before ? 1 : 0;
+    run_together(&m, first, first + steps, INT64_MAX, rings, l.threads);
     return MB_STATUS_OK;
 }

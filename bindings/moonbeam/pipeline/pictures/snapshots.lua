@@ -28,9 +28,10 @@ function snapshots.save(pipeline, folder, options)
         mb.system.mkdir(folder)
     end
     local row = options.row or (pipeline.chain.shape[1] + 1) // 2
-    local part, taken = pipeline:part {rows = {row, row}}, {}
-    for i, step in ipairs(part.chain.steps) do
-        taken[step] = i
+    local part, taken, count = pipeline:part {rows = {row, row}}, {}, 0
+    for _, step in ipairs(part.chain.steps) do
+        count = count + (step.partial and 0 or 1)
+        taken[step] = not step.partial and count or nil
     end
     part.options.seen = function(step, block)
         local number = taken[step]
