@@ -98,7 +98,7 @@ local function release_results(results, inputs)
     for i = 1, results.n do
         local mine = results[i] ~= nil
         for _, array in pairs(inputs) do
-            mine = mine and array ~= results[i]
+            mine = mine and not rawequal(array, results[i])
         end
         if mine then
             results[i]:release()

@@ -3764,6 +3764,21 @@ function mb.bilateral_filter(a, sigma_value, options) end
 ---@return moonbeam.array
 function mb.total_variation(a, lambda, options) end
 
+---@class moonbeam.options.total_variation_sweep
+---@field state? moonbeam.array what the sweep before has left (z, 4 y, x); default: this is the first
+---@field steps? integer number of steps
+---@field tau? number step of the image, as of total_variation
+---@field sigma? number step of the dual field, as of total_variation
+---@field nonnegative? boolean no value of the image is below 0 after the first step
+---@field out? moonbeam.array the array for the result
+
+---Some steps of total-variation denoising of a volume, from a state to a state.
+---@param a moonbeam.array volume (z, y, x)
+---@param lambda number weight of the total variation, in units of the data
+---@param options? moonbeam.options.total_variation_sweep
+---@return moonbeam.array
+function mb.total_variation_sweep(a, lambda, options) end
+
 ---@class moonbeam.options.apply_otf
 ---@field n? integer samples per row; 0: the last extent less 2, which is even
 ---@field conj? boolean multiply by the conjugate of otf: the adjoint
