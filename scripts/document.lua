@@ -91,7 +91,8 @@ local function lua_type(entry)
     if entry.choices then
         return '"' .. table.concat(entry.choices, '"|"') .. '"'
     end
-    return TYPES[entry.kind] or "table"
+    return (TYPES[entry.kind] or "table")
+        .. (entry.words and '|"' .. table.concat(entry.words, '"|"') .. '"' or "")
 end
 
 local function one_line(text)

@@ -15,6 +15,14 @@ local entries, opening = method.options, declared.of(mb.scan.open).options
 local named = table.move(iterative.names, 1, #iterative.names, #entries.method.choices + 1,
     {table.unpack(entries.method.choices)})
 
+local function start_of(text)
+    local value = text == "fbp" and text or cli.number(text)
+    if not value then
+        return nil, "a number, or fbp"
+    end
+    return value
+end
+
 local options = cli.parse(arg, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
@@ -49,6 +57,9 @@ local options = cli.parse(arg, {
         .. table.concat(iterative.names, ", ")}),
     {"iterations", value = "N", type = cli.count, doc = "of an iterative method (default: that of "
         .. "its step)"},
+    {"start", value = "X|fbp", type = start_of, doc = "of an iterative method: the value of all "
+        .. "pixels at the start, or fbp: a direct reconstruction, from which a few iterations do "
+        .. "(default: that of its step)"},
     cli.option(entries.mode),
     {"rows", short = "r", value = "A:B", type = cli.range,
         doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
@@ -216,7 +227,7 @@ end
 local shared = declared.without(entries, "center", "scale")
 local settings = declared.part(shared, options)
 settings.device, settings.devices = devices[1].id, devices
-settings.iterations = options.iterations
+settings.iterations, settings.start = options.iterations, options.start
 if iterative.is(options.method) then
     for _, name in ipairs {"filter", "cutoff", "padding", "pad_width", "mode", "accuracy",
         "half_acquisition", "axis_tilt"} do
@@ -228,6 +239,8 @@ if iterative.is(options.method) then
     end
 elseif options.iterations then
     cli.wrong("--iterations is for an iterative method, such as --method cgls")
+elseif options.start then
+    cli.wrong("--start is for an iterative method, such as --method cgls")
 end
 settings.dtype = dtype
 settings.range = range

@@ -1370,6 +1370,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1441,6 +1442,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1753,6 +1755,7 @@ function mb.psf.sum(a) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1801,6 +1804,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1855,6 +1859,7 @@ function mb.recon.describe(plan) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1892,6 +1897,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1930,6 +1936,7 @@ function mb.recon.find_center(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -1967,6 +1974,7 @@ function mb.recon.find_range(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -2013,6 +2021,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -2050,6 +2059,7 @@ function mb.recon.plan(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field iterations? any of an iterative method
+---@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 
@@ -2698,7 +2708,7 @@ function mb.tiles.table(plan) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number value of all pixels at the start, if there is no x0
+---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -2731,7 +2741,7 @@ function mb.tomo.angles(count, span) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number value of all pixels at the start, if there is no x0
+---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -2936,7 +2946,7 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number value of all pixels at the start, if there is no x0
+---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -2964,7 +2974,7 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number value of all pixels at the start, if there is no x0
+---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -3003,7 +3013,7 @@ function mb.tomo.line_integrals(data, options) end
 
 ---@class moonbeam.options.tomo_mlem
 ---@field iterations? integer corrections by all rays
----@field start? number value of all pixels at the start, if there is no x0
+---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, where it is less than a hundredth of its mean, that
 ---@field model? any how rays are modeled: "pixel", or a table of operators with no negative weights (ray_model.lua)
 ---@field negative? "refuse"|"zero" negative data: refuse is an error, zero counts them as 0
 ---@field size? integer pixels of a side of the slice
@@ -3031,7 +3041,7 @@ function mb.tomo.opposite_pair(angles) end
 ---@class moonbeam.options.tomo_osem
 ---@field iterations? integer passes over all rays
 ---@field subsets? integer parts of the angles, every n-th one; at most the number of angles
----@field start? number value of all pixels at the start, if there is no x0
+---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, where it is less than a hundredth of its mean, that
 ---@field model? any how rays are modeled: "pixel", or a table of operators with no negative weights (ray_model.lua)
 ---@field negative? "refuse"|"zero" negative data: refuse is an error, zero counts them as 0
 ---@field size? integer pixels of a side of the slice
@@ -3095,7 +3105,7 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number value of all pixels at the start, if there is no x0
+---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -3122,7 +3132,7 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number value of all pixels at the start, if there is no x0
+---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device

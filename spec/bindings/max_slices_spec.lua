@@ -305,7 +305,8 @@ describe("plan", function()
             {overlap = false}, {output_dtype = "u16",
             range = {-1, 1}}, {center = false}, {padding = "zero", circle = 0.9,
             method = "fourier", accuracy = "exact"},
-            {axis_tilt = 0.02}} do
+            {axis_tilt = 0.02}, {method = "cgls", iterations = 2},
+            {method = "sirt", iterations = 2, start = "fbp", center = false}} do
             local own, run = {shape = {30, 20, 48}}, {quiet = true, flats = scan.flats,
                 darks = scan.darks, pinned = "1Mi"}
             for name, value in pairs(case) do
@@ -327,6 +328,39 @@ describe("plan", function()
                 end
                 volume:release()
             end
+        end
+    end)
+
+    it("knows the iterative methods, about a known axis and about any", function()
+        local angles = mb.tomo.angles(30)
+        local names = {"cgls", "landweber", "fista", "admm_tv", "sirt", "sart", "mlem", "osem"}
+        for i, method in ipairs(names) do
+            local own = {shape = {30, 20, 48}, method = method, iterations = 2,
+                start = i % 2 == 1 and "fbp" or nil}
+            local function measured(center)
+                return mb.pool.peak(function()
+                    local sinograms <close> = mb.zeros {5, 30, 48}
+                    mb.tomo[method](sinograms, angles, {center = center, iterations = 2,
+                        start = own.start}):release()
+                end)
+            end
+            for _, center in ipairs {23.5, 30, 8} do
+                own.center = center
+                assert.equal(measured(center), mb.plan.required_memory(5, own).sinogram, method)
+            end
+            own.center = nil
+            local need, most = mb.plan.required_memory(5, own), 0
+            for center = 16, 31, 0.5 do
+                most = math.max(most, measured(center))
+            end
+            assert.is_true(need.sinogram >= most, method)
+            own.available = need.all
+            local counts, peaks = mb.plan.max_chunk(own)
+            assert.is_true(counts.all >= 5 and peaks.all <= need.all, method)
+            assert.is_true(peaks.sinogram <= need.all, method)
+            own.available = nil
+            assert.is_true(counts.sinogram == 20
+                or mb.plan.required_memory(counts.sinogram + 1, own).sinogram > need.all, method)
         end
     end)
 

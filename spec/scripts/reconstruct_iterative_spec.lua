@@ -39,6 +39,25 @@ describe("reconstruct --method", function()
         end
     end)
 
+    it("starts from a direct reconstruction, or from a value", function()
+        local volumes = {}
+        for i, start in ipairs {"fbp", "0", "0.5"} do
+            local name = path(("start%d.h5"):format(i))
+            local text = must("reconstruct.lua", ("%s -o %s --method cgls --iterations 2 --start %s "
+                .. "--device host"):format(path("scan.h5"), name, start))
+            local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+)")
+            assert.equal(predicted, measured)
+            local file <close> = assert(mb.h5.open(name))
+            volumes[i] = file:read("/entry/data/data")
+        end
+        local direct <close> = volumes[1]
+        local _ <close> = volumes[2]
+        local again <close> = volumes[3]
+        local difference <close> = volumes[2] - direct
+        assert.is_true(difference:norm() > 0.05 * direct:norm())
+        assert.is_true(again:to_string() ~= volumes[2]:to_string())
+    end)
+
     it("plans the same, and says what does not go with it", function()
         local text = must("reconstruct.lua", ("%s -o %s --method cgls --plan --device host"):format(
             path("scan.h5"), path("plan.h5")))
@@ -53,6 +72,8 @@ describe("reconstruct --method", function()
         refused("--method sirt --half-acquisition", "%-%-half%-acquisition")
         refused("--iterations 5", "%-%-iterations is for an iterative method")
         refused("--method cgls --iterations 0", "iterations")
+        refused("--start fbp", "%-%-start is for an iterative method")
+        refused("--method cgls --start ones", "%-%-start.*a number, or fbp")
         refused("--method art", "one of auto, fbp, fourier, cgls")
     end)
 end)

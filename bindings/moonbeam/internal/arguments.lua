@@ -227,13 +227,26 @@ local CHECKS = {
     end,
 }
 
+-- Raises an error unless `value` is one of the words that stand for a number.
+local function word(value, op, entry)
+    for _, name in ipairs(entry.words) do
+        if value == name then
+            return
+        end
+    end
+    fail("argument", op, entry.name, "%s is %s; it must be a number%s, or \"%s\"", entry.name,
+        described(value), arguments.range_text(entry), table.concat(entry.words, "\", \""))
+end
+
 --- Raises an error unless `value` is what the entry of a declaration requires (declared.lua).
 function arguments.entry(entry, value, op)
     if value == nil and entry.optional then
         return
     end
     local check, kind = CHECKS[entry.kind], KINDS[entry.kind]
-    if entry.rank or check and value ~= nil and entry.kind ~= "array" then
+    if entry.words and type(value) == "string" then
+        word(value, op, entry)
+    elseif entry.rank or check and value ~= nil and entry.kind ~= "array" then
         check(value, op, entry)
     elseif not kind[1](value) then
         fail("argument", op, entry.name, "%s is %s; give %s", entry.name, described(value), kind[2])

@@ -12,7 +12,8 @@
 --   }, function(sino, device, options) ... end)
 --
 -- An entry is {name, kind, doc}; its fields are those of an operator's argument: min, max, unit,
--- choices, default, required. A "?" after the kind of an argument means that it may be left out.
+-- choices, default, required; `words`: names that it may be instead of a number. A "?" after the
+-- kind of an argument means that it may be left out.
 -- `usual` describes in words what happens if an option is not given; `default` is a value, which
 -- the function gets. The prose stays in the comment above the declaration. The operator itself
 -- checks the options that come from its descriptor.

@@ -61,7 +61,8 @@ function documentation.type_text(arg)
     elseif low or arg.above then
         text = text .. arguments.range_text(arg)
     end
-    return arg.unit and ("%s (%s)"):format(text, arg.unit) or text
+    text = arg.unit and ("%s (%s)"):format(text, arg.unit) or text
+    return arg.words and ("%s, or %s"):format(text, table.concat(arg.words, ", ")) or text
 end
 
 -- ---- functions ----

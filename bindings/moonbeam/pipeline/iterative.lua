@@ -127,7 +127,7 @@ end
 local function packet(options, step, device)
     local _, rows, cols = table.unpack(step.shape_before)
     return ray_model.packet(options.model, rows, {angles = step.geometry_before.angles, cols = cols,
-        side = (options.size or cols) + 2 * options.margin}, device)
+        side = (options.size or cols) + 2 * options.margin, start = options.start}, device)
 end
 
 -- The numbers of slices that a solver gets of blocks of these heights.
@@ -159,7 +159,7 @@ local function deciding(bounds, options, heights, context)
         local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
         for i, off in ipairs(ray_model.deciding(options.model, {angles = g.angles, cols = cols,
             side = (options.size or cols) + 2 * options.margin, circle = circle,
-            beyond = options.beyond}, nearest,
+            beyond = options.beyond, start = options.start}, nearest,
             math.max(middle - low, high - middle), rows, counts, context.device)) do
             memo[key][i] = geometry.column(g, middle + off <= high and middle + off
                 or middle - off)

@@ -35,5 +35,7 @@ return declared.options(
     {"method", "any", methods.options.method.doc .. "; or an iterative one: "
         .. table.concat(iterative.names, ", "), usual = "auto"},
     {"iterations", "any", "of an iterative method", usual = "that of its step"},
+    {"start", "any", "of an iterative method: the value of all pixels, or \"fbp\", a direct "
+        .. "reconstruction", usual = "that of its step"},
     {"mode", "any", methods.options.mode.doc, usual = "auto"},
     {"half_acquisition", "any", methods.options.half_acquisition.doc})

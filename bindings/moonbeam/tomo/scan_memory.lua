@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local iterative = require "moonbeam.pipeline.iterative"
 local largest = require "moonbeam.internal.largest"
 local memory = require "moonbeam.plan.peak"
 local pipeline_plan = require "moonbeam.pipeline.plan"
@@ -83,19 +84,41 @@ local function projection_work(scan, settings, device, count)
     counts:release()
 end
 
--- Filtering and back-projection of `count` sinograms, for the axes that decide.
+-- The slices of an iterative method about this axis, with the options of its step.
+local function iterate(job, sinograms, angles, center)
+    local name, given = job.sections[1].way.method, nil
+    for _, step in ipairs(job.sections[1].steps) do
+        given = step.def.name == name and step.options or given
+    end
+    local options = {center = center}
+    for _, entry in ipairs(declared.of(mb.tomo[name]).options) do
+        if options[entry.name] == nil then
+            options[entry.name] = given[entry.name]
+        end
+    end
+    options.weights = given.weights == "poisson" and "poisson" or nil
+    local slices = mb.tomo[name](sinograms, angles, options)
+    slices:release()
+end
+
+-- The slices of a direct method about this axis, instead of the sinograms.
+local function transform(job, sinograms, angles, center, settings)
+    local options = {consume = true, center = center, method = job.sections[1].way.method,
+        mode = job.sections[1].way.mode}
+    for _, name in ipairs {"half_acquisition", "filter", "cutoff", "padding", "pad_width",
+        "circle", "size", "scale", "accuracy"} do
+        options[name] = settings[name]
+    end
+    mb.tomo.reconstruct(sinograms, angles, options):release()
+end
+
+-- What makes slices of `count` sinograms, for the axes that decide.
 local function sinogram_work(scan, settings, device, count, job)
+    local make = iterative.is(job.sections[1].way.method) and iterate or transform
     for _, center in ipairs(settings.center and {settings.center}
         or pipeline_plan.deciding_values(job, "center", {count})) do
         local sinograms = mb.empty({count, scan.n_angles, scan.cols}, {device = device})
-        local options = {consume = true, center = center, method = job.sections[1].way.method,
-            mode = job.sections[1].way.mode}
-        for _, name in ipairs {"half_acquisition", "filter", "cutoff", "padding",
-            "pad_width", "circle", "size",
-            "scale", "accuracy"} do
-            options[name] = settings[name]
-        end
-        mb.tomo.reconstruct(sinograms, scan.angles, options):release()
+        make(job, sinograms, scan.angles, center, settings)
         sinograms:release()
     end
 end
@@ -131,7 +154,8 @@ end
 --
 -- `all` is the whole run of a scan in chunks of `count` rows: what recon.plan says with that
 -- chunk. `projection` is the projection-wise part (flat field, logarithm) for `count` whole
--- frames, `sinogram` the sinogram-wise part (filtering, back-projection) for `count` rows.
+-- frames, `sinogram` the sinogram-wise part (filtering and back-projection, or all iterations of an
+-- iterative method) for `count` rows.
 -- Without a `center` they hold for every axis that the search may return, and the search is part
 -- of `all`. The options are those of recon.plan, whose `dtype` is output_dtype here, and what a
 -- scan would tell.

@@ -77,6 +77,7 @@ local function iterative_step(scan, settings)
     end
     local scale = settings.scale and settings.scale * scan.n_angles / math.pi or 1
     return {settings.method, center = settings.center, iterations = settings.iterations,
+        start = settings.start,
         size = settings.size, circle = settings.circle, scale = scale}
 end
 

@@ -22,6 +22,9 @@ local STEPS = {
     {"cgls", {model = "fourier"}},
     {"cgls", {model = "fourier", circle = 0.9, preconditioner = 0.05, tikhonov = 1}},
     {"cgls", {center = 11.25, preconditioner = 0.05}},
+    {"cgls", {center = 11.25, start = "fbp"}},
+    {"osem", {start = "fbp", subsets = 5}},
+    {"sirt", {start = "fbp", model = "pixel", margin = 2}},
     {"landweber", {center = 14.5, beyond = "nothing"}},
     {"cgls", {center = 8.5, beyond = "unknown"}},
     {"fista", {model = "fourier", circle = 0.9, lambda = 0.01, tv_iterations = 3}},
@@ -108,7 +111,7 @@ describe("iterative steps", function()
             assert.is_true(most <= made.at_most, name)
             promises = promises + (most == made.at_most and 1 or 0)
         end
-        assert.is_true(promises > 6, promises) -- the bound is no larger than needed
+        assert.is_true(promises > 8, promises) -- the bound is no larger than needed
     end)
 
     it("make 3-D total variation from slabs, the same for blocks of any size", function()
@@ -144,6 +147,8 @@ describe("iterative steps", function()
             refused(("step %s: center is 20; the detector has columns 0 to 19"):format(name),
                 {{name, center = 20}})
             refused("iterations is 0", {{name, center = 9, iterations = 0}})
+            refused("start is the string 'half'; it must be a number", {{name, center = 9,
+                start = "half"}})
             refused("tolerance", {{name, center = 9, tolerance = 0 / 0}})
         end
         check.refused("transmission", scan, {{"cgls", center = 9}}, "transmission")

@@ -157,7 +157,7 @@ function step_options.kinds()
 end
 
 --- What is wrong with a value of an option, as a sentence, or nil. The field `also` of an entry
--- names a second kind that the value may have.
+-- names a second kind that the value may have, and `words` names that it may be.
 function step_options.problem(entry, value)
     local check = PROBLEMS[entry.kind]
     local problem = check and check(entry, value)
@@ -165,8 +165,14 @@ function step_options.problem(entry, value)
     if not problem or second and not second(entry, value) then
         return nil
     end
+    for _, word in ipairs(entry.words or {}) do
+        if value == word then
+            return nil
+        end
+    end
     local strings = entry.also == "string" and type(value) ~= "string"
-        and ", or the name of a file" or ""
+        and ", or the name of a file" or entry.words
+        and (", or \"%s\""):format(table.concat(entry.words, "\", \"")) or ""
     return ("%s is %s; %s%s"):format(entry.name, described(value), problem, strings)
 end
 

@@ -14,8 +14,9 @@ local mlem = {}
 local LEAST <const> = 1e-20
 
 local shared = declared.options(
-    {"start", "number", "value of all pixels at the start, if there is no x0", above = 0,
-        below = math.huge, default = 1},
+    {"start", "number", "value of all pixels at the start, if there is no x0; or fbp: a direct "
+        .. "reconstruction, where it is less than a hundredth of its mean, that", above = 0,
+        below = math.huge, words = {"fbp"}, default = 1},
     {"model", "any", "how rays are modeled: \"pixel\", or a table of operators with no negative "
         .. "weights (ray_model.lua)", default = "pixel"},
     {"negative", "choice", "negative data: refuse is an error, zero counts them as 0",
@@ -65,6 +66,17 @@ local function divide(ax, b, crossed)
     mb.binary(ax, "mul", {b = crossed, out = ax})
 end
 
+-- Slices of a direct reconstruction, made positive: a pixel of 0 stays 0.
+local function lift(job)
+    local mean, single = job:numbers(), job:factors()
+    mb.binary(job.x, "max", {scalar = 0, out = job.x})
+    vectors.sum(job.x, mean)
+    mb.binary(mean, "mul", {scalar = 0.01 / (job.side * job.side), out = mean})
+    local flat <close> = single:reshape({job.rows})
+    mb.convert(mean, "f32", {out = flat})
+    mb.binary(job.x, "max", {b = single, out = job.x})
+end
+
 -- x = x / (A' 1) A' (b / (A x)) for every part.
 local function solve(op, sinograms, angles, options, count)
     local job <close> = solving.begin(op, sinograms, angles, options)
@@ -72,6 +84,9 @@ local function solve(op, sinograms, angles, options, count)
     if options.negative == "zero" then
         job.b = job:rays()
         mb.binary(sinograms, "max", {scalar = 0, out = job.b})
+    end
+    if options.start == "fbp" and not options.x0 then
+        lift(job)
     end
     local x, work = job.x, job:volume()
     local parts = subsets.new(job, count, "crossed", job.measures)

@@ -11,6 +11,7 @@
 -- Operators of one's own are a table with these fields.
 
 local mb = require "moonbeam"
+local direct_start = require "moonbeam.tomo.iterative.direct_start"
 local fail = require "moonbeam.internal.fail"
 
 local ray_model = {}
@@ -84,7 +85,12 @@ local function period_of(g, off)
     return period
 end
 
---- The farthest axis from the middle for which the normal operator is a convolution; below 0 if
+--- The length of the rows of the band-limited model of a geometry.
+function ray_model.period(g)
+    return period_of(g, off_axis(g))
+end
+
+-- The farthest axis from the middle for which the normal operator is a convolution; below 0 if
 -- there is none. Rays of the mask that miss the detector are either left out, and then it is none
 -- (they are not the same at every angle), or known to be 0. Without a word (`beyond`) they are 0 if
 -- the mask is no wider than the detector and the axis within a part of it from the middle.
@@ -135,7 +141,7 @@ local function fourier(g)
 end
 
 --- The models by name: functions of a geometry {angles, cols, side, center, shifts, circle,
--- beyond}.
+-- beyond}, and `start` for what tells what they take.
 ray_model.models = {pixel = pixel, fourier = fourier}
 
 --- Their names.
@@ -159,15 +165,25 @@ local OPERATORS = {
     end,
 }
 
--- What the operators of the band-limited model take for so many slices and angles.
-local function scratch_of(g, off, slices, count, device)
+-- What the operators of a model whose rows are as long as for this axis take for so many slices
+-- and angles, and what the start takes.
+local function scratch_of(name, g, off, slices, count, device)
     local period, cols, side = period_of(g, off), g.cols, g.side
-    local angles = table.move(g.angles, 1, count, 1, {})
-    return mb.op.estimate("fourier_reconstruct", {{"f32", slices, count, cols}},
-        {size = {side, side}, circle = g.circle, filter = "none", period = period},
-        {device = device}).scratch,
-        mb.op.estimate("fourier_project", {{"f32", slices, side, side}}, {angles = angles,
-            cols = cols, circle = g.circle, period = period}, {device = device}).scratch
+    local list = {}
+    local function take(operator, shape, params)
+        list[#list + 1] = mb.op.estimate(operator, {{"f32", slices, table.unpack(shape)}}, params,
+            {device = device}).scratch
+    end
+    if name == "fourier" then
+        take("fourier_reconstruct", {count, cols}, {size = {side, side}, circle = g.circle,
+            filter = "none", period = period})
+        take("fourier_project", {side, side}, {angles = table.move(g.angles, 1, count, 1, {}),
+            cols = cols, circle = g.circle, period = period})
+    end
+    if g.start == "fbp" and count == #g.angles then
+        take("fourier_reconstruct", {count, cols}, direct_start.options(g, period))
+    end
+    return list
 end
 
 --- Distances of the axis from the middle among which is the one for which a method takes most, of
@@ -175,7 +191,7 @@ end
 -- whether it has a kernel. `rows`, `counts`: the numbers of slices and of angles that its operators
 -- get.
 function ray_model.deciding(name, g, nearest, farthest, rows, counts, device)
-    if name ~= "fourier" then
+    if name ~= "fourier" and g.start ~= "fbp" then
         return {nearest}
     end
     local inside, kept = farthest_convolved(g), {}
@@ -186,7 +202,8 @@ function ray_model.deciding(name, g, nearest, farthest, rows, counts, device)
         local own = {off = off, inside = off <= inside}
         for _, slices in ipairs(rows) do
             for _, count in ipairs(counts) do
-                own[#own + 1], own[#own + 2] = scratch_of(g, off, slices, count, device)
+                local list = scratch_of(name, g, off, slices, count, device)
+                table.move(list, 1, #list, #own + 1, own)
             end
         end
         for _, other in ipairs(kept) do
@@ -220,8 +237,12 @@ end
 
 --- The number of slices that a model with this name makes together on a device.
 function ray_model.packet(model, rows, geometry, device)
-    local packet = 1
-    for _, use in ipairs(OPERATORS[model](rows, geometry)) do
+    local packet, uses = 1, OPERATORS[model](rows, geometry)
+    if geometry.start == "fbp" then
+        uses[#uses + 1] = {"fourier_reconstruct", {{"f32", rows, #geometry.angles, geometry.cols}},
+            direct_start.options(geometry)}
+    end
+    for _, use in ipairs(uses) do
         local operator, inputs, params = table.unpack(use)
         for _, split in ipairs(mb.op.estimate(operator, inputs, params, {device = device}).split) do
             if split.axis == 1 then

@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
+local direct_start = require "moonbeam.tomo.iterative.direct_start"
 local fail = require "moonbeam.internal.fail"
 local ray_model = require "moonbeam.tomo.iterative.ray_model"
 local vectors = require "moonbeam.tomo.iterative.slice_vectors"
@@ -28,7 +29,8 @@ solving.options = declared.options(
         default = "fourier"},
     {"x0", "array", "slices to start from (row, y, x), f32, with the margin; they are not changed",
         rank = {3, 3}, usual = "the value of start everywhere"},
-    {"start", "number", "value of all pixels at the start, if there is no x0", default = 0},
+    {"start", "number", "value of all pixels at the start, if there is no x0; or fbp: a direct "
+        .. "reconstruction, from which a few iterations do", words = {"fbp"}, default = 0},
     {"tolerance", "number", "a slice is done when its objective changes by less than this part of "
         .. "it between two checks", above = 0, below = 1},
     {"noise", "number", "standard deviation of the noise of a ray: a slice is done when the root "
@@ -132,9 +134,9 @@ function solving.begin(op, sinograms, angles, options)
     local size = options.size or cols
     local side = size + 2 * options.margin
     local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
-    local model = ray_model.of(options.model, {angles = angles, cols = cols, side = side,
-        center = options.center, shifts = options.shifts, circle = circle,
-        beyond = options.beyond}, op)
+    local geometry = {angles = angles, cols = cols, side = side, center = options.center,
+        shifts = options.shifts, circle = circle, beyond = options.beyond}
+    local model = ray_model.of(options.model, geometry, op)
     if options.x0 then
         check_array(options.x0, {rows, side, side}, op, "x0")
     end
@@ -151,6 +153,8 @@ function solving.begin(op, sinograms, angles, options)
     self.x = self:volume(true)
     if options.x0 then
         mb.convert(options.x0, "f32", {out = self.x})
+    elseif options.start == "fbp" then
+        direct_start.make(sinograms, geometry, ray_model.period(geometry), self.x)
     elseif options.start ~= 0 then
         mb.fill(self.x, options.start)
     end
