@@ -28,8 +28,8 @@ local options = cli.parse(arg, {
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
     .. "filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
-    {"output", short = "o", value = "FILE", doc = "result: FILE.h5, or a TIFF stack, FILE.tif or "
-        .. "FILE.ome.tif (default: SCAN with -volume.h5)"},
+    {"output", short = "o", value = "FILE", doc = "result: FILE.h5; a TIFF stack, FILE.tif or "
+        .. "FILE.ome.tif; or OME-Zarr, FILE.zarr (default: SCAN with -volume.h5)"},
     cli.shared.overwrite,
     {"resume", doc = "go on with an interrupted run, from RESULT.unfinished"},
     {"discard", doc = "remove what an interrupted run has left, and start anew"},

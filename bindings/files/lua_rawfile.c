@@ -7,6 +7,7 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
+#include "files/halve.h"
 #include "files/lua_rawfile.h"
 #include "files/tiff_segments.h"
 #include "lua_modules.h"
@@ -81,11 +82,12 @@ static int rawfile_resume_kept(lua_State *L)
     return 1;
 }
 
-/* keep(path): the file of that name, new unless it is there; it stays when it is closed. */
+/* keep(path [, shared]): the file of that name, new unless it is there; it stays when it is
+** closed. */
 static int rawfile_keep(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
-    mbl_check(L, mb_rawfile_keep(path, &new_box(L)->file));
+    mbl_check(L, mb_rawfile_keep(path, lua_toboolean(L, 2), &new_box(L)->file));
     return 1;
 }
 
@@ -222,6 +224,35 @@ static int file_bytes(lua_State *L)
     return 1;
 }
 
+/* The integer `i` of the list at `index`. */
+static int64_t check_item(lua_State *L, int index, int i, const char *name)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    lua_rawgeti(L, index, i);
+    const int64_t value = mbl_check_integer(L, -1, name);
+    lua_pop(L, 1);
+    return value;
+}
+
+/* halve({out, one, two}, {offset of each}, {rows, columns}, dtype): files with dense slices. */
+static int rawfile_halve(lua_State *L)
+{
+    mb_file_slice slices[3];
+    luaL_checktype(L, 1, LUA_TTABLE);
+    for (int i = 0; i < 3; i++) {
+        lua_rawgeti(L, 1, i + 1);
+        slices[i].file = mbl_test_rawfile(L, -1);
+        lua_pop(L, 1);
+        if (!slices[i].file)
+            return mbl_fail(L, MB_STATUS_ARGUMENT, "files", "halve takes three open files");
+        slices[i].offset = (uint64_t)check_item(L, 2, i + 1, "offset");
+    }
+    const int64_t rows = check_item(L, 3, 1, "rows"), columns = check_item(L, 3, 2, "columns");
+    mbl_check(L,
+              mb_halve_slices(slices, slices + 1, rows, columns, mbl_check_dtype(L, 4, "dtype")));
+    return 0;
+}
+
 /* ---- pages of TIFFs ---- */
 
 /* A list of whole numbers as userdata on the stack. */
@@ -331,6 +362,7 @@ int mbl_open_rawfile(lua_State *L)
         {"resume_kept", rawfile_resume_kept},
         {"keep", rawfile_keep},
         {"scratch", rawfile_scratch},
+        {"halve", rawfile_halve},
         {"tiff_scratch_bytes", tiff_scratch_bytes},
         {NULL, NULL},
     };

@@ -5,15 +5,27 @@
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
+#include "files/folder_target.h"
 #include "files/target.h"
 #include "lua_modules.h"
 #include <limits.h>
 
-/* check(path [, overwrite]): raises unless the file could be created now. Creates nothing. */
+/* check(path [, overwrite]): raises unless the file, or the folder of a Zarr group, could be created
+** now. Creates nothing. */
 static int target_check(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
-    mbl_check(L, mb_target_check(path, lua_toboolean(L, 2)));
+    const bool overwrite = lua_toboolean(L, 2), folder = mb_folder_target_is(path);
+    mbl_check(L,
+              folder ? mb_folder_target_check(path, overwrite) : mb_target_check(path, overwrite));
+    return 0;
+}
+
+/* name_folder(now, path, overwrite): gives a complete folder its name. */
+static int target_name_folder(lua_State *L)
+{
+    const char *now = mbl_check_string(L, 1, "now"), *path = mbl_check_string(L, 2, "path");
+    mbl_check(L, mb_folder_target_name(now, path, lua_toboolean(L, 3)));
     return 0;
 }
 
@@ -48,6 +60,7 @@ int mbl_open_target(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"check", target_check},
+        {"name_folder", target_name_folder},
         {"scavenge", target_scavenge},
         {"dead_swap", target_dead_swap},
         {"remove_folder", target_remove_folder},

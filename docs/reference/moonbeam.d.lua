@@ -2117,9 +2117,15 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field unfinished? any what keeps the result of a run that is interrupted; pipelines make it
 
 ---A new result file for a volume (z, y, x).
----@param path string its name: an HDF5 file, or a TIFF stack
+---@param path string its name: an HDF5 file, a TIFF stack, or an OME-Zarr folder
 ---@param options? moonbeam.options.result_create
 function mb.result.create(path, options) end
+
+---The bytes that the files of a result will take, nearly: more than its volume's for a pyramid.
+---@param path string its name
+---@param shape integer[] {nz, ny, nx} of the volume
+---@param dtype string element type of the volume
+function mb.result.disk_bytes(path, shape, dtype) end
 
 ---@class moonbeam.result
 local result = {}

@@ -132,7 +132,7 @@ mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
     return MB_STATUS_OK;
 }
 
-mb_status mb_rawfile_keep(const char *path, mb_rawfile **out)
+mb_status mb_rawfile_keep(const char *path, bool shared, mb_rawfile **out)
 {
     struct stat facts;
     *out = NULL;
@@ -140,7 +140,8 @@ mb_status mb_rawfile_keep(const char *path, mb_rawfile **out)
     if (!file)
         return MB_STATUS_MEMORY;
     file->writable = true;
-    file->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    file->fd =
+        open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, shared ? 0666 : 0600);
     if (file->fd < 0 || fstat(file->fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
         mb_fail(MB_STATUS_IO, "path", "cannot create '%s': %s", path,
                 file->fd < 0 ? strerror(errno) : "it is not an ordinary file");

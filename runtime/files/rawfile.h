@@ -30,8 +30,9 @@ mb_status mb_rawfile_resume_kept(const char *path, const char *now, bool overwri
                                  mb_rawfile **out);
 /* A file without a name in the folder of `beside`, for reading and writing. */
 mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out);
-/* The file `path`, for reading and writing; new, unless it is there. */
-mb_status mb_rawfile_keep(const char *path, mb_rawfile **out);
+/* The file `path`, for reading and writing; new, unless it is there. A new one is for others to read
+** too if `shared`, as the system's defaults have it. */
+mb_status mb_rawfile_keep(const char *path, bool shared, mb_rawfile **out);
 /* Sets the size; takes the disk space now, so that a full disk is an error here. */
 mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes);
 /* Completes a created file: sync, check of the size, rename. */

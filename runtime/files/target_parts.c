@@ -201,7 +201,7 @@ static void remove_tree(const char *folder, int depth)
 
 void mb_remove_run(const char *folder)
 {
-    remove_tree(folder, 1);
+    remove_tree(folder, 8);
 }
 
 void mb_target_remove_folder(const char *folder)

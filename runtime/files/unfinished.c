@@ -48,10 +48,18 @@ static bool is_there(const char *folder, const char *name)
     return lstat(inside(folder, name, buffer), &facts) == 0;
 }
 
+/* Is there a journal with a record? */
+static bool has_records(const char *folder)
+{
+    char buffer[PATH_MAX];
+    struct stat facts;
+    return lstat(inside(folder, "journal", buffer), &facts) == 0 && facts.st_size > 0;
+}
+
 bool mb_unfinished_exists(const char *path)
 {
     char folder[PATH_MAX];
-    return folder_name(path, folder) && is_there(folder, "journal");
+    return folder_name(path, folder) && has_records(folder);
 }
 
 /* ---- the lock ---- */
@@ -132,7 +140,7 @@ static mb_status open_journal(mb_unfinished *run, bool new_one)
 {
     char buffer[PATH_MAX];
     const char *name = inside(run->folder, "journal", buffer);
-    run->journal = mb_step_open(name, O_RDWR | O_APPEND | (new_one ? O_CREAT | O_EXCL : 0));
+    run->journal = mb_step_open(name, O_RDWR | O_APPEND | (new_one ? O_CREAT : 0));
     if (run->journal >= 0)
         return MB_STATUS_OK;
     return mb_fail(MB_STATUS_IO, "path", "cannot %s '%s': %s", new_one ? "create" : "open", name,
@@ -147,17 +155,17 @@ static mb_status refuse(const char *folder)
                    folder);
 }
 
-/* A folder without a journal has nothing that is worth keeping: its process was killed when it
-** began. */
+/* A folder without a record has nothing that is worth keeping: its process was killed when it began,
+** or kept no journal. */
 static mb_status begin(mb_unfinished *run)
 {
     if (mb_step_mkdir(run->folder) != 0 && errno != EEXIST)
         return mb_fail(MB_STATUS_IO, "path", "cannot create the folder '%s': %s", run->folder,
                        strerror(errno));
-    if (is_there(run->folder, "journal"))
+    if (has_records(run->folder))
         return refuse(run->folder);
     MB_TRY(take_lock(run));
-    if (is_there(run->folder, "journal"))
+    if (has_records(run->folder))
         return refuse(run->folder);
     return open_journal(run, true);
 }

@@ -27,7 +27,7 @@ typedef struct mb_unfinished mb_unfinished;
 
 /* Is there an unfinished run of `path`? */
 bool mb_unfinished_exists(const char *path);
-/* A new folder with an empty journal. Fails where there is one. */
+/* A new folder with an empty journal. Fails where there is one with records. */
 mb_status mb_unfinished_begin(const char *path, mb_unfinished **out);
 /* The folder that an earlier process has left, and its journal. Fails where there is none, and
 ** where a process is at work on it. */

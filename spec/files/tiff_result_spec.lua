@@ -255,7 +255,7 @@ print(mb.debug.steps() - before)
             output, ok = files.run(("'%s' scripts/reconstruct.lua '%s/scan.h5' -o '%s/v.png' "
                 .. "-d host"):format(program, folder, folder))
             assert.is_false(ok)
-            assert.matches("must end in .h5, .hdf5, .hdf, .nxs, .nx, .tif or .tiff", output, 1,
+            assert.matches("must end in .h5, .hdf5, .hdf, .nxs, .nx, .tif, .tiff or .zarr", output, 1,
                 true)
         end)
     end)

@@ -9,7 +9,8 @@ file_name.HDF5 = {"h5", "hdf5", "hdf", "nxs", "nx"}
 file_name.TIFF = {"tif", "tiff"}
 file_name.NPY = {"npy"}
 file_name.PNG = {"png"}
-file_name.RESULTS = {"h5", "hdf5", "hdf", "nxs", "nx", "tif", "tiff"}
+file_name.ZARR = {"zarr"}
+file_name.RESULTS = {"h5", "hdf5", "hdf", "nxs", "nx", "tif", "tiff", "zarr"}
 file_name.IMAGES = {"tif", "tiff", "npy", "h5", "hdf5"}
 
 -- Extensions by which readers recognize other formats. No HDF5 file is written under them.

@@ -123,8 +123,12 @@ end
 function output.run(self, options)
     local planned = self:plan()
     if not options.resume then -- an interrupted run has taken its space
+        local last = planned.sections[#planned.sections]
+        local volume = {table.unpack(last.shape)}
+        volume[last.axis] = last.last - last.first + 1
         store.check_disks(planned.job.places, {{folder = disk_space.folder_of(options.output),
-            bytes = planned.sections[#planned.sections].write_bytes,
+            bytes = math.max(last.write_bytes,
+                mb.result.disk_bytes(options.output, volume, last.dtype)),
             what = ("the result '%s'"):format(options.output)}}, "pipeline.run")
     end
     local kept <close> = journal.open(planned, options.output, options)

@@ -1,10 +1,10 @@
--- Reconstructed volumes in files, with how they came about: NXtomoproc in HDF5, or a TIFF stack;
--- the name decides. The file gets its name only when it is complete (runtime/files/target.h), and
--- what an interrupted run has written can be kept (unfinished.lua), whatever the format.
+-- Reconstructed volumes in files, with how they came about: NXtomoproc in HDF5, a TIFF stack or
+-- OME-Zarr; the name decides. It gets its name only when it is complete (runtime/files/target.h),
+-- and what an interrupted run has written can be kept (unfinished.lua), whatever the format.
 --
--- A format is a table {extensions, create(path, options), check(path, options)}. What it creates is
--- the volume of a result that is being written, or one that an earlier process has begun
--- (options.unfinished):
+-- A format is a table {extensions, create(path, options), check(path, options), disk_bytes(shape,
+-- dtype) where files take more than the volume}. What it creates is the volume of a result that is
+-- being written, or one that an earlier process has begun (options.unfinished):
 --   write(array, first, last)            slices, at once
 --   prepare(first, last)                 slices that carry will soon get
 --   carry(carrier, array, first, last)   slices, by a carrier
@@ -23,12 +23,13 @@ local hdf5_volume = require "moonbeam.result.hdf5_volume"
 local notes = require "moonbeam.result.notes"
 local pixel_size = require "moonbeam.scan.pixel_size"
 local tiff_volume = require "moonbeam.result.tiff_volume"
+local zarr_volume = require "moonbeam.result.zarr_volume"
 
 local result = {}
 local methods = {}
 local metatable = { __name = "moonbeam.result" }
 
-local FORMATS = {hdf5_volume, tiff_volume}
+local FORMATS = {hdf5_volume, tiff_volume, zarr_volume}
 
 local CREATE = declared.options(
     {"shape", "extents", "{nz, ny, nx} of the volume", required = true},
@@ -77,10 +78,23 @@ local nothing = setmetatable({}, {__index = function()
     return function() end
 end})
 
+--- The bytes that the files of a result will take, nearly: more than its volume's for a pyramid.
+result.disk_bytes = declared("result.disk_bytes", {
+    {"path", "string", "its name"}, {"shape", "extents", "{nz, ny, nx} of the volume"},
+    {"dtype", "string", "element type of the volume"},
+}, function(path, shape, dtype)
+    local format, bytes = format_of(path, "result.disk_bytes"), core.pool.element_bytes(dtype)
+    for _, extent in ipairs(shape) do
+        bytes = bytes * extent
+    end
+    return format.disk_bytes and format.disk_bytes(shape, dtype) or bytes
+end)
+
 --- A new result file for a volume (z, y, x). Write all slices, then call finish(). A result that is
 -- closed before has left nothing behind, unless it is one that others go on with (`unfinished`).
 result.create = declared("result.create", {
-    {"path", "string", "its name: an HDF5 file, or a TIFF stack"}, options = CREATE,
+    {"path", "string", "its name: an HDF5 file, a TIFF stack, or an OME-Zarr folder"},
+    options = CREATE,
 }, function(path, options)
     local format = format_of(path, "result.create")
     check_options(options)

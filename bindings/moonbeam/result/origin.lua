@@ -105,4 +105,12 @@ function origin.units(options)
     return options.units or (options.pixel_size and "1/m" or "1/pixel")
 end
 
+--- All that one text says about a volume, as formats without groups have it.
+function origin.facts(options)
+    return {program = "moonbeam", version = core.version, title = options.title,
+        sample = options.sample, units = origin.units(options), pixel_size = options.pixel_size,
+        first_row = options.first_row, date = origin.time(),
+        parameters = origin.parameters(options), provenance = origin.provenance(options)}
+end
+
 return origin

@@ -75,13 +75,6 @@ local function compose(self)
         ome = self.ome, data_at = self.data_at}
 end
 
-local function facts_of(options)
-    return {program = "moonbeam", version = core.version, title = options.title,
-        sample = options.sample, units = origin.units(options), pixel_size = options.pixel_size,
-        first_row = options.first_row, date = origin.time(),
-        parameters = origin.parameters(options), provenance = origin.provenance(options)}
-end
-
 -- ---------------------------------------------------------------------------------------------
 -- Creation
 
@@ -110,7 +103,7 @@ end
 function tiff_volume.create(path, options)
     local kept = options.unfinished
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
-        unfinished = kept, options = options, facts = facts_of(options),
+        unfinished = kept, options = options, facts = origin.facts(options),
         ome = path:lower():find "%.ome%.tiff?$" ~= nil}, metatable)
     self.steps = volumes.dense_steps(self.shape, self.dtype)
     if kept and kept:has_file() then
