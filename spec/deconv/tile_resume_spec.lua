@@ -129,6 +129,18 @@ describe("an interrupted deconvolution", function()
         end)
     end
 
+    it("goes on after a kill while the result gets its name", function()
+        local case = CASES[4]
+        local expected, there = reference(case), 0
+        for n = expected.steps - 5, expected.steps do
+            clean()
+            run(case, ("mb.debug.fail_step(%d) run()"):format(n))
+            there = there + (mb.system.stat(path) and core.unfinished.exists(path) and 1 or 0)
+            check(case, expected, ("step %d"):format(n))
+        end
+        assert.is_true(there >= 1) -- it had its name, and the folder was there
+    end)
+
     it("goes on after kills at any time", function()
         for i = 1, REPEAT or 4 do
             local case = CASES[(i - 1) % #CASES + 1]
@@ -263,13 +275,55 @@ describe("an interrupted deconvolution", function()
         check(case, expected, "told to", "run {overwrite = true}")
     end)
 
+    -- Sends itself a signal after that many tiles; a second one if `twice`.
+    local function signal(count, twice)
+        return ([[local count = 0
+            local function kill() io.popen(("kill -INT %%d"):format(mb.system.pid())):close() end
+            run {tell = print, options = {on_tile = function()
+                count = count + 1
+                if count == %d then
+                    kill()
+                    if %s then kill() for _ = 1, 1000 do end print "went on" end
+                end
+            end}}]]):format(count, tostring(twice or false))
+    end
+
+    it("finishes the tiles in flight when it is stopped, and notes them", function()
+        for i, stop in ipairs {
+            -- while tile 40 is written, 41 has been read
+            {CASES[1], 40, "keeps 0 of 3 iterations, and 41 of 54 tiles of the next one"},
+            {CASES[2], 70, "keeps 1 of 3 iterations, and %d+ of 54 tiles of the next one"},
+            {CASES[3], 54 + 10, "keeps 1 of 4 iterations"}, -- the estimate was whole
+            {CASES[3], 54 + 40, "keeps 2 of 4 iterations"}, -- it was not
+            {CASES[4], 3, "keeps 4 of 8 tiles"},
+        } do
+            local case, count, text = table.unpack(stop)
+            local expected = reference(case)
+            local output, status = run(case, signal(count))
+            assert.equal(130, status, output)
+            assert.matches("interrupted by Ctrl%-C", output)
+            assert.matches(text .. ": go on with the option resume = true", output)
+            check(case, expected, "stop " .. i)
+        end
+    end)
+
+    it("ends at the second signal", function()
+        for _, case in ipairs {CASES[1], CASES[4]} do
+            local expected = reference(case)
+            local output, status = run(case, signal(4, true))
+            assert.equal(130, status, output)
+            assert.not_matches("went on", output)
+            check(case, expected, case.name)
+        end
+    end)
+
     it("says what it keeps where a disk is full", function()
         local case = CASES[1]
         local expected = reference(case)
         clean()
         local output = run(case, ("mb.debug.fail_step(%d, 28) print(pcall(run, {tell = print}))")
             :format(expected.steps // 2))
-        assert.matches("keeps %d of 3 iterations: go on with the option resume = true", output)
+        assert.matches("keeps %d of 3 iterations, and %d+ of 54 tiles of the next one: go on with the option resume = true", output)
         assert.matches("No space left on device", output)
         check(case, expected, "after a full disk")
     end)

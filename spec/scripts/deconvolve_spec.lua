@@ -450,6 +450,43 @@ describe("deconvolve.lua", function()
         assert.matches("only a .tif file can hold", text, 1, true)
     end)
 
+    it("goes on with an interrupted run by tiles, --resume, or starts anew, --discard", function()
+        local command = ("scripts/deconvolve.lua %s/h.tif %s/psf.npy -d host -n 2 -c middle "
+            .. "--tiles exact --tile 3,8,9 --place file "):format(folder, folder)
+        must(command .. ("-q -o %s/whole.tif"):format(folder))
+        local before = files.list(folder)
+        local function killed(step, more)
+            local output, status = run(("-e 'require \"moonbeam\".debug.fail_step(%d)' %s -o %s/go.tif %s")
+                :format(step, command, folder, more))
+            assert.is_true(status == 137 or status == 9, output)
+            assert.is_true(exists "go.tif.unfinished/journal")
+        end
+        killed(120, "") -- in the second of four volumes
+        local text, status = run(command .. ("-o %s/go.tif"):format(folder))
+        assert.equal(1, status)
+        assert.matches("keeps an interrupted run. Go on with %-%-resume, or remove it and start "
+            .. "anew with %-%-discard", text)
+        text, status = run(command .. ("-o %s/go.tif --resume --gain 2"):format(folder))
+        assert.equal(1, status)
+        assert.matches("what differs: %-%-gain %(it was 'not given', now it is '2", text)
+        text = must(command .. ("-o %s/go.tif --resume"):format(folder))
+        assert.matches("go.tif.unfinished' has %d of 2 iterations already", text)
+        assert.is_true(files.read(folder .. "/whole.tif") == files.read(folder .. "/go.tif"))
+        killed(40, "--overwrite")
+        must(command .. ("-q -o %s/go.tif --overwrite --discard"):format(folder))
+        assert.is_true(files.read(folder .. "/whole.tif") == files.read(folder .. "/go.tif"))
+        table.insert(before, "go.tif")
+        table.sort(before)
+        assert.same(before, files.list(folder))
+        text, status = run(("scripts/deconvolve.lua %s/h.tif %s/psf.npy -d host -o %s/go.tif "
+            .. "--resume"):format(folder, folder, folder))
+        assert.equal(1, status)
+        assert.matches("there is nothing to resume", text)
+        text, status = run(command .. "-o x.tif --resume --discard")
+        assert.equal(2, status)
+        assert.matches("give one of them", text)
+    end)
+
     it("makes a real nucleus sharper without bright edges", function()
         if not real then
             pending("dapi_001.tif is not here (set MOONBEAM_DATA to its folder)")

@@ -3,7 +3,6 @@
 local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
-local core = require "moonbeam.core"
 local ledger = require "moonbeam.ledger"
 local on_error = require "moonbeam.internal.on_error"
 local plan = require "moonbeam.pipeline.plan"
@@ -11,6 +10,7 @@ local progress = require "moonbeam.progress"
 local promise = require "moonbeam.plan.promise"
 local scan_values = require "moonbeam.scan.values"
 local schedule = require "moonbeam.stream.schedule"
+local stops = require "moonbeam.stream.stops"
 local store = require "moonbeam.pipeline.store"
 local unpack = require "moonbeam.internal.unpack"
 local view = require "moonbeam.pipeline.view"
@@ -278,14 +278,8 @@ local function hold_stops(journal, section, ends)
     if not (journal and journal:keeps(section)) then
         return nil
     end
-    ends.stops = core.system.stop_waits
-    core.system.hold_stop(true)
-    return setmetatable({}, {__close = function(_, err)
-        local ok, stop = pcall(core.system.hold_stop, false)
-        if not ok and not err then -- what went wrong before says more
-            error(stop, 0)
-        end
-    end})
+    ends.stops = stops.waits
+    return stops.hold()
 end
 
 -- Has the journal told of each block of a section that is finished.
@@ -402,7 +396,7 @@ function state_methods:run(i, final)
     local totals, times, measured, kept, found = run_section(self.made, secured.section, ends,
         self.others)
     if times.stopped then
-        getmetatable(held).__close() -- raises that
+        stops.raise(held)
     end
     work.add(report.totals, totals)
     report.as_planned = kept and report.as_planned

@@ -9,6 +9,7 @@ local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local deconv = require "moonbeam.deconv"
 local search = require "moonbeam.tiles.search"
+local stops = require "moonbeam.stream.stops"
 local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
 
@@ -184,6 +185,17 @@ local function begin(kept, tiles, parts, settings, each)
     return left
 end
 
+-- The sweep. If tiles are noted, a stop (Ctrl-C) waits for those in flight.
+local function go(kept, settings, grid, left, each)
+    local holding <close> = kept and not mb.device.dry() and stops.hold() or nil
+    each.stops = holding and stops.waits or nil
+    local times = sweep.run(settings, grid, left, each)
+    if times.stopped then
+        stops.raise(holding)
+    end
+    return times
+end
+
 --- Deconvolves: planned and run. Returns the report, the times of the sweeps, and the sink (which
 -- may be a function that makes it).
 function blended.run(job, devices, plan, tiles_of, call)
@@ -211,7 +223,7 @@ function blended.run(job, devices, plan, tiles_of, call)
     end
     local set, times = sweep.settings(job, devices, plan, 1), {}
     local left = kept and begin(kept, tiles, parts, set, each) or tiles
-    times[1] = #left > 0 and sweep.run(set, plan.grid, left, each) or nil
+    times[1] = #left > 0 and go(kept, set, plan.grid, left, each) or nil
     if kept then
         add_up(parts, tiles, sink)
     end

@@ -17,6 +17,7 @@ local grids = require "moonbeam.deconv.deconv_grid"
 local on_error = require "moonbeam.internal.on_error"
 local psf_tools = require "moonbeam.psf"
 local search = require "moonbeam.tiles.search"
+local stops = require "moonbeam.stream.stops"
 local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
 
@@ -67,10 +68,12 @@ end
 -- A sweep whose tiles are noted in a section of the journal, if they go to files: only those that
 -- are left. `numbers`: a tally of the tiles, or nil. `slot`: what is noted beside.
 function runs:noted(section, tiles, each, numbers, slot)
+    each.stops = self.stops
     if not self.hashes then
         return self:sweep(self.devices, tiles, each)
     end
     local left, known = self.kept:pending(section, tiles, each.writes)
+    local count = #tiles - #left + (section % 2 == 0 and #tiles or 0)
     if numbers then
         numbers:begin(known)
     end
@@ -78,11 +81,20 @@ function runs:noted(section, tiles, each, numbers, slot)
         local row = numbers and numbers:row(tile) or {}
         row.slot = slot
         self.kept:note(section, tile, facts.hash, row)
+        count = count + 1
+        self.kept:reached("%d of %d iterations, and %d of %d tiles of the next one",
+            (section - 1) // 2, self.job.options.iterations, count, 2 * #tiles)
     end
     if #left > 0 then
         each.again = true
         self:sweep(self.devices, left, each)
     end
+end
+
+-- Has a stop (Ctrl-C) ended the last sweep before its last tile?
+function runs:stopped()
+    local times = self.times[#self.times]
+    return times and times.stopped
 end
 
 -- Copies what is read for each tile of the image to a volume.
@@ -252,6 +264,29 @@ function runs:told(k, report, ending, metric)
     return grids.is_last({report = report, dry = self.devices[1].dry}, ending, k, metric)
 end
 
+-- Iteration k. A stop waits for the tiles in flight if these are noted. If the estimate is in
+-- memory, it waits until that is whole, after the first sweep or the second one, and is kept.
+-- Returns whether it is the last one.
+function runs:iteration(k, y, ratio, state, ending)
+    local holding <close> = self.kept and not mb.device.dry() and stops.hold() or nil
+    self.stops = holding and stops.waits or nil
+    self:ratio(k, self.estimates:at(k - 1)[1], y, ratio, state, ending.done)
+    if self:stopped() then
+        self.estimates:save(k - 1, k > 1)
+        stops.raise(holding)
+    end
+    self.stops = self.hashes and self.stops
+    self:update(k, ratio, state, ending.done)
+    if self:stopped() then
+        stops.raise(holding)
+    end
+    self.times.iterations = self.times.iterations + 1
+    local over = self:told(k, ending.report, ending, state.misfit
+        and metric_of(state.misfit, state.sums) or nil)
+    self.estimates:save(k, holding and stops.waits())
+    return over
+end
+
 -- The numbers of the iterations that earlier processes have done. Returns whether the last of these
 -- is the last of all.
 function runs:retold(from, report, ending)
@@ -288,7 +323,7 @@ function runs:iterate(report, call)
         eps = options.eps or math.max(1e-6 * mean, 1e-30)}
     local ending = {on_iteration = call and options.on_iteration and function(...)
         return call(options.on_iteration, ...)
-    end, tolerance = options.tolerance}
+    end, tolerance = options.tolerance, report = report}
     local x = self.estimates:at(0)[1]
     self.hashes = buffered or nil
     local lanes <close> = sweep.lanes(self:settings(self.devices), plan.grid, {x, y, ratio},
@@ -299,17 +334,13 @@ function runs:iterate(report, call)
     local last = call and options.iterations or math.min(planned, options.iterations)
     for k = from + 1, self:retold(from, report, ending) and 0 or last do
         local number = 0
-        local done = call and options.on_tile and function()
+        ending.done = call and options.on_tile and function()
             number = number + 1
             call(options.on_tile, k, number, 2 * plan.total)
         end
-        self:ratio(k, self.estimates:at(k - 1)[1], y, ratio, state, done)
-        self:update(k, ratio, state, done)
-        self.times.iterations = self.times.iterations + 1
-        if self:told(k, report, ending, measure and metric_of(misfit, sums) or nil) then
+        if self:iteration(k, y, ratio, state, ending) then
             break
         end
-        self.estimates:save(k)
     end
     self.estimates:save(report.iterations, true)
     self.lanes, self.hashes = nil, nil

@@ -106,7 +106,7 @@ end
 
 --- May the result replace a file of its name?
 function methods:may_replace()
-    return self.options.overwrite or self.kept and self.kept.values.replaces or false
+    return self.options.overwrite or self.kept ~= nil and self.kept.values.replaces ~= nil
 end
 
 --- Compares the run with that of the earlier process, or notes which run it is.

@@ -281,9 +281,10 @@ end
 -- of volumes, at the tiles' own places; compute(blocks, tile, device, give), which gets what was
 -- read, may release it, and calls give(i, part) with what goes to the i-th volume, or give(i,
 -- block, true) with what was read of it and has been changed in place; done(tile); finished(tile,
--- facts), see stream.run, for real runs. each.writer is the carrier that moves what was given last.
--- each.again: tiles of a lost device may be done again. `settings`: those of sweep.settings, lanes,
--- and hashes (facts have the hash of a tile). Returns the times of stream.run.
+-- facts) and stops(), see stream.run, the former for real runs. each.writer is the carrier that
+-- moves what was given last. each.again: tiles of a lost device may be done again. `settings`:
+-- those of sweep.settings, lanes, and hashes (facts have the hash of a tile). Returns the times of
+-- stream.run.
 function sweep.run(settings, grid, tiles, each)
     local reads = {}
     for i, read in ipairs(each.reads) do
@@ -306,7 +307,8 @@ function sweep.run(settings, grid, tiles, each)
                 end
             end
         end,
-        done = each.done, finished = not mb.device.dry() and each.finished or nil,
+        done = each.done, stops = each.stops,
+        finished = not mb.device.dry() and each.finished or nil,
     }
     local function go(lists)
         return stream.run(settings.lanes or own, tiles, steps, {overlap = settings.overlap,
