@@ -12,6 +12,7 @@
 #include "device/lua_dry.h"
 #include "memory/lua_allocate.h"
 #include "memory/lua_array_box.h"
+#include <math.h>
 #include <string.h>
 
 #define CHUNK_BYTES ((size_t)4 << 20)
@@ -339,7 +340,7 @@ static int array_random(lua_State *L)
         double real = low + span * random_unit(seed, counter++), imag = 0;
         if (class == MB_CLASS_COMPLEX)
             imag = low + span * random_unit(seed, counter++);
-        if (class == MB_CLASS_INT) {
+        if (class == MB_CLASS_INT && fabs(real) < 0x1p53) {
             int64_t whole = (int64_t)real;
             real = (double)(whole - (real < (double)whole));
         } else if (dtype == MB_F32 && real > low) {

@@ -55,6 +55,9 @@ mb_fft_desc mb_fft_describe(mb_fft_kind kind, int rank, const int64_t *dims, int
 typedef struct mb_fft_cache mb_fft_cache;
 mb_status mb_fft_cache_create(mb_device *device, mb_fft_cache **out);
 void mb_fft_cache_destroy(mb_fft_cache *cache);
+/* The most elements of an axis. Beyond it the host's library works for minutes to make a plan for a
+** large prime, and cannot be interrupted. */
+#define MB_FFT_LONGEST ((int64_t)1 << 28)
 /* Finds or makes the plan and holds it. The caller releases it. */
 mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan **out);
 void mb_fft_release(mb_device *device, mb_fft_plan *plan);

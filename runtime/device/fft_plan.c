@@ -143,6 +143,10 @@ mb_status mb_fft_acquire(mb_device *device, const mb_fft_desc *desc, mb_fft_plan
         if (desc->dims[i] < 1)
             return mb_fail(MB_STATUS_SHAPE, NULL, "FFT over an axis of %lld elements",
                            (long long)desc->dims[i]);
+        else if (desc->dims[i] > MB_FFT_LONGEST)
+            return mb_fail(MB_STATUS_SHAPE, NULL,
+                           "FFT over an axis of %lld elements; %lld are the most",
+                           (long long)desc->dims[i], (long long)MB_FFT_LONGEST);
     mb_fft_cache *cache = device->ffts;
     mb_fft_plan *plan = NULL;
     mb_status status = MB_STATUS_OK;

@@ -104,6 +104,8 @@ describe("making arrays", function()
         local d <close> = mb.random({ 10000 }, { dtype = "i32", low = -2, high = 2 })
         assert.equal(-2, d:min())
         assert.equal(2, d:max())
+        local most <close> = mb.random({10}, {dtype = "u8", low = 1e29, high = 1e30})
+        assert.equal(2550, most:sum())
         assert.matches("below low", (helper.failure(mb.random, { 1 }, { low = 2, high = 1 })))
     end)
 

@@ -113,13 +113,23 @@ static inline void join(int fn, mb_reduce_cell *a, double re, double im)
     }
 }
 
-/* Four chains, so that additions overlap; their order is fixed, and that of reduce_strip, because
-** the layout of an array and its other extents decide which of the two works on an output. */
+/* Element k of a block is added to chain k % 4, so that additions overlap. This order is that of
+** reduce_strip too, because the layout of an array and its other extents decide in which runs, and
+** by which of the two, the elements of an output are added. */
 #define SUM(type, term_re, term_im)                                                                \
     do {                                                                                           \
         const type *first = from;                                                                  \
-        double re[4] = {0}, im[4] = {0};                                                           \
         int64_t i = 0;                                                                             \
+        for (; i < n && (i + phase) % 4 != 0; i++) {                                               \
+            const type *x = first + i * step;                                                      \
+            chains[(i + phase) % 4].re += term_re;                                                 \
+            chains[(i + phase) % 4].im += term_im;                                                 \
+        }                                                                                          \
+        double re[4], im[4];                                                                       \
+        for (int j = 0; j < 4; j++) {                                                              \
+            re[j] = chains[j].re;                                                                  \
+            im[j] = chains[j].im;                                                                  \
+        }                                                                                          \
         for (; i + 4 <= n; i += 4)                                                                 \
             for (int j = 0; j < 4; j++) {                                                          \
                 const type *x = first + (i + j) * step;                                            \
@@ -131,18 +141,15 @@ static inline void join(int fn, mb_reduce_cell *a, double re, double im)
             re[j] += term_re;                                                                      \
             im[j] += term_im;                                                                      \
         }                                                                                          \
-        cell->re += (re[0] + re[1]) + (re[2] + re[3]);                                             \
-        cell->im += (im[0] + im[1]) + (im[2] + im[3]);                                             \
+        for (int j = 0; j < 4; j++)                                                                \
+            chains[j] = (mb_reduce_cell){re[j], im[j]};                                            \
     } while (0)
 #define EACH(type, value)                                                                          \
     do {                                                                                           \
         const type *s = from;                                                                      \
         if (fn == MB_REDUCE_MIN || fn == MB_REDUCE_MAX) {                                          \
-            mb_reduce_cell four[4] = {*cell, *cell, *cell, *cell};                                 \
             for (int64_t i = 0; i < n; i++)                                                        \
-                join(fn, &four[i % 4], (double)value(s[i * stride]), 0);                           \
-            for (int j = 0; j < 4; j++)                                                            \
-                join(fn, cell, four[j].re, 0);                                                     \
+                join(fn, &chains[i % 4], (double)value(s[i * stride]), 0);                         \
         } else if (fn == MB_REDUCE_NORM)                                                           \
             SUM(type, (double)value(*x) * (double)value(*x), 0);                                   \
         else                                                                                       \
@@ -156,9 +163,9 @@ static inline void join(int fn, mb_reduce_cell *a, double re, double im)
             SUM(type, x[0], x[1]);                                                                 \
     } while (0)
 
-/* Adds a run of n elements to the cell. */
+/* Adds a run of n elements to the four chains; `phase` elements of the block are there already. */
 static void reduce_run(mb_dtype dtype, int fn, const void *from, int64_t stride, int64_t n,
-                       mb_reduce_cell *cell)
+                       int64_t phase, mb_reduce_cell *chains)
 {
     int64_t step = mb_dtype_kind(dtype) == MB_CLASS_COMPLEX ? 2 * stride : stride;
     switch (dtype) {
@@ -266,23 +273,25 @@ static int64_t output_offset(const mb_array *a, int axis, int64_t index)
 ** run. */
 static mb_reduce_cell reduce_block(const reduction *r, int64_t base, int64_t first, int64_t count)
 {
-    mb_reduce_cell cell = neutral(r->fn);
-    int64_t bytes = (int64_t)mb_dtype_bytes(r->a->dtype);
+    mb_reduce_cell chains[4];
+    int64_t bytes = (int64_t)mb_dtype_bytes(r->a->dtype), done = 0;
     int last = r->rank - 1;
-    while (count > 0) {
+    for (int j = 0; j < 4; j++)
+        chains[j] = neutral(r->fn);
+    while (done < count) {
         int64_t rest = first, offset = base, x = last >= 0 ? first % r->dims[last] : 0;
         int64_t n = last >= 0 ? r->dims[last] - x : 1;
-        n = n < count ? n : count;
+        n = n < count - done ? n : count - done;
         for (int i = last; i >= 0; i--) {
             offset += rest % r->dims[i] * r->strides[i];
             rest /= r->dims[i];
         }
         reduce_run(r->a->dtype, r->fn, (const char *)r->a->data + offset * bytes,
-                   last >= 0 ? r->strides[last] : 1, n, &cell);
+                   last >= 0 ? r->strides[last] : 1, n, done, chains);
         first += n;
-        count -= n;
+        done += n;
     }
-    return cell;
+    return join_chains(r->fn, chains, 1);
 }
 
 /* The axes to reduce, neighbors joined where memory allows: row-major order is kept. */

@@ -44,6 +44,15 @@ static inline mb_status mb_ellipsoids_check(const mb_vector *vector)
     return MB_STATUS_OK;
 }
 
+/* The pixels from..to, given as real numbers of any size, that lie in a line of `cols`; last <
+** first where there is none. */
+static inline void mb_ellipsoid_columns(double from, double to, int64_t cols, int64_t *first,
+                                        int64_t *last)
+{
+    *first = (int64_t)fmin(fmax(0, floor(from)), (double)cols);
+    *last = (int64_t)fmax(-1, fmin((double)cols - 1, ceil(to)));
+}
+
 /* Squared scale of the section at a height; 0 or less: the plane misses the ellipsoid. */
 MB_BOTH static inline double mb_ellipsoid_section(const mb_ellipsoid *e, double height)
 {

@@ -58,10 +58,9 @@ static void add_row(const mb_ellipsoid_projections_params *p, const mb_ellipsoid
     if (s2 <= 0)
         return;
     mb_ellipsoid_shadow shadow = mb_ellipsoid_shadow_of(e, s2, angle, axis, p->subrays);
-    int64_t first = (int64_t)floor(shadow.middle - shadow.w - 0.5),
-            last = (int64_t)ceil(shadow.middle + shadow.w + 0.5);
-    first = first < 0 ? 0 : first;
-    last = last >= p->cols ? p->cols - 1 : last;
+    int64_t first, last;
+    mb_ellipsoid_columns(shadow.middle - shadow.w - 0.5, shadow.middle + shadow.w + 0.5, p->cols,
+                         &first, &last);
     for (int64_t x = first; x <= last; x++)
         row[x] += (float)mb_ellipsoid_bin(&shadow, x, p->subrays);
 }

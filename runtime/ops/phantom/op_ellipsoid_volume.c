@@ -61,8 +61,8 @@ static mb_status run_host(const mb_op_call *call)
             double cosine = cos(e.phi), sine = sin(e.phi);
             if (fabs(y - e.y) > reach)
                 continue;
-            int64_t first = (int64_t)fmax(0, floor(middle - reach)),
-                    last = (int64_t)fmin((double)nx - 1, ceil(middle + reach));
+            int64_t first, last;
+            mb_ellipsoid_columns(middle - reach, middle + reach, nx, &first, &last);
             for (int64_t x = first; x <= last; x++)
                 row[x] += (float)(e.density * mb_ellipsoid_part(&e, height, (double)x - middle,
                                                                 y - e.y, cosine, sine,

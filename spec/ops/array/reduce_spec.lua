@@ -94,6 +94,20 @@ describe("reduce", function()
         end
     end)
 
+    it("has the bits of a dense copy for any strides", function()
+        local wide <close> = mb.random({5, 7, 66}, {dtype = "f64", high = 1e30, seed = 8})
+        local halves <close> = wide:view(mb.all, mb.all, {1, 65, 2})
+        local turned <close> = halves:permute(3, 1, 2)
+        for _, view in ipairs {halves, turned} do
+            local dense <close> = view:copy()
+            for _, fn in ipairs(names) do
+                local x <close> = mb.reduce(view, fn)
+                local y <close> = mb.reduce(dense, fn)
+                assert.equal(y:item(), x:item(), fn)
+            end
+        end
+    end)
+
     it("lets NaN win", function()
         local a <close> = mb.array { 3, 0 / 0, 1 }
         for _, fn in ipairs(names) do

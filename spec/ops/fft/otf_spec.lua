@@ -75,6 +75,12 @@ describe("otf", function()
         assert.matches("center", (helper.failure(mb.otf, h, { 4, 4 }, { center = { 1 } })))
     end)
 
+    it("refuses at once an axis that no library can plan", function()
+        local h <close> = mb.ones {3}
+        assert.matches("2147483647 elements; 268435456 are the most",
+            (helper.failure(mb.otf, h, {2147483647})))
+    end)
+
     -- Few planes: only they are filled and transformed, the pass along z makes the others.
     for _, case in ipairs { { 16, 4, 1 }, { 16, 3, 2.5 }, { 32, 8, 0 }, { 64, 16, 20 },
         { 128, 1, 0 }, { 256, 5, -3 },

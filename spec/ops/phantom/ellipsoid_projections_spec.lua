@@ -76,4 +76,17 @@ describe("ellipsoid_volume", function()
         assert.is_true(top:sum() > 3)
         assert.equal(0, bottom:sum())
     end)
+
+    it("sees nothing of ellipsoids that are far away, however far, and all of one without end",
+        function()
+        for _, far in ipairs {1e9, -1e9, 1e19, -1e19, 1e300, -1e300} do
+            local ellipsoids = {1, 2, 3, 4, far, 0, 0, 0.5}
+            local volume <close> = mb.ellipsoid_volume(ellipsoids, {0}, {8, 9})
+            assert.equal(0, volume:sum())
+            local p <close> = mb.ellipsoid_projections(ellipsoids, {0, 0.3}, {0}, 9)
+            assert.equal(0, p:sum())
+        end
+        local volume <close> = mb.ellipsoid_volume({1, 1e200, 1e200, 4, 0, 0, 0, 0}, {0}, {8, 9})
+        assert.equal(72, volume:sum())
+    end)
 end)
