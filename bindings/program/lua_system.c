@@ -11,6 +11,7 @@
 #include "device/numa.h"
 #include "lua_modules.h"
 #include "program/lua_interrupt.h"
+#include "program/lua_terminal.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -380,6 +381,8 @@ int mbl_open_system(lua_State *L)
                                          {"sleep", system_sleep},
                                          {"isatty", system_isatty},
                                          {"terminal_width", system_terminal_width},
+                                         {"terminal_pixels", mbl_terminal_pixels},
+                                         {"ask_terminal", mbl_ask_terminal},
                                          {"cwd", system_working_folder},
                                          {"program", system_program},
                                          {"real_path", system_real_path},

@@ -23,12 +23,14 @@ mb.phantom = {}
 mb.picture = {}
 mb.pipeline = {}
 mb.plan = {}
+mb.plot = {}
 mb.pool = {}
 mb.progress = {}
 mb.psf = {}
 mb.recon = {}
 mb.result = {}
 mb.scan = {}
+mb.show = {}
 mb.statistics = {}
 mb.stream = {}
 mb.system = {}
@@ -1451,6 +1453,54 @@ function mb.plan.peaks(fn, devices) end
 ---@param options? moonbeam.options.plan_required_memory
 function mb.plan.required_memory(count, options) end
 
+---@class moonbeam.options.plot_areas
+---@field names? table names of the bands
+---@field x_label? string below the chart
+---@field form? "number"|"bytes" how values are written
+---@field file? string write a picture: FILE.png or FILE.svg
+---@field overwrite? boolean replace an existing file
+---@field width? integer of a file in pixels, in a terminal in letters
+---@field height? integer of a file in pixels, in a terminal in letters
+---@field title? string a line above
+---@field text? boolean return the text for a terminal, without colors, and print nothing
+
+---Bands stacked on each other: lists of as many numbers, none below 0, the lowest band first.
+---@param values table a list of lists of numbers
+---@param options? moonbeam.options.plot_areas
+function mb.plot.areas(values, options) end
+
+---@class moonbeam.options.plot_histogram
+---@field bins? integer bars
+---@field range? number[] {low, high}, where the first bar begins and the last ends
+---@field x_label? string below the chart
+---@field file? string write a picture: FILE.png or FILE.svg
+---@field overwrite? boolean replace an existing file
+---@field width? integer of a file in pixels, in a terminal in letters
+---@field height? integer of a file in pixels, in a terminal in letters
+---@field title? string a line above
+---@field text? boolean return the text for a terminal, without colors, and print nothing
+
+---How often values occur in an array, counted exactly where the array is.
+---@param array moonbeam.array values, any shape
+---@param options? moonbeam.options.plot_histogram
+function mb.plot.histogram(array, options) end
+
+---@class moonbeam.options.plot_lines
+---@field x? any where the values lie: as many numbers
+---@field names? table names of the lines
+---@field x_label? string below the chart
+---@field file? string write a picture: FILE.png or FILE.svg
+---@field overwrite? boolean replace an existing file
+---@field width? integer of a file in pixels, in a terminal in letters
+---@field height? integer of a file in pixels, in a terminal in letters
+---@field title? string a line above
+---@field text? boolean return the text for a terminal, without colors, and print nothing
+
+---Lines over x: of a list of numbers, an array of one axis, or a list of these (of an array of two axes up to 16 rows).
+---@param values any the values of a line, or a list of lines
+---@param options? moonbeam.options.plot_lines
+function mb.plot.lines(values, options) end
+
 ---Lines that add up to what the system or driver reports as used on the device: live (arrays, scratch, FFT work areas), idle (the pool's other committed memory), fft_plans (the library's own), library (the backend's context and modules), other (everything else: other processes; on the host also this program); used is their sum, total what there is.
 ---@param device? moonbeam.device|string 
 function mb.pool.accounting(device) end
@@ -1549,6 +1599,21 @@ function mb.pool.map(device) end
 ---@param device? moonbeam.device|string 
 ---@param ...? any 
 function mb.pool.peak(fn, device, ...) end
+
+---@class moonbeam.options.pool_plot
+---@field by? "owner"|"tag"|"end" what the bands are: source lines and operators, tags (mb.pool.tag), or the arrays' and the scratch's end of the pool
+---@field over? "events"|"time" the axis: the events one after the other, or their times
+---@field device? moonbeam.device|string whose pool
+---@field file? string write a picture: FILE.png or FILE.svg
+---@field overwrite? boolean replace an existing file
+---@field width? integer of a file in pixels, in a terminal in letters
+---@field height? integer of a file in pixels, in a terminal in letters
+---@field title? string a line above
+---@field text? boolean return the text for a terminal, without colors, and print nothing
+
+---A chart of the memory of a pool over its latest events (up to 16384): live bytes stacked by owner, tag or end, the budget as a dashed line, the peak marked.
+---@param options? moonbeam.options.pool_plot
+function mb.pool.plot(options) end
 
 ---From now on, `stats().reach_arrays` and `.reach_scratch` count from where the blocks reach now.
 ---@param device? moonbeam.device|string 
@@ -2249,6 +2314,21 @@ function scan:frame(i, options) end
 ---@param options? moonbeam.options.scan_projections
 function scan:projections(rows, options) end
 
+---@class moonbeam.options.show_array
+---@field slice? integer of axis 1, from 1, where there are three axes
+---@field range? number[] {black, white}, two values
+---@field percentiles? number[] {black, white}, of the finite values of the picture
+---@field protocol? "kitty"|"sixel"|"blocks"|"text" how the terminal shows it
+---@field width? integer columns of the terminal at most
+---@field height? integer rows of the terminal at most
+---@field file? string write a PNG picture in full size instead
+---@field overwrite? boolean replace an existing file
+
+---Shows an array in the terminal: two axes as a gray picture, of three axes one slice, (row, column, 3) of u8 in colors, one axis as a line.
+---@param array moonbeam.array what to show
+---@param options? moonbeam.options.show_array
+function mb.show.array(array, options) end
+
 ---Percentiles from the counts of both passes: `high`, and `low` for the prefixes of these percents (statistics.prefixes).
 ---@param high any 
 ---@param low any 
@@ -2349,6 +2429,11 @@ function mb.stream.summary(times) end
 ---Seconds since the process began, to about 10 ms; nil if the system does not say.
 function mb.system.age() end
 
+---Writes a query, which ends with "\27[c", to the terminal and returns its answer; nil if there is no terminal, if the process is in the background, or if no answer comes in these seconds.
+---@param query string 
+---@param seconds number 
+function mb.system.ask_terminal(query, seconds) end
+
 ---Calls fn(...) as pcall does, but interruptible and with tracebacks.
 ---@param fn function 
 ---@param ... any 
@@ -2435,6 +2520,9 @@ function mb.system.sync_files(path) end
 ---Makes the names in a folder survive a power cut, as far as the file system can.
 ---@param path string 
 function mb.system.sync_folder(path) end
+
+---The size of the terminal that is the standard output: {columns, rows, width, height}; width and height are in pixels, 0 where the terminal does not say.
+function mb.system.terminal_pixels() end
 
 ---Columns of a terminal, or nil if the stream is not a terminal.
 ---@param stream? string 

@@ -264,7 +264,7 @@ documentation.TOPICS = {
     deconvolution = {"convolution", "deconv", "metrics", "psf", "tiled_deconv", "tiles"},
     files = {"h5", "images", "npy", "result", "stream", "tiff", "view", "volumes"},
     memory = {"chunked", "debug", "ledger", "mem", "plan", "pool"},
-    prompt = {"help", "progress", "usage"},
+    prompt = {"help", "plot", "progress", "show", "usage"},
     tomography = {"phantom", "recon", "scan", "tomo"},
 }
 

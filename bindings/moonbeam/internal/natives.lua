@@ -410,6 +410,13 @@ native "system.sync_files(path: string)"
 native "system.sync_folder(path: string)"
 --- Columns of a terminal, or nil if the stream is not a terminal.
 native "system.terminal_width(stream: string?)"
+--- The size of the terminal that is the standard output: {columns, rows, width, height}; width and
+-- height are in pixels, 0 where the terminal does not say. nil if it is not a terminal.
+native "system.terminal_pixels()"
+--- Writes a query, which ends with "\27[c", to the terminal and returns its answer; nil if there is
+-- no terminal, if the process is in the background, or if no answer comes in these seconds. Keys
+-- that are pressed meanwhile are lost.
+native "system.ask_terminal(query: string, seconds: number)"
 
 -- ---- the module itself ----
 
