@@ -16,6 +16,8 @@ local options = cli.parse(arg, {
         doc = table.concat(GROUPS, ", ")
             .. ", all of these, or ram: reconstruction from pinned host memory and back"},
     cli.changed(cli.shared.device, {default = "host"}),
+    {"devices", value = "LIST",
+        doc = "ram: the same on these together, such as cuda:0,cuda:1 or all"},
     {"size", short = "n", value = "N", type = cli.up_to(1 << 20), default = 512,
         doc = "tomo, iterative, ram: detector columns = slice side"},
     {"angles", short = "a", value = "N", type = cli.up_to(1 << 20), default = 400,

@@ -65,6 +65,36 @@ local function link_rates(raw, volume, device)
     return up, down, rates(true, true)
 end
 
+-- The device alone and, if there are others, all together.
+local function teams(bench)
+    local list = {{bench.device}}
+    if bench.options.devices then
+        list[2] = mb.device.several(bench.options.devices)
+    end
+    return list
+end
+
+local function names(team)
+    local ids = {}
+    for i, device in ipairs(team) do
+        ids[i] = device.id
+    end
+    return table.concat(ids, ",")
+end
+
+-- The median of the repeats, each of which takes what its plan says on every device.
+local function median(bench, team, raw, theta, settings)
+    local reports = {}
+    for i = 0, bench.options.repeats do -- the first one warms up
+        settings.devices = team
+        local _, report = mb.recon.reconstruct(raw, theta, settings)
+        assert(report.peak == report.plan.peak and report.pinned == report.plan.pinned)
+        reports[i] = report
+    end
+    table.sort(reports, function(a, b) return a.times.wall < b.times.wall end)
+    return reports[(#reports + 1) // 2]
+end
+
 return function(bench)
     local options, device = bench.options, bench.device
     local n, angles, slices = options.size, options.angles, options.slices
@@ -91,23 +121,18 @@ return function(bench)
             "compute ms", "bound by", "peak MiB"})
     for _, method in ipairs {"fourier", "fbp"} do
         local name = "RAM to RAM, " .. method
-        if bench.wanted(name) then
-            local reports = {}
-            for i = 0, options.repeats do -- the first one warms up
-                local _, report = mb.recon.reconstruct(raw, theta,
-                    {flats = flats, darks = darks, out = volume, method = method,
-                    center = (n - 1) / 2, device = device, quiet = true, chunk = options.chunk})
-                assert(report.peak == report.plan.peak and report.pinned == report.plan.pinned)
-                reports[i] = report
-            end
-            table.sort(reports, function(a, b) return a.times.wall < b.times.wall end)
-            local report = reports[(#reports + 1) // 2]
+        for _, team in ipairs(bench.wanted(name) and teams(bench) or {}) do
+            local report = median(bench, team, raw, theta, {flats = flats, darks = darks,
+                out = volume, method = method, center = (n - 1) / 2, quiet = true,
+                chunk = options.chunk})
             local t = mb.stream.summary(report.times)
-            local floors = {{1e-9 * raw.bytes / up_both, "upload"},
-                {1e-9 * volume.bytes / down_both, "download"},
-                {t.compute_seconds, "computing"}}
+            -- each device has a share of the work and a link of its own
+            local floors = {{1e-9 * raw.bytes / up_both / #team, "upload"},
+                {1e-9 * volume.bytes / down_both / #team, "download"},
+                {t.compute_seconds / #team, "computing"}}
             table.sort(floors, function(a, b) return a[1] > b[1] end)
-            row(("%s (%d chunks of %d)"):format(name, report.plan.chunks, report.plan.chunk),
+            row(("%s%s (%d chunks of %d)"):format(name, #team > 1 and " on " .. names(team) or "",
+                report.plan.chunks, report.plan.chunk),
                 ("%.4f"):format(t.wall_seconds * 1e3 / slices),
                     ("%.4f"):format(floors[1][1] * 1e3 / slices),
                 ("%.3f"):format(t.wall_seconds / floors[1][1]),

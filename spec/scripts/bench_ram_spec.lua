@@ -16,4 +16,12 @@ describe("bench.lua ram", function()
             assert.is_true(tonumber(factor) >= 0.9, output)
         end
     end)
+
+    it("has another row for devices that work together", function()
+        local output, status = helper.run_program("scripts/bench.lua ram -n 48 -a 20 -s 20 "
+            .. "--chunk 4 --repeats 1 --only fbp --devices host,host:1")
+        assert.equal(0, status, output)
+        assert.matches("| RAM to RAM, fbp %(5 chunks of 4%)", output)
+        assert.matches("| RAM to RAM, fbp on host,host:1 %(5 chunks of 4%)", output)
+    end)
 end)
