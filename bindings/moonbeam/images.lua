@@ -1,5 +1,6 @@
---- Image files by their names: .tif and .tiff, .npy, and HDF5 (FILE.h5 or FILE.h5:/path); whole, or
--- as volumes that are read and written block by block (moonbeam.volumes).
+--- Image files by their names: .tif and .tiff, .npy, and HDF5 (FILE.h5 or FILE.h5:/path); to be
+-- read also Zarr (FOLDER.zarr, FOLDER.zarr/PATH) and series of TIFF files (a folder, or a pattern
+-- with * and ?); whole, or as volumes that are read and written block by block (moonbeam.volumes).
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
@@ -7,8 +8,10 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local npy = require "moonbeam.npy"
 local on_error = require "moonbeam.internal.on_error"
+local series = require "moonbeam.tiff.series"
 local tiff = require "moonbeam.tiff"
 local volumes = require "moonbeam.volumes"
+local zarr = require "moonbeam.zarr"
 
 local images = {}
 
@@ -74,6 +77,11 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- By name
 
+-- A folder is a Zarr array or group, or a series of TIFF files, which a pattern names, too.
+local function open_folder(name, options)
+    return (zarr.is(name) and zarr.open or series.open)(name, options)
+end
+
 local KINDS = {
     tif = {open = tiff.open, create = tiff.create},
     npy = {open = npy.open, create = function(name, options)
@@ -85,10 +93,17 @@ local KINDS = {
 KINDS.tiff, KINDS.hdf5, KINDS.nxs = KINDS.tif, KINDS.h5, KINDS.hdf
 
 local function kind_of(name, what)
+    local facts = core.system.stat(name)
+    if what == "open" and (name:find "[*?]" or facts and facts.kind == "folder"
+        or zarr.is(name)) then
+        return open_folder
+    end
     local extension = (name:gsub(":/.*$", ""):match("%.(%w+)$") or ""):lower()
     local kind = KINDS[extension]
     return kind and kind[what] or fail("argument", "images." .. what, "name",
-        "%s: images are .tif, .npy or .h5", name)
+        what == "open" and "%s: images are .tif, .npy, .h5, "
+            .. "Zarr folders (.zarr), and folders or patterns (frames/*.tif) of TIFF files"
+            or "%s: images are .tif, .npy or .h5", name)
 end
 
 --- An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames,

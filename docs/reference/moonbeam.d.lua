@@ -41,6 +41,7 @@ mb.tomo = {}
 mb.usage = {}
 mb.view = {}
 mb.volumes = {}
+mb.zarr = {}
 
 ---first, first + step, ...
 ---@param ... any 
@@ -3356,6 +3357,20 @@ function mb.volumes.watch(volume) end
 ---A class of files that are being written, with `file` (nil in a dry run): finish() gives the complete file its name, close() without that leaves nothing.
 ---@param methods table 
 function mb.volumes.writer_class(methods) end
+
+---Does a name mean a Zarr array or group, rather than a file?
+---@param name string 
+function mb.zarr.is(name) end
+
+---@class moonbeam.options.zarr_open
+---@field channel? integer of a TIFF hyperstack
+---@field frame? integer of a TIFF hyperstack
+---@field threads? integer of decoding; bounds its scratch
+
+---A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image, or the array itself) or FOLDER.zarr/PATH.
+---@param name string 
+---@param options? moonbeam.options.zarr_open
+function mb.zarr.open(name, options) end
 
 ---@class moonbeam.options.binary
 ---@field b? moonbeam.array right operand, same dtype as a

@@ -98,11 +98,12 @@ static size_t unpack_lzw(const uint8_t *in, size_t in_bytes, uint8_t *out, size_
     return done;
 }
 
+/* zlib's format or gzip's. */
 static size_t inflate_bytes(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes)
 {
     z_stream stream;
     memset(&stream, 0, sizeof stream);
-    if (inflateInit(&stream) != Z_OK)
+    if (inflateInit2(&stream, 15 + 32) != Z_OK)
         return 0;
     size_t at = 0, done = 0;
     int result = Z_OK;

@@ -1,0 +1,277 @@
+--- Reads Zarr arrays, formats 2 and 3, and the finest level of OME-Zarr images, as volumes
+-- (moonbeam.volumes): chunks and shards, uncompressed or with gzip or zlib, either byte order.
+--
+-- Nothing in a file is trusted: extents, places and names are checked before they are used.
+
+local mb = require "moonbeam"
+local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local on_error = require "moonbeam.internal.on_error"
+local shards = require "moonbeam.zarr.shards"
+local tiff = require "moonbeam.tiff"
+local volumes = require "moonbeam.volumes"
+local zarr_array = require "moonbeam.zarr.zarr_array"
+
+local zarr = {}
+
+local MISSING <const> = -1 -- 2^64 - 1 in an index
+
+-- ---------------------------------------------------------------------------------------------
+-- Chunks
+
+-- The file of a chunk or shard, opened; nil where there is none. The last one stays open.
+local function file_of(self, key)
+    if self.key ~= key then
+        if self.file then
+            self.file:close()
+        end
+        local path = self.array.name .. "/" .. key
+        self.key, self.index = key, nil
+        self.file = core.system.stat(path) and core.rawfile.open(path, "zarr") or nil
+    end
+    return self.file
+end
+
+-- The index of the shard that is open, as text.
+local function index_of(self, count)
+    if not self.index then
+        local shard, bytes = self.array.shard, 16 * count + (self.array.shard.checksum and 4 or 0)
+        if bytes > self.file:bytes() then
+            fail("io", "zarr", nil, "%s/%s: the file is truncated: its index has %d bytes, the "
+                .. "file %d", self.array.name, self.key, bytes, self.file:bytes())
+        end
+        local text = self.file:get(shard.at_start and 0 or self.file:bytes() - bytes, bytes)
+        self.index = text:sub(1, 16 * count)
+        if shard.checksum and string.unpack("<I4", text, 16 * count + 1)
+            ~= shards.crc32c(self.index) then
+            fail("io", "zarr", nil, "%s/%s: the file is damaged: the checksum of its index is "
+                .. "wrong", self.array.name, self.key)
+        end
+    end
+    return self.index
+end
+
+-- Where a chunk is: file, offset and bytes; nil where it is not there. `at`: its 0-based place in
+-- the grid of chunks.
+local function find(self, at)
+    local array = self.array
+    if not array.shard then
+        local file = file_of(self, array.key(at))
+        return file, 0, file and file:bytes()
+    end
+    local own, place, count = {}, 0, 1
+    for axis, extent in ipairs(array.shard.chunks) do
+        local each = extent // array.chunks[axis]
+        own[axis] = at[axis] // each
+        place, count = place * each + at[axis] % each, count * each
+    end
+    local file = file_of(self, array.key(own))
+    if not file then
+        return nil
+    end
+    local offset, bytes = string.unpack("<i8i8", index_of(self, count), 16 * place + 1)
+    if offset == MISSING and bytes == MISSING then
+        return nil
+    elseif offset < 0 or bytes < 0 or bytes > file:bytes() or offset > file:bytes() - bytes then
+        fail("io", "zarr", nil, "%s/%s: the file is damaged: its index refers to %d bytes at %d, "
+            .. "the file has %d", array.name, self.key, bytes, offset, file:bytes())
+    end
+    return file, offset, bytes
+end
+
+-- A chunk that has to be decoded, as an array on the host.
+local function decoded(self, file, offset, bytes)
+    local array, columns, elements = self.array, self.array.chunks[#self.array.chunks], 1
+    for _, extent in ipairs(array.chunks) do
+        elements = elements * extent
+    end
+    local rows = elements // columns
+    local page = {compression = 8, rows = rows, columns = columns, segment_rows = rows,
+        segment_columns = columns, offsets = {offset}, bytes = {bytes}, swap = array.swap}
+    local made = mb.empty({rows, columns}, {dtype = self.dtype, device = "host"})
+    local _ <close> = on_error(function() made:release() end)
+    local scratch <close> = mb.empty({core.rawfile.tiff_scratch_bytes(page, self.dtype)},
+        {dtype = "u8", device = "host"})
+    file:read_tiff(made, page, 0, 0, scratch)
+    return made
+end
+
+-- The part of a chunk that a view takes: `from` is the 0-based first element in the chunk.
+local function copy_chunk(self, part, at, from)
+    local array = self.array
+    local file, offset, bytes = find(self, at)
+    if not file then
+        local whole = self.dtype:find "^[ui]" and (array.fill ~= array.fill and 0
+            or math.max(-2^31, math.min(2^31 - 1, array.fill)) // 1 | 0)
+        part:fill(whole or array.fill)
+        return
+    end
+    local steps = volumes.dense_steps(array.chunks, self.dtype)
+    if array.codec == "none" then
+        if bytes < steps[1] * array.chunks[1] then
+            fail("io", "zarr", nil, "%s/%s: the file is truncated or damaged: a chunk has %d bytes "
+                .. "instead of %d", array.name, self.key, bytes, steps[1] * array.chunks[1])
+        end
+        for axis, first in ipairs(from) do
+            offset = offset + first * steps[axis]
+        end
+        file:read(part, offset, {table.unpack(steps, #steps - #part.shape + 1)}, array.swap)
+        return
+    end
+    local rows <close> = decoded(self, file, offset, bytes)
+    local whole <close> = rows:reshape(table.unpack(array.chunks))
+    local ranges = {}
+    for axis, first in ipairs(from) do
+        local lead = axis - (#from - #part.shape)
+        ranges[axis] = lead < 1 and first + 1 or {first + 1, first + part.shape[lead]}
+    end
+    local own <close> = whole:view(table.unpack(ranges))
+    mb.convert(own, self.dtype, {out = part})
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Volumes
+
+local volume = volumes.file_class {}
+
+-- Calls fn(at, from, ranges) for the chunks that a block meets.
+local function each_chunk(self, first, extents, fn)
+    local chunks, lead = self.array.chunks, #self.lead
+    local at, from, ranges = {}, {}, {}
+    local function along(axis)
+        if axis > #chunks then
+            return fn(at, from, ranges)
+        end
+        local k = axis - lead
+        local low = k < 1 and self.lead[axis] or first[k]
+        local high = k < 1 and low or low + extents[k] - 1
+        for c = low // chunks[axis], high // chunks[axis] do
+            local begin = math.max(low, c * chunks[axis])
+            local last = math.min(high, c * chunks[axis] + chunks[axis] - 1)
+            at[axis], from[axis] = c, begin - c * chunks[axis]
+            if k >= 1 then
+                ranges[k] = {begin - low + 1, last - low + 1}
+            end
+            along(axis + 1)
+        end
+    end
+    along(1)
+end
+
+function volume:fill(block, first)
+    if block.device.dry then
+        return
+    end
+    each_chunk(self, first, block.shape, function(at, from, ranges)
+        local part <close> = block:view(table.unpack(ranges))
+        copy_chunk(self, part, at, from)
+    end)
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Opening
+
+-- Text of a file for a message.
+local function refuse(name, format, ...)
+    fail("io", "zarr.open", "name", "%s: " .. format, name, ...)
+end
+
+-- The image of an OME group: {folder of the finest level, names of axes, scale, unit}.
+local function image_of(folder, attributes)
+    local ome = type(attributes.ome) == "table" and attributes.ome or attributes
+    local image = type(ome.multiscales) == "table" and ome.multiscales[1]
+    local finest = type(image) == "table" and type(image.datasets) == "table" and image.datasets[1]
+    local path = type(finest) == "table" and finest.path
+    if type(path) ~= "string" then
+        refuse(folder, "the group has no image (multiscales): name the array, such as %s/0", folder)
+    elseif path:find "^/" or ("/" .. path .. "/"):find("/../", 1, true) then
+        refuse(folder, "the image is at '%s', outside the folder", path:sub(1, 40))
+    end
+    local made = {folder = folder .. "/" .. path, axes = {}}
+    for i, axis in ipairs(type(image.axes) == "table" and image.axes or {}) do
+        made.axes[i] = type(axis) == "table" and tostring(axis.name) or tostring(axis)
+        made.unit = type(axis) == "table" and made.axes[i] == "z" and type(axis.unit) == "string"
+            and axis.unit or made.unit
+    end
+    local list = finest.coordinateTransformations
+    for _, each in ipairs(type(list) == "table" and list or {}) do
+        if type(each) == "table" and each.type == "scale" and type(each.scale) == "table" then
+            made.scale = each.scale
+        end
+    end
+    return made
+end
+
+-- The 0-based indices along the axes before the volume's own.
+local function leading(array, image, options, name)
+    local rank, list = #array.shape, {}
+    for axis = 1, rank - 3 do
+        local kind = image.axes[axis] or (axis == rank - 3 and "c" or "t")
+        local option = kind == "c" and "channel" or kind == "t" and "frame" or nil
+        local chosen = option and options[option] or 1
+        if chosen > array.shape[axis] then
+            fail("argument", "zarr.open", option, "%s: there is no %s %d: it has %d", name, option,
+                chosen, array.shape[axis])
+        elseif array.shape[axis] > 1 and not (option and options[option]) then
+            fail("argument", "zarr.open", option, "%s: axis %d ('%s') has the extent %d%s", name,
+                axis, kind:sub(1, 20), array.shape[axis], option
+                and (": choose one with the option " .. option) or ", which no volume has")
+        end
+        list[axis] = chosen - 1
+    end
+    return list
+end
+
+--- Does a name mean a Zarr array or group, rather than a file?
+function zarr.is(name)
+    local folder = name:gsub(":/", "/")
+    if folder:find "%.zarr$" or folder:find "%.zarr/" then
+        return true
+    end
+    for _, inside in ipairs {"zarr.json", ".zarray", ".zgroup"} do
+        if core.system.stat(folder .. "/" .. inside) then
+            return true
+        end
+    end
+    return false
+end
+
+--- A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image,
+-- or the array itself) or FOLDER.zarr/PATH. `meta`: {spacing, unit} as the image has them. Of the
+-- axes before the last three, `channel` and `frame` choose one element (1-based).
+function zarr.open(name, options)
+    local folder = name:gsub(":/", "/"):gsub("/+$", "")
+    local image, array = {axes = {}}, zarr_array.describe(folder)
+    if not array then
+        local attributes = zarr_array.attributes(folder)
+        if not attributes then
+            refuse(name, core.system.stat(folder) and "there is no Zarr array or group here"
+                or "there is no such folder")
+        end
+        image = image_of(folder, attributes)
+        array = zarr_array.describe(image.folder)
+            or refuse(name, "there is no array '%s'", image.folder)
+    end
+    local rank = #array.shape
+    if rank < 2 then
+        refuse(name, "the array has %d axes; a volume has two or three", rank)
+    elseif array.swap and array.codec ~= "none" and array.dtype:find "^c" then
+        refuse(name, "complex numbers in big-endian order and compressed are not read")
+    end
+    for _, extent in ipairs(array.shape) do
+        if extent < 1 then
+            refuse(name, "the array is empty")
+        end
+    end
+    local meta = {unit = image.unit, spacing = image.scale and rank >= 3
+        and tonumber(image.scale[rank - 2]) or nil}
+    return setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,
+        lead = leading(array, image, options, name),
+        shape = {table.unpack(array.shape, math.max(1, rank - 2))}}, volume)
+end
+
+return declared.module(zarr, "zarr", {
+    is = "name: string",
+    open = {"name: string", declared.of(tiff.open).options},
+})

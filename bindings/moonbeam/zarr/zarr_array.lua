@@ -1,0 +1,210 @@
+--- What the description of a Zarr array says: formats 2 and 3, checked, in one form.
+--
+-- A description: {name (the array's folder), shape, dtype, swap (big-endian), chunks (extents), key
+-- (chunk indices -> file), fill (of chunks that are not there), codec ("none", or "zlib" or gzip),
+-- shard = {chunks (extents of a shard), at_start (its index), checksum}}. Anything else is refused
+-- with one line that names it.
+
+local fail = require "moonbeam.internal.fail"
+local read_json = require "moonbeam.internal.json_reader"
+
+local zarr_array = {}
+
+local MOST_AXES <const>, LARGEST <const> = 8, 1 << 53
+
+local TYPES_2 = {["|u1"] = "u8", ["u2"] = "u16", ["i4"] = "i32", ["f2"] = "f16", ["f4"] = "f32",
+    ["f8"] = "f64", ["c8"] = "c64", ["c16"] = "c128"}
+local TYPES_3 = {uint8 = "u8", uint16 = "u16", int32 = "i32", float16 = "f16", float32 = "f32",
+    float64 = "f64", complex64 = "c64", complex128 = "c128"}
+
+local function refuse(name, format, ...)
+    fail("io", "zarr", nil, "%s: " .. format, name, ...)
+end
+
+local function shown(value)
+    if type(value) == "table" then
+        value = value.name or value.id or "an object"
+    end
+    return ("'%s'"):format(tostring(value):sub(1, 40))
+end
+
+-- A list of whole numbers from 1 (or `least`) on, as many as `count` says if it does.
+local function extents(name, what, list, count, least)
+    local product = 1
+    if type(list) ~= "table" or count and #list ~= count or #list > MOST_AXES then
+        refuse(name, "%s is not a list of %s extents", what, count or ("at most %d"):format(
+            MOST_AXES))
+    end
+    for _, extent in ipairs(list) do
+        if math.type(extent) ~= "integer" or extent < (least or 1) or extent > LARGEST then
+            refuse(name, "%s has the extent %s", what, shown(extent))
+        end
+        if product > LARGEST // math.max(1, extent) then
+            refuse(name, "%s is larger than any volume", what)
+        end
+        product = product * math.max(1, extent)
+    end
+    return list
+end
+
+local function configuration(codec)
+    return type(codec) == "table" and type(codec.configuration) == "table" and codec.configuration
+        or {}
+end
+
+local COMPRESSED <const> = "its chunks have the codec %s, which is not read: save it without "
+    .. "compression, or with gzip or zlib"
+
+-- ---------------------------------------------------------------------------------------------
+-- Format 2
+
+local function format_2(name, facts)
+    local made = {name = name}
+    made.shape = extents(name, "shape", facts.shape)
+    made.chunks = extents(name, "chunks", facts.chunks, #made.shape)
+    local text = type(facts.dtype) == "string" and facts.dtype or ""
+    made.dtype = TYPES_2[text] or TYPES_2[text:sub(2)]
+    made.swap = text:sub(1, 1) == ">"
+    if not made.dtype then
+        refuse(name, "elements of type %s are not read: save them as uint8, uint16, int32 or a "
+            .. "float", shown(facts.dtype))
+    elseif facts.order ~= "C" then
+        refuse(name, "order %s is not read: save it in order 'C'", shown(facts.order))
+    elseif facts.filters and (type(facts.filters) ~= "table" or next(facts.filters)) then
+        refuse(name, "filters (%s) are not read: save it without them",
+            shown(type(facts.filters) == "table" and facts.filters[1] or facts.filters))
+    end
+    local id = facts.compressor and type(facts.compressor) == "table" and facts.compressor.id
+    if facts.compressor and id ~= "zlib" and id ~= "gzip" then
+        refuse(name, COMPRESSED, shown(facts.compressor))
+    end
+    made.codec = id and "zlib" or "none"
+    local separator = facts.dimension_separator or "."
+    function made.key(indices)
+        return #indices == 0 and "0" or table.concat(indices, separator == "/" and "/" or ".")
+    end
+    made.fill = facts.fill_value
+    return made
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Format 3
+
+-- The codecs of chunks: sets codec, swap and, where they are in shards, shard.
+local function take_codecs(made, codecs, inner)
+    if type(codecs) ~= "table" or #codecs == 0 then
+        refuse(made.name, "there are no codecs")
+    end
+    made.codec = "none"
+    for _, codec in ipairs(codecs) do
+        local kind, facts = type(codec) == "table" and codec.name, configuration(codec)
+        if kind == "bytes" then
+            made.swap = facts.endian == "big"
+        elseif kind == "gzip" or kind == "numcodecs.zlib" then
+            made.codec = "zlib"
+        elseif kind == "sharding_indexed" and not inner and #codecs == 1 then
+            local shard = {chunks = made.chunks, at_start = facts.index_location == "start"}
+            made.chunks = extents(made.name, "chunk_shape of shards", facts.chunk_shape,
+                #made.shape)
+            for axis, extent in ipairs(made.chunks) do
+                if shard.chunks[axis] % extent ~= 0 then
+                    refuse(made.name, "chunks of %d do not divide shards of %d", extent,
+                        shard.chunks[axis])
+                end
+            end
+            for _, each in ipairs(type(facts.index_codecs) == "table" and facts.index_codecs
+                or {}) do
+                local own = type(each) == "table" and each.name
+                shard.checksum = shard.checksum or own == "crc32c"
+                if own ~= "crc32c" and (own ~= "bytes" or configuration(each).endian == "big") then
+                    refuse(made.name, "shards whose index has the codec %s are not read",
+                        shown(each))
+                end
+            end
+            take_codecs(made, facts.codecs, true)
+            made.shard = shard
+        else
+            refuse(made.name, kind == "transpose" and "the codec 'transpose' is not read: save it "
+                .. "in order C" or COMPRESSED, shown(codec))
+        end
+    end
+end
+
+local function format_3(name, facts)
+    local made = {name = name}
+    made.shape = extents(name, "shape", facts.shape)
+    made.dtype = type(facts.data_type) == "string" and TYPES_3[facts.data_type]
+    local grid, keys = facts.chunk_grid, facts.chunk_key_encoding
+    if not made.dtype then
+        refuse(name, "elements of type %s are not read: save them as uint8, uint16, int32 or a "
+            .. "float", shown(facts.data_type))
+    elseif type(grid) ~= "table" or grid.name ~= "regular" then
+        refuse(name, "chunk grid %s is not read", shown(grid))
+    elseif type(keys) ~= "table" or keys.name ~= "default" and keys.name ~= "v2" then
+        refuse(name, "chunk keys %s are not read", shown(keys))
+    end
+    made.chunks = extents(name, "chunk_shape", configuration(grid).chunk_shape, #made.shape)
+    local separator = configuration(keys).separator or keys.name == "v2" and "." or "/"
+    local prefix = keys.name == "default" and "c" or nil
+    function made.key(indices)
+        local list = {prefix, table.unpack(indices)}
+        if not prefix and #indices == 0 then
+            return "0"
+        end
+        return table.concat(list, separator == "." and "." or "/")
+    end
+    take_codecs(made, facts.codecs, false)
+    made.fill = facts.fill_value
+    return made
+end
+
+-- ---------------------------------------------------------------------------------------------
+
+-- The JSON of a file as a table, or nil where there is no such file.
+local function document(path)
+    local file = io.open(path, "rb")
+    if not file then
+        return nil
+    end
+    local text = file:read((16 << 20) + 1)
+    file:close()
+    local value, problem = read_json(text or "")
+    if type(value) ~= "table" then
+        refuse(path, "it is not the JSON of a Zarr array or group (%s)", problem or "no object")
+    end
+    return value
+end
+
+-- A number from a fill value; what is none counts as 0.
+local function fill_of(value)
+    local words = {NaN = 0 / 0, Infinity = math.huge, ["-Infinity"] = -math.huge}
+    return type(value) == "number" and value or words[value] or 0
+end
+
+--- The description of the array in a folder, or nil where there is none.
+function zarr_array.describe(folder)
+    local facts = document(folder .. "/zarr.json")
+    local made
+    if facts and facts.node_type == "array" then
+        made = format_3(folder, facts)
+    elseif not facts then
+        facts = document(folder .. "/.zarray")
+        made = facts and format_2(folder, facts)
+    end
+    if made then
+        made.fill = fill_of(made.fill)
+    end
+    return made
+end
+
+--- The attributes of a group in a folder, or nil where there is none.
+function zarr_array.attributes(folder)
+    local facts = document(folder .. "/zarr.json")
+    if facts then
+        return facts.node_type == "group" and (type(facts.attributes) == "table"
+            and facts.attributes or {}) or nil
+    end
+    return document(folder .. "/.zattrs") or document(folder .. "/.zgroup") and {} or nil
+end
+
+return zarr_array

@@ -1,0 +1,289 @@
+-- Zarr as input: formats 2 and 3 as zarr-python writes them, our own results, damaged and hostile
+-- folders.
+local files = require "spec.support.files"
+local mb = require "moonbeam"
+local python = require "spec.support.python"
+local read_json = require "moonbeam.internal.json_reader"
+local shards = require "moonbeam.zarr.shards"
+
+describe("JSON", function()
+    it("is read as it is written", function()
+        assert.same({a = {1, -2.5e3, true, false, false}, b = 'ä"\\\n€😀', c = {}},
+            read_json [[ {"a": [1, -2.5e3, true, false, null],
+                "b": "\u00e4\"\\\n€\ud83d\ude00", "c": {}} ]])
+        assert.equal("integer", math.type(read_json "12"))
+    end)
+
+    it("is refused with its line", function()
+        for text, problem in pairs {
+            ["{\n\"a\": }"] = "line 2: a value is missing", ["[1, 2"] = "']' or a comma is missing",
+            ['{"a" 1}'] = "':' is missing", ['"abc'] = "a string does not end",
+            ["[1] 2"] = "something follows", [("["):rep(100)] = "nested more than 64 deep",
+            ['"\\q"'] = "there is no \\q", [""] = "a value is missing", ["0x10"] = "a value",
+        } do
+            local value, message = read_json(text)
+            assert.is_nil(value)
+            assert.matches(problem, message, 1, true)
+        end
+    end)
+end)
+
+describe("Zarr", function()
+    local folder
+    before_each(function()
+        folder = files.folder()
+    end)
+    after_each(function()
+        files.remove(folder)
+    end)
+
+    -- What zarr-python writes: code that has `a`, (7, 20, 33), and put(name, a, **options).
+    local function written(code)
+        return python.prints({"zarr"}, ([[
+import zarr, numpy as np
+from numcodecs import Zlib, GZip, Blosc
+from zarr.codecs import BytesCodec, GzipCodec, ZstdCodec
+f = "%s"
+a = np.random.default_rng(1).random((7, 20, 33)) * 200
+def put(name, a, **options):
+    z = zarr.create_array(f"{f}/{name}.zarr", shape=a.shape, dtype=a.dtype, **options)
+    z[...] = a
+    np.save(f"{f}/{name}.npy", a.astype(a.dtype.newbyteorder("<")))
+]]):format(folder) .. code)
+    end
+
+    local function check(name)
+        local got <close> = mb.images.read(folder .. "/" .. name .. ".zarr", "host")
+        local expected <close> = mb.npy.read(folder .. "/" .. name .. ".npy", {device = "host"})
+        assert.equal(expected.dtype, got.dtype, name)
+        assert.same(expected.shape, got.shape, name)
+        assert.is_true(expected:to_string() == got:to_string(), name)
+        if #expected.shape == 3 then -- and a block of it
+            local volume <close> = mb.images.open(folder .. "/" .. name .. ".zarr")
+            local block <close> = volume:read({1, 5, 9}, {4, 11, 20}, mb.device "host")
+            local part <close> = expected:view({2, 5}, {6, 16}, {10, 29})
+            local dense <close> = part:copy()
+            assert.is_true(dense:to_string() == block:to_string(), name)
+        end
+    end
+
+    it("is read in both formats, in chunks and shards, plain and with gzip and zlib", function()
+        written [[
+put("v3_plain", a.astype("f4"), chunks=(2, 6, 10), compressors=None)
+put("v3_big", a.astype("u2"), chunks=(2, 6, 10), compressors=None,
+    serializer=BytesCodec(endian="big"))
+put("v3_gzip", a.astype("u2"), chunks=(2, 6, 10), compressors=GzipCodec())
+put("v3_shard", a.astype("f8"), shards=(4, 12, 20), chunks=(2, 6, 10), compressors=None)
+put("v3_shardgz", a.astype("i4"), shards=(4, 12, 20), chunks=(2, 6, 10), compressors=GzipCodec())
+put("v2_plain", a.astype(">u2"), chunks=(3, 6, 10), compressors=None, zarr_format=2)
+put("v2_zlib", a.astype("f4"), chunks=(3, 6, 10), compressors=Zlib(), zarr_format=2)
+put("v2_gzip", a.astype("u1"), chunks=(3, 6, 10), compressors=GZip(), zarr_format=2)
+put("v2_flat", a[0].astype("f2"), chunks=(6, 10), compressors=None, zarr_format=2)
+b = zarr.create_array(f"{f}/holes.zarr", shape=a.shape, dtype="f4", chunks=(2, 6, 10),
+    shards=(4, 12, 20), compressors=None, fill_value=7.5)
+b[0:2, 0:6, 0:10] = a[0:2, 0:6, 0:10]
+np.save(f"{f}/holes.npy", b[...])
+]]
+        for _, name in ipairs {"v3_plain", "v3_big", "v3_gzip", "v3_shard", "v3_shardgz",
+            "v2_plain", "v2_zlib", "v2_gzip", "v2_flat", "holes"} do
+            check(name)
+        end
+    end)
+
+    it("is refused where it is compressed otherwise, or of other types", function()
+        written [[
+put("zstd", a.astype("f4"), chunks=(2, 6, 10), compressors=ZstdCodec())
+put("blosc", a.astype("f4"), chunks=(2, 6, 10), compressors=Blosc(), zarr_format=2)
+put("short", a.astype("i2"), chunks=(2, 6, 10), compressors=None)
+]]
+        for name, problem in pairs {zstd = "the codec 'zstd', which is not read: save it without",
+            blosc = "the codec 'blosc', which is not read", short = "elements of type 'int16'"} do
+            local ok, message = pcall(mb.images.open, folder .. "/" .. name .. ".zarr")
+            assert.is_false(ok)
+            assert.matches(problem, tostring(message), 1, true)
+        end
+    end)
+
+    -- A group of format 2 with an image (t, c, z, y, x), by hand.
+    local function image(chunk)
+        local name = folder .. "/i.zarr"
+        mb.system.mkdir(name)
+        mb.system.mkdir(name .. "/s0")
+        files.write(name .. "/.zgroup", '{"zarr_format": 2}')
+        files.write(name .. "/.zattrs", [[{"multiscales": [{"version": "0.4", "axes": [
+            {"name": "t"}, {"name": "c"}, {"name": "z", "unit": "micrometer"}, {"name": "y"},
+            {"name": "x"}], "datasets": [{"path": "s0", "coordinateTransformations":
+            [{"type": "scale", "scale": [1, 1, 2.5, 1, 1]}]}]}]}]])
+        files.write(name .. "/s0/.zarray", [[{"zarr_format": 2, "shape": [1, 2, 2, 1, 3],
+            "chunks": [1, 1, 2, 1, 2], "dtype": "|u1", "compressor": null, "filters": null,
+            "order": "C", "fill_value": 9, "dimension_separator": "/"}]])
+        for _, part in ipairs {"0", "0/1", "0/1/0", "0/1/0/0"} do
+            mb.system.mkdir(name .. "/s0/" .. part)
+        end
+        files.write(name .. "/s0/0/1/0/0/0", chunk or "abcd")
+        return name
+    end
+
+    it("has channels, sizes, and values for chunks that are not there", function()
+        local name = image()
+        local volume <close> = mb.images.open(name, {channel = 2})
+        assert.same({2, 1, 3}, volume.shape)
+        assert.equal(2.5, volume.meta.spacing)
+        assert.equal("micrometer", volume.meta.unit)
+        local all <close> = mb.volumes.load(volume, "host")
+        assert.equal("ab\9cd\9", all:to_string())
+        local one <close> = mb.images.open(name .. "/s0", {channel = 1})
+        local empty <close> = mb.volumes.load(one, "host")
+        assert.equal(("\9"):rep(6), empty:to_string())
+        for options, problem in pairs {[{}] = "choose one with the option channel",
+            [{channel = 3}] = "there is no channel 3: it has 2"} do
+            local ok, message = pcall(mb.images.open, name, options)
+            assert.is_false(ok)
+            assert.matches(problem, tostring(message), 1, true)
+        end
+    end)
+
+    it("says what is damaged, and stays in its folder", function()
+        local function refused(name, problem)
+            local ok, message = pcall(mb.images.open, name, {channel = 2})
+            if ok then
+                local volume <close> = message
+                ok, message = pcall(mb.volumes.load, volume, "host")
+            end
+            assert.is_false(ok)
+            assert.matches(problem, tostring(message), 1, true)
+            assert.is_nil(tostring(message):find "\n")
+        end
+        refused(image "abc", "a chunk has 3 bytes instead of 4")
+        local name = image()
+        local text = files.read(name .. "/.zattrs")
+        files.write(name .. "/.zattrs", (text:gsub('"s0"', '"a/../../b"')))
+        refused(name, "outside the folder")
+        files.write(name .. "/.zattrs", text:sub(1, 90))
+        refused(name, "it is not the JSON of a Zarr array or group (line ")
+        files.write(name .. "/.zattrs", "{}")
+        refused(name, "has no image (multiscales): name the array")
+        refused(folder .. "/none.zarr", "there is no such folder")
+        assert(mb.system.mkdir(folder .. "/empty.zarr"))
+        refused(folder .. "/empty.zarr", "there is no Zarr array or group here")
+    end)
+
+    it("is read back from a result, and its damage is found", function()
+        local path = folder .. "/v.zarr"
+        local values <close> = mb.random({5, 20, 30}, {seed = 2, device = "host"})
+        shards.limits.band, shards.limits.shard = 900, 5000
+        local result <close> = mb.result.create(path, {shape = values.shape, pixel_size = 1e-6})
+        shards.limits.band, shards.limits.shard = 4 << 20, 256 << 20
+        result:write(values, 1)
+        result:finish()
+        local read <close>, meta = mb.images.read(path, "host")
+        assert.is_true(values:to_string() == read:to_string())
+        assert.equal(1, meta.spacing)
+        local name = path .. "/0/c/1/0/0"
+        local bytes = files.read(name)
+        files.write(name, bytes:sub(1, -2) .. "x")
+        local ok, message = pcall(mb.images.read, path, "host")
+        assert.is_false(ok)
+        assert.matches("the checksum of its index is wrong", tostring(message), 1, true)
+        files.write(name, bytes:sub(-40))
+        ok, message = pcall(mb.images.read, path, "host")
+        assert.is_false(ok)
+        assert.is_table(message)
+    end)
+
+    -- Changes bytes of a file; all that comes of it is a volume or an error of one line.
+    local function mutate(name, path, seed)
+        local original, state, opened = files.read(path), seed, 0
+        local function random(n)
+            state = (state * 1103515245 + 12345) & 0x7fffffff
+            return (state >> 8) % n
+        end
+        local words = {"0", "-1", "9007199254740993", "1e400", "null", "[]", "{}", '"x"', "true", ""}
+        for _ = 1, 150 do
+            local text = original
+            for _ = 1, 1 + random(2) do
+                local at = 1 + random(#text)
+                if random(2) == 0 then
+                    text = text:sub(1, at - 1) .. string.char(32 + random(95)) .. text:sub(at + 1)
+                else -- a value
+                    local from, to = text:find('[%w%-.]+', at)
+                    local word = words[1 + random(#words)]
+                    text = from and text:sub(1, from - 1) .. word .. text:sub(to + 1) or text
+                end
+            end
+            files.write(path, text)
+            local ok, problem = pcall(function()
+                local volume <close> = mb.images.open(name, {channel = 2})
+                if mb.volumes.bytes(volume) < 1 << 20 then
+                    mb.volumes.load(volume, "host"):release()
+                end
+            end)
+            opened = opened + (ok and 1 or 0)
+            assert(ok or type(problem) == "table", text .. "\n" .. tostring(problem))
+            assert(ok or not tostring(problem):find "\n", tostring(problem))
+        end
+        files.write(path, original)
+        return opened
+    end
+
+    it("is a volume or one line, whatever is in it", function()
+        local name = image()
+        assert.is_true(mutate(name, name .. "/.zattrs", 1) > 10)
+        assert.is_true(mutate(name, name .. "/s0/.zarray", 2) > 10)
+        local path = folder .. "/v.zarr"
+        local values <close> = mb.random({3, 20, 30}, {seed = 2, device = "host"})
+        local result <close> = mb.result.create(path, {shape = values.shape})
+        result:write(values, 1)
+        result:finish()
+        assert.is_true(mutate(path, path .. "/zarr.json", 3) > 10)
+        assert.is_true(mutate(path, path .. "/0/zarr.json", 4) > 10)
+    end)
+end)
+
+describe("a series of TIFF files", function()
+    local folder
+    before_each(function()
+        folder = files.folder()
+        for i = 1, 11 do
+            local page <close> = mb.full({4, 5}, i, {dtype = "u16", device = "host"})
+            mb.tiff.write(("%s/p_%d.tif"):format(folder, i), page)
+        end
+    end)
+    after_each(function()
+        files.remove(folder)
+    end)
+
+    it("is a volume in the order of its numbers, as a folder and as a pattern", function()
+        for _, name in ipairs {folder, folder .. "/", folder .. "/p_*.tif"} do
+            local all <close> = mb.images.read(name, "host")
+            assert.same({11, 4, 5}, all.shape)
+            for i = 1, 11 do
+                assert.equal(i, all:item(i, 1, 5))
+            end
+        end
+        local few <close> = mb.images.read(folder .. "/p_1?.tif", "host")
+        assert.same({2, 4, 5}, few.shape)
+        local volume <close> = mb.images.open(folder)
+        local block <close> = volume:read({8, 1, 2}, {2, 2, 3}, mb.device "host")
+        assert.same({{{9, 9, 9}, {9, 9, 9}}, {{10, 10, 10}, {10, 10, 10}}}, block:to_table())
+    end)
+
+    it("is refused where files differ or are missing", function()
+        local function refused(name, problem)
+            local ok, message = pcall(mb.images.open, name)
+            assert.is_false(ok)
+            assert.matches(problem, tostring(message), 1, true)
+        end
+        refused(folder .. "/q_*.tif", "no file has such a name")
+        refused(folder .. "/nowhere/*.tif", "there is no folder")
+        refused(folder:gsub("[^/]*$", "*") .. "/p_1.tif", "only the last part of a name")
+        local page <close> = mb.full({4, 6}, 1, {dtype = "u16", device = "host"})
+        mb.tiff.write(folder .. "/p_5.tif", page, {overwrite = true})
+        refused(folder, "p_5.tif is 4 x 6 u16, but the first file of the series")
+        local stack <close> = mb.full({2, 4, 5}, 1, {dtype = "u16", device = "host"})
+        mb.tiff.write(folder .. "/p_5.tif", stack, {overwrite = true})
+        refused(folder, "has 2 pages; a file of a series has one")
+        files.write(folder .. "/p_5.tif", "II*\0nothing")
+        refused(folder, "p_5.tif")
+    end)
+end)
