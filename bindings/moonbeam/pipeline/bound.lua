@@ -41,7 +41,9 @@ end
 -- Errors: budget (the smallest blocks do not fit; the message says which budget is enough).
 function methods:plan()
     if not self.made then
-        local made = plan.make(plan.job(self.chain, self.devices, self.options))
+        local made = plan.on(self.devices, self.options, function(devices, options)
+            return plan.job(self.chain, devices, options)
+        end)
         self.made = setmetatable(made, {__tostring = report.text})
     end
     return self.made

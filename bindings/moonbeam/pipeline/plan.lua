@@ -644,6 +644,26 @@ function plan.make(job)
     return made
 end
 
+-- The options with which fewer devices do the same.
+local function for_fewer(devices, options)
+    local order = schedule.order_of(#devices, options)
+    return setmetatable({order = false, schedule = order and "fixed" or "free"},
+        {__index = options})
+end
+
+--- Plan A on those of the devices that are not lost; again if one of several is lost meanwhile.
+-- `job_on(devices, options)` makes the job.
+function plan.on(devices, options, job_on)
+    return work.on_alive(devices, function(live)
+        if #live == #devices then
+            return plan.make(job_on(devices, options))
+        end
+        local job = job_on(live, for_fewer(devices, options))
+        job.all = devices
+        return plan.make(job)
+    end)
+end
+
 --- A section that reads from another scan of the same data.
 function plan.reading_from(section, scan)
     return setmetatable({source = setmetatable({scan = scan}, {__index = section.source})},
@@ -662,21 +682,33 @@ function plan.with_scan(made, scan)
     return setmetatable({sections = list, job = job}, {__index = made})
 end
 
---- A settled plan without the devices that are lost: on these ones.
+-- What a section measures, on the first device of the job.
+local function measures_on(job, section)
+    local list = {}
+    for i, measure in ipairs(section.measures) do
+        local known = job.values[plan.value_name(measure.step)] ~= nil
+        list[i] = known and measure or setmetatable({peaks = plan.measure_peaks(job, section,
+            measure, job.values)}, {__index = measure})
+    end
+    return list
+end
+
+--- A plan without the devices that are lost: on these ones, of which the first measures.
 function plan.without(made, devices)
-    local order = schedule.order_of(#made.job.devices, made.job.options)
     local without = {}
     for key, value in pairs(made) do
         without[key] = value
     end
     without.job = setmetatable({devices = devices, all = made.job.all or made.job.devices,
-        options = setmetatable({order = false,
-        schedule = order and "fixed" or "free"}, {__index = made.job.options})},
-        {__index = made.job})
+        options = for_fewer(made.job.devices, made.job.options)}, {__index = made.job})
     without = plan.settle(without, {})
     for _, section in ipairs(without.sections) do
         section.pinned = stream.pinned_bytes(devices, plan.stream_options(without.job, section))
+        section.measures = measures_on(without.job, section)
     end
+    sum(without.job, without)
+    without.at_most_of = larger(larger({}, made.at_most_of), without.peaks)
+    without.at_most = without.at_most_of[devices[1].id]
     return without
 end
 

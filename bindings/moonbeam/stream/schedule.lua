@@ -80,19 +80,16 @@ end
 local methods = {}
 methods.__index = methods
 
--- Gives up a lane whose device is lost: its blocks are done again. All of them if the device has
--- summed over them, otherwise those that are not over. Raises any other error.
+-- Gives up a lane whose device is lost: its blocks are done again, those that are over, too, if
+-- the device has summed over them. Raises any other error.
 function methods:lose(lane, err)
     if not is_loss(lane, err) then
         error(err, 0)
     end
-    for n, number in ipairs(lane.numbers) do
-        if n > lane.over or self.sums then
-            self.again[#self.again + 1] = number
+    for _, list in ipairs(self.sums and {lane.numbers, lane.earlier} or {}) do
+        for _, number in ipairs(list) do
+            self.again[number] = true
         end
-    end
-    if self.sums then
-        table.move(lane.earlier, 1, #lane.earlier, #self.again + 1, self.again)
     end
     local _, reason = lane.device:lost()
     lane:abandon(reason)
@@ -188,9 +185,11 @@ function methods:ready(last)
         if not working then
             return nil
         end
-        local ok, err = pcall(core.carrier.wait_any, points)
-        if not ok then
-            self:blame(err)
+        if #points > 0 then -- the only lane with work may have been lost
+            local ok, err = pcall(core.carrier.wait_any, points)
+            if not ok then
+                self:blame(err)
+            end
         end
     end
 end
@@ -294,6 +293,19 @@ function methods:round(turns)
     end
 end
 
+-- The numbers of the blocks that are left: those that are not over, begun or not, and those whose
+-- sums are lost.
+function methods:left()
+    local numbers = {}
+    for i in ipairs(self.blocks) do
+        if not self.finished[i] or self.again[i] then
+            numbers[#numbers + 1] = i
+        end
+    end
+    self.again = {}
+    return numbers
+end
+
 -- Raises that no device is left.
 local function fail_all(self)
     local names = {}
@@ -335,20 +347,15 @@ function schedule.together(lanes, blocks, steps, options)
         end
         self:round(self:deal_lists(own))
     end
-    local numbers = {}
-    for i in ipairs(options.lists and {} or blocks) do
-        numbers[i] = i
-    end
+    local numbers = options.lists and {} or self:left()
     while #numbers > 0 and not (steps.stops and steps.stops()) do
         if #self:alive(0) == 0 then
             fail_all(self)
         end
-        self.again = {}
         self:round(self:deal(numbers, options.order))
-        numbers = self.again
-        table.sort(numbers)
+        numbers = self:left()
     end
-    return not options.lists and self.count < #blocks
+    return #numbers > 0
 end
 
 return schedule
