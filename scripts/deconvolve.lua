@@ -490,6 +490,7 @@ local function deconvolve_tiled(volume, sink, label)
     bar:finish()
     tell_end(report)
     table.insert(report.budgets, report.replanned)
+    table.move(report.again, 1, #report.again, #report.budgets + 1, report.budgets)
     for _, each in ipairs(report.budgets) do
         cli.tell("deconvolve: " .. each.text)
     end

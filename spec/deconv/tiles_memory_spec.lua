@@ -150,6 +150,75 @@ describe("the memory of tiles", function()
         end)
     end
 
+    -- Between iterations the pool gives memory back, and other programs leave these bytes of it.
+    local function left_after(iteration, bytes, id)
+        return function(k)
+            mb.collect()
+            mb.pool.trim(id)
+            mb.debug.pretend_memory(k >= iteration and bytes + mb.pool.stats(id).live
+                or refusals.PLENTY, id)
+        end
+    end
+
+    it("is asked for again between iterations: tiles stay, with the same bits", function()
+        local id <const> = "host:1"
+        local device = mb.device(id)
+        local before = device:budget()
+        -- some granules of 2 MiB
+        local large <close> = mb.random({16, 192, 384}, {seed = 3, low = 1, high = 50})
+        local function run(options)
+            options.devices, options.place, options.tile = {id}, "host", {16, 192, 192}
+            options.iterations = 3
+            local narrow <close> = mb.psf_gaussian({3, 3, 3}, 1)
+            local _ <close> = setmetatable({}, {__close = function()
+                mb.debug.pretend_memory(refusals.PLENTY, id)
+                require("moonbeam.plan.budget").available(device)
+                mb.debug.pretend_memory(0, id)
+            end})
+            local got <close> = mb.empty(large.shape)
+            local report, plan = mb.tiled_deconv.richardson_lucy_volume(
+                mb.volumes.of_array(large), narrow, mb.volumes.of_array(got), options)
+            assert.is_true(report.as_planned)
+            return got:to_string(), report, plan
+        end
+        local bits, whole, beside = run {overlap = true}
+        local alone = select(3, run {overlap = false})
+        assert.is_true(alone.peaks[id] < beside.peaks[id])
+        local part = (alone.peaks[id] + beside.peaks[id]) // 2
+        assert.same({}, whole.again)
+        local same, report = run {overlap = true, on_iteration = left_after(1, part, id)}
+        assert.is_true(bits == same)
+        assert.same({2, false}, {report.again[1].iteration, report.again[1].overlap})
+        assert.equal(1, #report.again)
+        assert.matches("from iteration 2 on reading and writing wait for the work, because memory "
+            .. "was refused: .* are needed on host:1, where other programs have left",
+            report.again[1].text)
+        assert.equal(1, #report.budgets)
+        assert.equal(before, report.budgets[1].from)
+        assert.same(beside.peaks, report.peaks) -- the first iterations were as planned
+        -- when they have freed it
+        same, report = run {overlap = true, on_iteration = function(k)
+            left_after(1, k == 1 and part or refusals.PLENTY, id)(k)
+        end}
+        assert.is_true(bits == same)
+        assert.same({2, false, 3, true}, {report.again[1].iteration, report.again[1].overlap,
+            report.again[2].iteration, report.again[2].overlap})
+        assert.equal("from iteration 3 on reading and writing are beside the work again",
+            report.again[2].text)
+        assert.equal(before, report.budgets[2].to)
+        -- what is enough changes nothing
+        same, report = run {overlap = true, on_iteration = left_after(1, 2 * beside.peaks[id], id)}
+        assert.is_true(bits == same)
+        assert.same({}, report.again)
+        -- less than a tile needs
+        local message, err = helper.failure(run, {overlap = true,
+            on_iteration = left_after(1, 4096, id)})
+        assert.equal("budget", err.code)
+        assert.matches("iteration 2: .* other programs have left .*, which is too little", message)
+        assert.equal(before, device:budget())
+        assert.equal(0, mb.pool.stats(id).live)
+    end)
+
     it("is that of the devices that are left if one is lost, with the same bits", function()
         local text, status = helper.run_program("-", [[
             local mb = require "moonbeam"

@@ -9,10 +9,12 @@
 -- (moonbeam.tiled_deconv.estimates).
 
 local mb = require "moonbeam"
+local budgets = require "moonbeam.plan.budget"
 local convolution = require "moonbeam.convolution"
 local estimates = require "moonbeam.tiled_deconv.estimates"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
+local memory = require "moonbeam.plan.peak"
 local grids = require "moonbeam.deconv.deconv_grid"
 local on_error = require "moonbeam.internal.on_error"
 local psf_tools = require "moonbeam.psf"
@@ -49,7 +51,8 @@ local function new_run(job, devices, plan, tiles_of)
     local function tiles(out, input, shift)
         return tiles_of(search.cut(out, input, kernel, shift, plan.counts))
     end
-    return setmetatable({job = job, devices = devices, plan = plan, times = {}, kept = job.kept,
+    return setmetatable({job = job, devices = devices, plan = plan, kept = job.kept,
+        times = {budgets = {}, again = {}},
         home = plan.place == "device" and devices[1] or mb.device "host",
         own = tiles(shape, shape, job.zero), one = tiles(shape, estimate, job.zero),
         two = tiles(estimate, shape, job.back)}, runs)
@@ -58,6 +61,9 @@ end
 function runs:settings(devices)
     local settings = sweep.settings(self.job, devices, self.plan, #self.times + 1)
     settings.lanes, settings.hashes = self.lanes, self.hashes
+    if self.overlap ~= nil then
+        settings.overlap = self.overlap
+    end
     return settings
 end
 
@@ -264,10 +270,73 @@ function runs:told(k, report, ending, metric)
     return grids.is_last({report = report, dry = self.devices[1].dry}, ending, k, metric)
 end
 
+-- Both sweeps of iteration k.
+function runs:sweeps(k, y, ratio, state, done)
+    self:ratio(k, self.estimates:at(k - 1)[1], y, ratio, state, done)
+    self:update(k, ratio, state, done)
+end
+
+-- The bytes of all devices that their pools have committed.
+local function committed(devices)
+    local total = 0
+    for _, device in ipairs {mb.device "host", table.unpack(devices)} do
+        total = total + mb.pool.stats(device).committed
+    end
+    return total
+end
+
+-- Do the devices have again what the plan takes with reading and writing beside the work?
+local function has_again(run)
+    local enough = true
+    for id, bytes in pairs(run.plan.peaks) do
+        local device = mb.device(id)
+        local wanted = mb.pool.stats(device).live + bytes
+        local there, change = budgets.ask(device, wanted)
+        run.times.budgets[#run.times.budgets + 1] = change
+        enough = enough and there >= wanted
+    end
+    return enough
+end
+
+local BESIDE <const> = "from iteration %d on reading and writing are beside the work again"
+local AFTER <const> = "from iteration %d on reading and writing wait for the work, because memory "
+    .. "was refused: %s"
+
+-- Asks for the memory of iteration k again if the pools have given some back since the last one.
+-- Tiles stay as they are, because the result depends on them; but if other programs have taken the
+-- memory, reading and writing wait for the work, which takes less. When it is there again, they are
+-- beside the work again.
+function runs:ask_again(k, y, ratio, state)
+    local before = self.overlap == nil and self.plan.overlap or self.overlap
+    if mb.device.dry() or not self.reached then
+        return
+    end
+    local grows = self.plan.overlap and not before and has_again(self)
+    if not grows and committed(self.devices) >= self.reached then
+        return
+    end
+    local overlap, reason, changes = sweep.commit_again({devices = self.devices, op = WHAT,
+        what = ("iteration %d"):format(k), peaks_of = function(own)
+            return memory.peaks(function()
+                local dry = setmetatable({times = {}, overlap = own, lanes = false, hashes = false,
+                    stops = false}, {__index = self})
+                dry:sweeps(k, y, ratio, state)
+            end, self.devices)
+        end}, grows or before)
+    local times = self.times
+    table.move(changes, 1, #changes, #times.budgets + 1, times.budgets)
+    if overlap ~= before then
+        times.again[#times.again + 1] = {iteration = k, overlap = overlap,
+            text = (overlap and BESIDE or AFTER):format(k, reason)}
+    end
+    self.overlap = overlap
+end
+
 -- Iteration k. A stop waits for the tiles in flight if these are noted. If the estimate is in
 -- memory, it waits until that is whole, after the first sweep or the second one, and is kept.
 -- Returns whether it is the last one.
 function runs:iteration(k, y, ratio, state, ending)
+    self:ask_again(k, y, ratio, state)
     local holding <close> = self.kept and not mb.device.dry() and stops.hold() or nil
     self.stops = holding and stops.waits or nil
     self:ratio(k, self.estimates:at(k - 1)[1], y, ratio, state, ending.done)
@@ -281,6 +350,7 @@ function runs:iteration(k, y, ratio, state, ending)
         stops.raise(holding)
     end
     self.times.iterations = self.times.iterations + 1
+    self.reached = committed(self.devices)
     local over = self:told(k, ending.report, ending, state.misfit
         and metric_of(state.misfit, state.sums) or nil)
     self.estimates:save(k, holding and stops.waits())

@@ -149,7 +149,10 @@ end
 -- peak, peaks, pinned, times, as_planned, committed, replanned, budgets (see
 -- tiles.convolve_volume); and the plan (tiled.plan).
 --
--- The memory of all iterations is committed before the first tile, so nothing is refused later.
+-- The memory of all iterations is committed before the first tile, so nothing is refused later. If
+-- the pools give some of it back between iterations (mb.pool.trim), it is asked for again. Where
+-- other programs have taken it, the tiles stay, and reading and writing wait for the work until
+-- there is room again: `again` of the report, {{iteration, overlap, text}}.
 --
 -- Mode exact has boundary "zero" and acceleration "none" or "heavy_ball".
 --

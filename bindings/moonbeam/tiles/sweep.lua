@@ -246,10 +246,15 @@ local function is_free(job)
 end
 
 --- The settings of the n-th sweep of a job's run. While it is planned, `job.dry` says which tiles
--- the devices get (dealt), or have got (lists, by the number of the sweep).
+-- the devices get (dealt), or have got (lists, by the number of the sweep), and whether reading and
+-- writing were beside the work (overlaps, the same way).
 function sweep.settings(job, devices, plan, n)
     local options, dry = job.options, job.dry or {}
-    return {devices = devices, overlap = plan.overlap, pinned = options.pinned,
+    local overlap = plan.overlap
+    if dry.overlaps and dry.overlaps[n] ~= nil then
+        overlap = dry.overlaps[n]
+    end
+    return {devices = devices, overlap = overlap, pinned = options.pinned,
         threads = options.threads, free = is_free(job),
         dealt = dry.dealt or deals.most, lists = dry.lists and dry.lists[n] or nil}
 end
@@ -378,6 +383,25 @@ local function smaller(job, available)
     end
 end
 
+-- What the memory of a pair of sweeps, those after the n-th, depends on.
+local function pair_text(times, texts, n)
+    local words = {}
+    for i = n + 1, n + 2 do
+        words[#words + 1] = (texts[i] or "") .. tostring(times[i].overlap)
+    end
+    return table.concat(words, "; ")
+end
+
+-- Did all sweeps read and write beside the work, or none, as planned?
+local function overlapped_as_planned(plan, times)
+    for _, each in ipairs(times) do
+        if each.overlap ~= plan.overlap then
+            return false
+        end
+    end
+    return true
+end
+
 -- The bytes of a run by device: of a dry run of the tiles that each device has got. Nil if the plan
 -- has them. `times` are those of its sweeps; times.iterations pairs of sweeps, after the first
 -- times.before, are alike, and those of the same kinds of tiles are run once.
@@ -390,18 +414,20 @@ local function replayed(job, plan, times)
         end
         devices, lost = devices or on, lost or deals.lost(each)
     end
-    if not is_free(job) and not lost then
+    if not is_free(job) and not lost and overlapped_as_planned(plan, times) then
         return nil
     end
-    local dry, before = {lists = {}, iterations = 0, devices = devices}, times.before or #times
+    local dry, before = {lists = {}, overlaps = {}, iterations = 0, devices = devices},
+        times.before or #times
     local last = before + 2 * (times.iterations or 0)
     for n = 1, #times do
         local pair = n > before and n <= last and (n - before - 1) // 2
-        local key = pair and texts[before + 2 * pair + 1] .. texts[before + 2 * pair + 2]
+        local key = pair and pair_text(times, texts, before + 2 * pair)
         if not pair or not seen[key] or seen[key] == pair then
             dry.iterations = dry.iterations + (key and not seen[key] and 1 or 0)
             seen[key or ""] = pair
             dry.lists[#dry.lists + 1] = lists[n] or false
+            dry.overlaps[#dry.lists] = times[n].overlap
         end
     end
     return run_of(job, plan, true, dry).peak
@@ -436,12 +462,39 @@ local function within(job, plan, report, others)
             {peak = report.peaks, pinned = pinned, replayed = report.peaks}, others)
 end
 
+--- Commits the memory of sweeps that are left, again: other programs may have taken what was there.
+-- `work`: devices, op, what, peaks_of(overlap), which returns plan.peaks of these sweeps, with
+-- reading and writing beside the work or not. Returns whether they are beside the work, and nil or
+-- why not, and the budgets that have changed. Errors: budget.
+function sweep.commit_again(work, overlap)
+    local function made_of(beside)
+        local taken = work.peaks_of(beside)
+        taken.peak.pinned = nil
+        return {overlap = beside, peaks = taken.peak, reach = taken.reach}
+    end
+    local own, _, reason, budgets = secure.commit({devices = work.devices, op = work.op,
+        what = work.what, reach = function(each)
+            return each.reach
+        end, peaks = function(each)
+            return each.peaks
+        end, smaller = function(each, available)
+            local made = each.overlap and made_of(false)
+            for id, bytes in pairs(made and available or {}) do
+                made = made and made.peaks[id] <= bytes and made or nil
+            end
+            return made or nil
+        end}, made_of(overlap))
+    return own.overlap, reason, budgets
+end
+
 --- Commits the memory of a planned job, runs fn(plan, call) and compares what it takes with the
 -- plan; call(f, ...) is for functions of the caller, which are no part of it. fn returns the times
 -- of its sweeps. job:again() plans the job again for job.available. Returns {peak (of the first
 -- device), peaks, pinned, times, as_planned, committed (whether all memory was committed before the
 -- first tile), replanned (nil, or {from, to, reason, text}: the tiles are smaller, because memory
--- was refused), budgets (those that have changed: {{device, from, to, text}}), replayed (if the
+-- was refused), again ({{iteration, overlap, text}}: from these iterations on reading and writing
+-- are beside the work, or not any more), budgets (those that have changed: {{device, from, to,
+-- text}}), replayed (if the
 -- devices took the next tile when they were free: what a dry run of their tiles takes, which is
 -- what the run took, and the plan is a bound)} and the plan.
 function sweep.promised(job, plan, fn)
@@ -453,6 +506,8 @@ function sweep.promised(job, plan, fn)
         return fn(own, call)
     end)
     report.peak, report.peaks, report.times = peaks[devices[1].id], peaks, times
+    report.again = times.again or {}
+    table.move(times.budgets or {}, 1, #(times.budgets or {}), #report.budgets + 1, report.budgets)
     report.pinned = pinned_by(times)
     if goes_on(job) then
         report.as_planned = within(job, own, report, others)
