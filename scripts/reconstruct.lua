@@ -230,7 +230,7 @@ settings.device, settings.devices = devices[1].id, devices
 settings.iterations, settings.start = options.iterations, options.start
 if iterative.is(options.method) then
     for _, name in ipairs {"filter", "cutoff", "padding", "pad_width", "mode", "accuracy",
-        "half_acquisition", "axis_tilt"} do
+        "axis_tilt"} do
         if options.given[name] then
             cli.wrong("--%s is for the direct methods; --method %s does not have it",
                 name:gsub("_", "-"), options.method)

@@ -306,7 +306,8 @@ describe("plan", function()
             range = {-1, 1}}, {center = false}, {padding = "zero", circle = 0.9,
             method = "fourier", accuracy = "exact"},
             {axis_tilt = 0.02}, {method = "cgls", iterations = 2},
-            {method = "sirt", iterations = 2, start = "fbp", center = false}} do
+            {method = "sirt", iterations = 2, start = "fbp", center = false},
+            {method = "cgls", iterations = 2, start = 0.5}} do
             local own, run = {shape = {30, 20, 48}}, {quiet = true, flats = scan.flats,
                 darks = scan.darks, pinned = "1Mi"}
             for name, value in pairs(case) do
@@ -350,17 +351,41 @@ describe("plan", function()
             end
             own.center = nil
             local need, most = mb.plan.required_memory(5, own), 0
-            for center = 16, 31, 0.5 do
+            for center = 16, 31, 3 do
                 most = math.max(most, measured(center))
             end
             assert.is_true(need.sinogram >= most, method)
-            own.available = need.all
-            local counts, peaks = mb.plan.max_chunk(own)
-            assert.is_true(counts.all >= 5 and peaks.all <= need.all, method)
-            assert.is_true(peaks.sinogram <= need.all, method)
-            own.available = nil
-            assert.is_true(counts.sinogram == 20
-                or mb.plan.required_memory(counts.sinogram + 1, own).sinogram > need.all, method)
+            if i % 3 == 1 then
+                own.available = need.all
+                local counts, peaks = mb.plan.max_chunk(own)
+                assert.is_true(counts.all >= 5 and peaks.all <= need.all, method)
+                assert.is_true(peaks.sinogram <= need.all, method)
+                own.available = nil
+                assert.is_true(counts.sinogram == 20 or mb.plan.required_memory(
+                    counts.sinogram + 1, own).sinogram > need.all, method)
+            end
+        end
+    end)
+
+    it("knows iterative methods of half acquisitions", function()
+        local shape, turn = {60, 6, 48}, {}
+        for i = 1, 60 do
+            turn[i] = (i - 1) * math.pi / 30
+        end
+        local wide = mb.op.estimate("half_acquisition_weight", {{"f32", 48}}, {center = 10.25,
+            extend = true}).results[1].shape[1]
+        for _, method in ipairs {"cgls", "sirt"} do
+            local own = {shape = shape, method = method, iterations = 2, half_acquisition = true,
+                center = 10.25}
+            local measured = mb.pool.peak(function()
+                local sinograms <close> = mb.zeros {3, 60, 48}
+                mb.tomo[method](sinograms, turn, {center = 10.25, iterations = 2,
+                    size = wide, beyond = method == "cgls" and "unknown" or nil}):release()
+            end)
+            assert.equal(measured, mb.plan.required_memory(3, own).sinogram)
+            local known = mb.plan.required_memory(3, own).all
+            own.center = nil
+            assert.is_true(mb.plan.required_memory(3, own).all > known)
         end
     end)
 

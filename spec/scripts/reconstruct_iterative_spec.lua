@@ -58,6 +58,29 @@ describe("reconstruct --method", function()
         assert.is_true(again:to_string() ~= volumes[2]:to_string())
     end)
 
+    it("takes half acquisitions, with the field of view and the scale of fbp", function()
+        must("simulate.lua", path("half.h5")
+            .. " --size 64 --rows 3 --angles 180 --span 360 --center 48 --photons 0 --quiet")
+        local sums, shapes = {}, {}
+        for i, method in ipairs {"fbp --padding zero", "cgls --iterations 12",
+            "sirt --iterations 30"} do
+            local name = path(("half%d.h5"):format(i))
+            local text = must("reconstruct.lua", ("%s -o %s --half-acquisition --device host "
+                .. "--chunk 2 --method %s"):format(path("half.h5"), name, method))
+            local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+)")
+            assert.equal(predicted, measured)
+            local file <close> = assert(mb.h5.open(name))
+            local volume <close> = file:read("/entry/data/data")
+            sums[i], shapes[i] = volume:sum(), volume.shape
+            assert.same(shapes[1], shapes[i])
+            assert.is_true(math.abs(sums[i] / sums[1] - 1) < 0.05, method)
+        end
+        assert.is_true(shapes[1][2] > 90)
+        local planned = must("reconstruct.lua", path("half.h5")
+            .. " --plan --half-acquisition --device host --method cgls")
+        assert.matches("volume +at most 3 x %d+ x %d+ f32", planned)
+    end)
+
     it("plans the same, and says what does not go with it", function()
         local text = must("reconstruct.lua", ("%s -o %s --method cgls --plan --device host"):format(
             path("scan.h5"), path("plan.h5")))
@@ -69,7 +92,8 @@ describe("reconstruct --method", function()
             assert.matches(pattern, said)
         end
         refused("--method cgls --filter hann", "%-%-filter is for the direct methods")
-        refused("--method sirt --half-acquisition", "%-%-half%-acquisition")
+        refused("--method sirt --axis-tilt 1", "%-%-axis%-tilt")
+        refused("--method sirt --half-acquisition", "half acquisition needs a whole turn")
         refused("--iterations 5", "%-%-iterations is for an iterative method")
         refused("--method cgls --iterations 0", "iterations")
         refused("--start fbp", "%-%-start is for an iterative method")

@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
+local reconstruction = require "moonbeam.pipeline.reconstruction"
 local ray_model = require "moonbeam.tomo.iterative.ray_model"
 
 local iterative = {}
@@ -53,26 +54,47 @@ local function options_of(own)
         or SCALE), own.dimensions and SLABS or {}, SCALE)
 end
 
-local function check(options, _, g, kind)
+-- In a half acquisition most rays of the mask miss the detector at each angle.
+local function check_half(options)
+    if options.beyond == "nothing" then
+        fail("argument", nil, "beyond", "beyond is nothing, but in a half acquisition the object "
+            .. "is never in view as a whole; leave it out, or use step stitch instead of "
+            .. "half_acquisition")
+    elseif options.start == "fbp" then
+        fail("argument", nil, "start", "start is fbp, which does not weight the columns that a "
+            .. "half acquisition sees twice; leave it out, or use step stitch instead of "
+            .. "half_acquisition")
+    end
+end
+
+local function check(options, shape, g, kind)
+    local low, high = geometry.axis_range(g, shape[3])
     if g.half_acquisition then
-        fail("argument", nil, nil, "it does not support half acquisition; use step fbp, or turn "
-            .. "the scan into a half turn first")
+        check_half(options)
     elseif g.lean ~= 0 then
         fail("argument", nil, nil, "it does not support a leaning axis (step tilt); use step fbp, "
-            .. "or rotate the frames")
-    elseif options.center and not (options.center >= 0 and options.center <= g.cols - 1) then
-        fail("argument", nil, "center", "center is %g; the detector has columns 0 to %d",
-            options.center, g.cols - 1)
+            .. "or step rotate with angle = %.6g instead of step tilt", -math.atan(g.lean))
+    end
+    if options.center and not (options.center >= low and options.center <= high) then
+        fail("argument", nil, "center", "center is %g; the detector has columns %g to %g",
+            options.center, low, high)
     elseif options.weights == "poisson" and kind and kind.quantity == "phase" then
         fail("argument", nil, "weights", "weights is poisson, which is for line integrals of "
             .. "attenuation; the data are phase: leave it out")
     end
 end
 
+--- The pixels of a side of the slices about an axis, a column of the scan or nil: the most of any
+-- axis that may be found. `cols`: those of the data.
+function iterative.side(options, cols, g, center)
+    return options.size or reconstruction.width({center = center}, {0, 0, cols}, g)
+end
+
 -- The options of the function for those of the step. Kernels stay for later blocks.
 local function own_options(def, options, values, block)
     local g, held = block.geometry, block.held
-    local own = {center = geometry.element(g, options.center or values.center)}
+    local center = options.center or values.center
+    local own = {center = geometry.element(g, center)}
     for _, entry in ipairs(def.own) do
         if def.options[entry.name] and entry.name ~= "center" then
             own[entry.name] = options[entry.name]
@@ -82,6 +104,8 @@ local function own_options(def, options, values, block)
         return ray_model.held(options.model, extents, held, block.step.label)
     end or options.model
     own.weights = options.weights == "poisson" and "poisson" or nil
+    own.size = iterative.side(options, block.data.shape[3], g, center)
+    own.beyond = options.beyond or g.half_acquisition and def.own.beyond and "unknown" or nil
     return own
 end
 
@@ -99,10 +123,9 @@ end
 
 -- Slabs, each by itself with the slices beside it, into one array. A slab whose neighbors are not
 -- in the block is not needed: the engine asks for those of the slabs that it wants.
-local function run_slabs(block, sinograms, options, made_of)
+local function run_slabs(block, sinograms, options, side, made_of)
     local low, high = block.rows[1], block.rows[2]
     local count, slab <const> = block.step.shape_before[2], options.slab
-    local side = options.size or sinograms.shape[3]
     local result = mb.zeros({high - low + 1, side, side}, {device = block.device})
     for first = (low - 1) // slab * slab + 1, high, slab do
         local last = math.min(first + slab - 1, count)
@@ -123,11 +146,13 @@ local function volume(options)
     return options.dimensions == 3
 end
 
--- The slices that the model of the rays makes together.
+-- The slices that the model of the rays makes together. Where the axis decides their size: as many
+-- as of the smallest ones, which those of larger ones divide.
 local function packet(options, step, device)
     local _, rows, cols = table.unpack(step.shape_before)
+    local side = options.size or step.geometry_before.half_acquisition and 1 or cols
     return ray_model.packet(options.model, rows, {angles = step.geometry_before.angles, cols = cols,
-        side = (options.size or cols) + 2 * options.margin, start = options.start}, device)
+        side = side + 2 * options.margin, start = options.start}, device)
 end
 
 -- The numbers of slices that a solver gets of blocks of these heights.
@@ -142,12 +167,19 @@ local function slices_of(options, heights)
     return list
 end
 
+-- Pixels from the middle within which no axis is that of a half acquisition.
+local NOT_HALF <const> = 1.5
+
 -- The columns of the axis among which is the one for which blocks of these heights take most.
 local function deciding(bounds, options, heights, context)
     local g, cols = context.step.geometry_before, context.step.shape_before[3]
     local middle, count = (cols - 1) / 2, #g.angles
     local low, high = geometry.element(g, bounds[1]), geometry.element(g, bounds[2])
+    local farthest = math.max(middle - low, high - middle)
     local nearest = math.max(0, low - middle, middle - high)
+    if g.half_acquisition then
+        nearest = math.min(math.max(nearest, NOT_HALF), farthest)
+    end
     local counts, subsets = {count}, options.subsets
     if subsets and subsets > 1 then
         counts = {count // subsets, (count + subsets - 1) // subsets, count}
@@ -157,10 +189,14 @@ local function deciding(bounds, options, heights, context)
     if not memo[key] then
         memo[key] = {}
         local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
-        for i, off in ipairs(ray_model.deciding(options.model, {angles = g.angles, cols = cols,
-            side = (options.size or cols) + 2 * options.margin, circle = circle,
-            beyond = options.beyond, start = options.start}, nearest,
-            math.max(middle - low, high - middle), rows, counts, context.device)) do
+        local function geometry_at(off)
+            local column = geometry.column(g, middle + off)
+            return {angles = g.angles, cols = cols, circle = circle, start = options.start,
+                side = iterative.side(options, cols, g, column) + 2 * options.margin,
+                beyond = options.beyond or g.half_acquisition and "unknown" or nil}
+        end
+        for i, off in ipairs(ray_model.deciding(options.model, geometry_at, nearest, farthest,
+            rows, counts, context.device, g.half_acquisition and not options.size)) do
             memo[key][i] = geometry.column(g, middle + off <= high and middle + off
                 or middle - off)
         end
@@ -187,8 +223,8 @@ function iterative.step(def)
             method = def.name, mode = "iterative"}}
     end
     def.check, def.deciding = check, deciding
-    def.shape = function(options, shape)
-        local side = options.size or shape[3]
+    def.shape = function(options, shape, g)
+        local side = iterative.side(options, shape[3], g, options.center)
         return {shape[2], side, side}
     end
     def.geometry = function(_, g)
@@ -210,7 +246,7 @@ function iterative.step(def)
         local function made_of(rays)
             return solve(solver, rays, options, own, g)
         end
-        block:replace(volume(options) and run_slabs(block, sinograms, options, made_of)
+        block:replace(volume(options) and run_slabs(block, sinograms, options, own.size, made_of)
             or made_of(sinograms))
     end
     return def

@@ -31,8 +31,9 @@ local function extended(cols, element)
         {center = math.max(0, math.min(cols - 1, element)), extend = true}).results[1].shape[1]
 end
 
--- The columns of a sinogram when it is back-projected: the most for any axis that may be found.
-local function width(options, shape, g)
+--- The columns of a sinogram when it is back-projected: the most for any axis that may be found.
+-- `options`: center, or none.
+function reconstruction.width(options, shape, g)
     local cols = shape[3]
     if not g.half_acquisition then
         return cols
@@ -48,7 +49,7 @@ end
 
 -- The extents of the whole slice.
 local function whole(options, shape, g)
-    local size = options.size or width(options, shape, g)
+    local size = options.size or reconstruction.width(options, shape, g)
     return size, size
 end
 
@@ -163,7 +164,7 @@ local function packet(operator)
     return function(options, step, device)
         local shape, g = step.shape_before, step.geometry_before
         local params = {size = options.size, accuracy = options.accuracy}
-        local spec = {"f32", shape[2], shape[1], width(options, shape, g)}
+        local spec = {"f32", shape[2], shape[1], reconstruction.width(options, shape, g)}
         for _, split in ipairs(mb.op.estimate(operator, {spec}, params, {device = device}).split) do
             if split.axis == 1 then
                 return split.packet

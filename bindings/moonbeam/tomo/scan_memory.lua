@@ -85,7 +85,7 @@ local function projection_work(scan, settings, device, count)
 end
 
 -- The slices of an iterative method about this axis, with the options of its step.
-local function iterate(job, sinograms, angles, center)
+local function iterate(job, sinograms, scan, center, settings)
     local name, given = job.sections[1].way.method, nil
     for _, step in ipairs(job.sections[1].steps) do
         given = step.def.name == name and step.options or given
@@ -97,19 +97,22 @@ local function iterate(job, sinograms, angles, center)
         end
     end
     options.weights = given.weights == "poisson" and "poisson" or nil
-    local slices = mb.tomo[name](sinograms, angles, options)
+    if settings.half_acquisition then
+        options.size = given.size or scan_recipe.extended_width(scan, center)
+    end
+    local slices = mb.tomo[name](sinograms, scan.angles, options)
     slices:release()
 end
 
 -- The slices of a direct method about this axis, instead of the sinograms.
-local function transform(job, sinograms, angles, center, settings)
+local function transform(job, sinograms, scan, center, settings)
     local options = {consume = true, center = center, method = job.sections[1].way.method,
         mode = job.sections[1].way.mode}
     for _, name in ipairs {"half_acquisition", "filter", "cutoff", "padding", "pad_width",
         "circle", "size", "scale", "accuracy"} do
         options[name] = settings[name]
     end
-    mb.tomo.reconstruct(sinograms, angles, options):release()
+    mb.tomo.reconstruct(sinograms, scan.angles, options):release()
 end
 
 -- What makes slices of `count` sinograms, for the axes that decide.
@@ -118,7 +121,7 @@ local function sinogram_work(scan, settings, device, count, job)
     for _, center in ipairs(settings.center and {settings.center}
         or pipeline_plan.deciding_values(job, "center", {count})) do
         local sinograms = mb.empty({count, scan.n_angles, scan.cols}, {device = device})
-        make(job, sinograms, scan.angles, center, settings)
+        make(job, sinograms, scan, center, settings)
         sinograms:release()
     end
 end

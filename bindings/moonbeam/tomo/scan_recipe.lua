@@ -62,10 +62,10 @@ local function direct_step(scan, settings, method)
 end
 
 -- What iterative methods do without.
-local OF_DIRECT = {"filter", "cutoff", "padding", "pad_width", "accuracy", "mode",
-    "half_acquisition", "axis_tilt"}
+local OF_DIRECT = {"filter", "cutoff", "padding", "pad_width", "accuracy", "mode", "axis_tilt"}
 
--- The step of an iterative method. The scale of the direct methods has a factor pi / angles.
+-- The step of an iterative method. The scale of the direct methods has a factor pi / angles, in a
+-- half acquisition twice that.
 local function iterative_step(scan, settings)
     for _, name in ipairs(OF_DIRECT) do
         local value = settings[name]
@@ -75,7 +75,8 @@ local function iterative_step(scan, settings)
                 .. "it out", name, tostring(value), settings.method)
         end
     end
-    local scale = settings.scale and settings.scale * scan.n_angles / math.pi or 1
+    local scale = settings.scale and settings.scale * scan.n_angles / math.pi
+        / (settings.half_acquisition and 2 or 1) or 1
     return {settings.method, center = settings.center, iterations = settings.iterations,
         start = settings.start,
         size = settings.size, circle = settings.circle, scale = scale}

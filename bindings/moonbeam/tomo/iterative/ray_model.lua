@@ -186,20 +186,33 @@ local function scratch_of(name, g, off, slices, count, device)
     return list
 end
 
---- Distances of the axis from the middle among which is the one for which a method takes most, of
--- those from `nearest` to `farthest`: what a model takes depends on the length of its rows and on
--- whether it has a kernel. `rows`, `counts`: the numbers of slices and of angles that its operators
--- get.
-function ray_model.deciding(name, g, nearest, farthest, rows, counts, device)
-    if name ~= "fourier" and g.start ~= "fbp" then
-        return {nearest}
+-- Distances from `nearest` to `farthest` that meet every class, with each one's farthest axis.
+local function of_classes(g, nearest, farthest)
+    local step = math.max(1, g.cols / PARTS)
+    local list = {nearest, math.min(farthest_convolved(g), farthest), HALF}
+    for k = 1, math.ceil(farthest / step) do
+        list[#list + 1] = math.min(k * step, farthest)
     end
-    local inside, kept = farthest_convolved(g), {}
+    return list
+end
+
+--- Distances of the axis from the middle among which is the one for which a method takes most, of
+-- those from `nearest` to `farthest`: what a model takes depends on the length of its rows, on
+-- whether it has a kernel and on the size of the slices. `geometry_at(off)` is the geometry of a
+-- distance; if its slices are larger for farther axes (`grows`), distances are a pixel apart, of
+-- which each size has one. `rows`, `counts`: the numbers of slices and of angles that its operators
+-- get.
+function ray_model.deciding(name, geometry_at, nearest, farthest, rows, counts, device, grows)
+    local nearest_one, kept = geometry_at(nearest), {}
+    if name ~= "fourier" and nearest_one.start ~= "fbp" then
+        return {grows and farthest or nearest}
+    end
     local function take(off)
         if off < nearest or off > farthest then
             return
         end
-        local own = {off = off, inside = off <= inside}
+        local g = geometry_at(off)
+        local own = {off = off, inside = off <= farthest_convolved(g), g.side}
         for _, slices in ipairs(rows) do
             for _, count in ipairs(counts) do
                 local list = scratch_of(name, g, off, slices, count, device)
@@ -217,12 +230,12 @@ function ray_model.deciding(name, g, nearest, farthest, rows, counts, device)
         end
         kept[#kept + 1] = own
     end
-    take(nearest)
-    take(math.min(inside, farthest))
-    take(HALF)
-    local step = math.max(1, g.cols / PARTS)
-    for k = 1, math.ceil(farthest / step) do
-        take(math.min(k * step, farthest))
+    take(farthest) -- which leaves out most others
+    for off = farthest - 1, grows and nearest or math.huge, -1 do
+        take(off)
+    end
+    for _, off in ipairs(of_classes(nearest_one, nearest, farthest)) do
+        take(off)
     end
     local list = {}
     for i, own in ipairs(kept) do
