@@ -63,6 +63,17 @@ helper.each_device(function(device, test)
             return volume:to_table()
         end
 
+        test("hears settings that a table inherits", function()
+            local all <close> = frames()
+            local out <close> = mb.zeros({ROWS, COLS, COLS})
+            local settings = settings_of {flats = all.flats, darks = all.darks, out = out,
+                chunk = 5}
+            local volume, report = mb.recon.reconstruct(all.raw, theta,
+                setmetatable({}, {__index = settings}))
+            assert.is_true(rawequal(out, volume))
+            assert.equal(5, report.plan.chunk)
+        end)
+
         for _, method in ipairs {"fbp", "fourier"} do
             test("gives the volume of the whole, for every chunk, pinned or not: " .. method,
                 function()

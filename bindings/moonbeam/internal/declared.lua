@@ -128,6 +128,7 @@ function declared.checked(list, given, name)
         values[key] = value
     end
     for _, entry in ipairs(list) do
+        values[entry.name] = values[entry.name] -- its own also where a metatable gives it
         if not entry.operator then
             if values[entry.name] == nil then
                 values[entry.name] = entry.default
