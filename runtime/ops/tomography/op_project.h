@@ -2,8 +2,7 @@
 ** project: what the host and the CUDA kernels share. Arrays: volume (in), result (out): (rows,
 ** angles, cols). The exact transpose of backproject at scale 1 (geometry: parallel_geometry.h):
 ** every pixel spreads its value over the two bins beside u, with the weights that backproject reads
-** them with. Written as a gather (or with one owner per detector row) so that the sum has one
-** order: no atomics. CUDA takes mb_project_lanes slices at a time, packed in scratch once for each
+** them with. Written as a gather, so that the sum has one order: no atomics. CUDA takes mb_project_lanes slices at a time, packed in scratch once for each
 ** kind of ray.
 */
 #ifndef MB_OPS_OP_PROJECT_H
@@ -24,8 +23,8 @@ typedef struct mb_project_params {
 
 enum { MB_PROJECT_VOLUME, MB_PROJECT_RESULT };
 enum {
-    MB_PROJECT_ANGLES, /* host: mb_parallel_angle[angles]; cuda: mb_project_ray[angles] */
-    MB_PROJECT_LINES,  /* host: per thread, a guarded detector row; cuda: 0 bytes */
+    MB_PROJECT_ANGLES, /* host: mb_project_path[angles]; cuda: mb_project_ray[angles] */
+    MB_PROJECT_STRIPS, /* host: per thread, lines of some slices; cuda: 0 bytes */
     MB_PROJECT_PACKED  /* cuda: slices as the kernel reads them; host: 0 bytes */
 };
 

@@ -61,6 +61,8 @@ local cases = {
     { 9, 16, 17, { method = "distance" } }, { 3, 1, 1, { method = "distance", cols = 4 } },
     { 11, 19, 23, { cols = 20, center = 8.25, circle = 0.9, method = "distance" } },
     { 5, 19, 18, { shifts = { 0.5, -1.25, 3, 100, -1e6 }, scale = 0.5, method = "distance" } },
+    { 3, 2, 4200, { cols = 4111 } }, { 3, 4200, 2, { cols = 4220 } },
+    { 9, 35, 64, { cols = 80, circle = 1.3 } }, { 9, 70, 33, { circle = 0.1, method = "distance" } },
 }
 
 describe("project", function()
@@ -92,17 +94,30 @@ describe("project", function()
         end)
     end
 
-    it("makes the same rows whatever their company, bit by bit", function()
-        local angles = random_angles(19)
-        local volume <close> = mb.random({ 23, 37, 37 }, { seed = 4, low = -1 })
-        local whole <close> = mb.project(volume, angles)
-        for _, size in ipairs { 1, 2, 7, 16 } do
-            for first = 1, 23, size do
-                local rows <close> = volume:view { first, math.min(23, first + size - 1) }
-                local part <close> = mb.project(rows, angles)
-                local expected <close> = whole:view { first, math.min(23, first + size - 1) }
-                assert.same(expected:to_table(), part:to_table())
+    for _, method in ipairs { "pixel", "distance" } do
+        it("makes the same rows whatever their company, bit by bit, by " .. method, function()
+            local angles = random_angles(19)
+            local volume <close> = mb.random({ 23, 37, 37 }, { seed = 4, low = -1 })
+            local whole <close> = mb.project(volume, angles, { method = method })
+            for _, size in ipairs { 1, 2, 7, 16 } do
+                for first = 1, 23, size do
+                    local rows <close> = volume:view { first, math.min(23, first + size - 1) }
+                    local part <close> = mb.project(rows, angles, { method = method })
+                    local expected <close> = whole:view { first, math.min(23, first + size - 1) }
+                    assert.same(expected:to_table(), part:to_table())
+                end
             end
+        end)
+    end
+
+    it("makes the same rows whatever angles are beside theirs, bit by bit", function()
+        local angles = random_angles(150) -- more than one job has
+        local volume <close> = mb.random({ 5, 21, 40 }, { seed = 4, low = -1 })
+        local whole <close> = mb.project(volume, angles, { circle = 1 })
+        for k = 1, 150, 37 do
+            local part <close> = mb.project(volume, { angles[k] }, { circle = 1 })
+            local expected <close> = whole:view(mb.all, { k, k })
+            assert.same(expected:to_table(), part:to_table())
         end
     end)
 
