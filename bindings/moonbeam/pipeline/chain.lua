@@ -15,10 +15,10 @@
 -- first and the last projection of which it makes these; `prepare(options, geometry, source)`, the
 -- options with the contents of the small files that they name; takes.dtypes, the types that its
 -- `run` takes besides f32 ("any": all types); gives.dtype, the type of its result (default f32) or
--- "same"; `parts(options, shape)`, definitions that do the step's work one after the other, each
--- over all data, with a store between two of them (nil: the step has one part): what such a
--- definition lacks is as in the step's. `needs` gets the axis along which data are cut, "rows" or
--- "frames", as its last argument, and `check` gets the earlier steps.
+-- "same"; `parts(options, shape, geometry)`, definitions that do the step's work one after the
+-- other, each over all data, with a store between two of them (nil: the step has one part): what
+-- such a definition lacks is as in the step's. `needs` gets the axis along which data are cut,
+-- "rows" or "frames", as its last argument, and `check` gets the earlier steps.
 --
 -- A step in parts is several steps of the chain. The last one has its label; the others have
 -- `partial`, and all but the first have stored_before.
@@ -116,9 +116,10 @@ local function set_dtypes(step, state)
     step.dtype = given == "same" and (step.cast or state.dtype) or given
 end
 
--- The steps that do the work of a step whose input has this shape: itself, or its parts.
-local function parts_of(step, shape)
-    local parts = step.def.parts and called(step, step.def.parts, step.options, shape)
+-- The steps that do the work of a step whose input is `state`: itself, or its parts.
+local function parts_of(step, state)
+    local parts = step.def.parts and called(step, step.def.parts, step.options, state.shape,
+        state.geometry)
     if not parts then
         return {step}
     end
@@ -215,7 +216,7 @@ function chain.bind(recipe, source, options)
     end
     local state, done = source, {}
     for _, step in ipairs(steps) do
-        for _, part in ipairs(parts_of(step, state.shape)) do
+        for _, part in ipairs(parts_of(step, state)) do
             state = connect(done, part, state, source)
             done[#done + 1] = part
         end

@@ -3,9 +3,11 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local fista_sweeps = require "moonbeam.tomo.iterative.fista_sweeps"
 local geometry = require "moonbeam.pipeline.geometry"
 local reconstruction = require "moonbeam.pipeline.reconstruction"
 local ray_model = require "moonbeam.tomo.iterative.ray_model"
+local solving = require "moonbeam.tomo.iterative.solving"
 
 local iterative = {}
 
@@ -40,18 +42,23 @@ local WEIGHTS = {"weights", "choice", "of rays; poisson: the transmission, in in
     .. "to the variance of line integrals of counted photons", choices = {"none", "poisson"},
     default = "none"}
 
+local SWEEP = declared.options({"sweep", "count", "3 dimensions: go over all slices again and "
+    .. "again, with so many iterations of the denoising each time, and so many slices on both "
+    .. "sides of a block; exact. Default: all slices in one block", min = 1, max = 1000000})
+
 local SLABS = declared.options(
-    {"slab", "count", "3 dimensions: slices that are made together, with overlap", min = 1,
-        max = 1000000, default = 32},
+    {"slab", "count", "3 dimensions: slices that are made together, with overlap, an "
+        .. "approximation; default all, exact", min = 1, max = 1000000},
     {"overlap", "count", "3 dimensions: slices on both sides of a slab that it takes into account",
         min = 0, max = 1000000, default = 16})
 
 -- The options of a step for those of a function.
-local function options_of(own)
+local function options_of(own, sweeps)
     local kept = declared.without(own, table.unpack(LEFT_OUT))
     MODEL.default = own.model.default
     return declared.options(CENTER, kept, MODEL, declared.options(own.weights and WEIGHTS
-        or SCALE), own.dimensions and SLABS or {}, SCALE)
+        or SCALE), sweeps and SWEEP or {},
+        own.dimensions and SLABS or {}, SCALE)
 end
 
 -- In a half acquisition most rays of the mask miss the detector at each angle.
@@ -68,6 +75,12 @@ local function check_half(options)
 end
 
 local function check(options, shape, g, kind)
+    if options.sweep then
+        fista_sweeps.check(options, g)
+    elseif options.slab and options.dimensions ~= 3 then
+        fail("argument", nil, "slab", "slab is for dimensions = 3; slices by themselves need no "
+            .. "others: remove it")
+    end
     local low, high = geometry.axis_range(g, shape[3])
     if g.half_acquisition then
         check_half(options)
@@ -142,8 +155,13 @@ local function run_slabs(block, sinograms, options, side, made_of)
     return result
 end
 
+-- Whether slices depend on the slices beside them.
 local function volume(options)
-    return options.dimensions == 3
+    return options.dimensions == 3 and options.lambda > 0
+end
+
+local function slabs(options)
+    return volume(options) and options.slab
 end
 
 -- The slices that the model of the rays makes together. Where the axis decides their size: as many
@@ -157,7 +175,7 @@ end
 
 -- The numbers of slices that a solver gets of blocks of these heights.
 local function slices_of(options, heights)
-    if not volume(options) then
+    if not slabs(options) then
         return heights
     end
     local list = {}
@@ -204,12 +222,37 @@ local function deciding(bounds, options, heights, context)
     return memo[key]
 end
 
+-- The sweeps of a step over sinograms of this shape and geometry (fista_sweeps.lua).
+local function parts_of(def, options, shape, g)
+    local size = iterative.side(options, shape[3], g, options.center)
+    local step = {shape_before = shape, geometry_before = g}
+    local side = size + 2 * options.margin
+    local own = {
+        own = function(values, block)
+            return own_options(def, options, values, {geometry = g, held = block.held,
+                step = block.step, data = {shape = shape}})
+        end,
+        packet = function(_, _, device)
+            return packet(options, step, device)
+        end,
+        deciding = function(bounds, _, heights, context)
+            return deciding(bounds, options, heights, setmetatable({step = step},
+                {__index = context}))
+        end}
+    return fista_sweeps.parts(options, own, {geometry = g, count = shape[2], size = size,
+        side = side, scale = options.scale or g.pixel_size and 1 / g.pixel_size,
+        model = function(taken)
+            return solving.model("tomo.fista", g.angles, shape[3], taken)
+        end})
+end
+
 --- Completes the definition of a step: its solver(sinograms, angles, options) becomes a function of
--- blocks. `def.own` are the options of that function.
+-- blocks. `def.own` are the options of that function; `def.sweeps`: its arithmetic is also that of
+-- fista_sweeps.lua.
 function iterative.step(def)
-    local solver = {own = def.own, solver = def.solver}
-    def.own, def.solver = nil, nil
-    def.options = options_of(solver.own)
+    local solver, sweeps = {own = def.own, solver = def.solver}, def.sweeps
+    def.own, def.solver, def.sweeps = nil, nil, nil
+    def.options = options_of(solver.own, sweeps)
     solver.options = def.options
     def.takes = {quantity = {"line integrals", "phase"}, layout = "frames"}
     def.gives = function(_, kind)
@@ -231,13 +274,19 @@ function iterative.step(def)
         return geometry.with(g, {first_x = 1, first_y = 1})
     end
     def.packet = function(options, step, device)
-        return volume(options) and options.slab or packet(options, step, device)
+        if volume(options) then
+            return options.slab or step.shape_before[2] -- all slices
+        end
+        return packet(options, step, device)
     end
     if solver.own.dimensions then
         def.needs = function(options, first, last)
-            local reach = volume(options) and options.overlap or 0
+            local reach = slabs(options) and options.overlap or 0
             return first - reach, last + reach
         end
+    end
+    def.parts = sweeps and function(options, shape, g)
+        return volume(options) and options.sweep and parts_of(solver, options, shape, g) or nil
     end
     def.run = function(block, options, values)
         local g = block.geometry
@@ -246,7 +295,7 @@ function iterative.step(def)
         local function made_of(rays)
             return solve(solver, rays, options, own, g)
         end
-        block:replace(volume(options) and run_slabs(block, sinograms, options, own.size, made_of)
+        block:replace(slabs(options) and run_slabs(block, sinograms, options, own.size, made_of)
             or made_of(sinograms))
     end
     return def

@@ -6,8 +6,10 @@ return iterative.step {
     summary = "Slices by least squares with total variation, by alternating directions.",
     doc = "For few angles or much noise. lambda is meant for values per pixel. The slices are "
         .. "attenuation per meter if the pixel size is known, otherwise per pixel. With dimensions "
-        .. "= 3 the result is made from slabs of slices with overlap slices beside them: it "
-        .. "differs a little near the borders of slabs, and is the same for blocks of any size.",
+        .. "= 3 all slices are in one block. Where they do not fit, slab = 32 makes the result "
+        .. "from slabs of 32 slices with overlap slices beside them, which is not exact: it "
+        .. "differs near the borders of slabs, and is the same for blocks of any size. Step fista "
+        .. "reaches the same minimum in sweeps, which are exact.",
     reference = "mb.tomo.admm_tv",
     own = solvers.options,
     solver = solvers.reconstruct,

@@ -6,9 +6,16 @@ return iterative.step {
     summary = "Slices by least squares with total variation: for few angles or much noise.",
     doc = "For few angles or much noise. lambda is meant for values per pixel. The slices are "
         .. "attenuation per meter if the pixel size is known, otherwise per pixel. With dimensions "
-        .. "= 3 the result is made from slabs of slices with overlap slices beside them: it "
-        .. "differs a little near the borders of slabs, and is the same for blocks of any size.",
+        .. "= 3 all slices are in one block. Where they do not fit, sweep = 12 goes over all "
+        .. "slices again and again: a block takes 12 slices on both sides, and the result is the "
+        .. "same, to the bit if the rays have a normal operator (model fourier), otherwise to "
+        .. "rounding. Three volumes are in a store between two iterations, seven between two "
+        .. "sweeps of one, and twice as many while a sweep runs: a sweep above tv_iterations, "
+        .. "where so many slices fit, stores three. Without a store, slab = 32 makes the result "
+        .. "from slabs of 32 slices with overlap slices beside them, which is not exact: it "
+        .. "differs near the borders of slabs, and is the same for blocks of any size.",
     reference = "mb.tomo.fista",
     own = solvers.options,
     solver = solvers.reconstruct,
+    sweeps = true,
 }

@@ -15,6 +15,15 @@ local function by_pair(job)
     end}
 end
 
+--- out = scale (N x - c): the gradient by a normal operator, normal(x, out), and c = A' b.
+function gradient.by(normal, c, x, out, scale)
+    normal(x, out)
+    mb.binary(out, "sub", {b = c, out = out})
+    if scale ~= 1 then
+        mb.binary(out, "mul", {scalar = scale, out = out})
+    end
+end
+
 -- The misfit is (x N x - 2 x c + b b) / 2, where c = A' b.
 local function by_normal(job)
     local c, misfit, square = job:volume(), job:numbers(), job:numbers()
@@ -23,15 +32,14 @@ local function by_normal(job)
     local normal = job:normal(0)
     vectors.square_of_rays(job.b, square)
     return {misfit = misfit, at = function(x, out, scale)
-        normal(x, out)
-        mb.binary(out, "sub", {b = c, out = out})
+        gradient.by(normal, c, x, out, work and 1 or scale)
         if work then
             mb.binary(out, "sub", {b = c, out = work})
             vectors.dot(work, x, work, misfit)
             mb.binary(misfit, "add", {b = square, out = misfit})
             mb.binary(misfit, "mul", {scalar = 0.5, out = misfit})
         end
-        if scale ~= 1 then
+        if work and scale ~= 1 then
             mb.binary(out, "mul", {scalar = scale, out = out})
         end
     end}

@@ -122,6 +122,19 @@ function solving.denoise(y, lambda, options, out)
     end
 end
 
+-- The geometry of a model (ray_model.lua) for the options of a method.
+local function geometry_of(angles, cols, options)
+    return {angles = angles, cols = cols, side = (options.size or cols) + 2 * options.margin,
+        center = options.center, shifts = options.shifts,
+        circle = options.margin > 0 and options.circle > 0 and 1 or options.circle,
+        beyond = options.beyond}
+end
+
+--- The model of the rays of a call with these options.
+function solving.model(op, angles, cols, options)
+    return ray_model.of(options.model, geometry_of(angles, cols, options), op)
+end
+
 local state = {}
 state.__index = state
 
@@ -132,10 +145,8 @@ function solving.begin(op, sinograms, angles, options)
     local rows, cols = sinograms.shape[1], sinograms.shape[3]
     check_array(sinograms, {rows, #angles, cols}, op, "sinograms")
     local size = options.size or cols
-    local side = size + 2 * options.margin
-    local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
-    local geometry = {angles = angles, cols = cols, side = side, center = options.center,
-        shifts = options.shifts, circle = circle, beyond = options.beyond}
+    local geometry = geometry_of(angles, cols, options)
+    local side, circle = geometry.side, geometry.circle
     local model = ray_model.of(options.model, geometry, op)
     if options.x0 then
         check_array(options.x0, {rows, side, side}, op, "x0")
@@ -299,11 +310,11 @@ function state:over(k)
     return callback and callback(k, self.x, {objective = self.objective}) == true
 end
 
--- The middle of the grid, with the mask.
-local function cropped(self, whole)
-    local made = mb.crop(whole, {shape = {self.rows, self.size, self.size}, where = "center"})
-    if self.options.circle > 0 then
-        mb.circular_mask(made, {radius = self.options.circle, out = made})
+--- The middle of the grid, so many pixels wide, with the mask (0: none): a new array.
+function solving.cropped(whole, size, circle)
+    local made = mb.crop(whole, {shape = {whole.shape[1], size, size}, where = "center"})
+    if circle > 0 then
+        mb.circular_mask(made, {radius = circle, out = made})
     end
     return made
 end
@@ -328,7 +339,7 @@ function state:finish()
     local facts = {iterations = self.iterations or 0, done = self.rows - self.left,
         history = history}
     if self.options.margin > 0 then
-        made = cropped(self, made)
+        made = solving.cropped(made, self.size, self.options.circle)
     end
     self:close()
     return made, facts
