@@ -9,6 +9,7 @@ local declared = require "moonbeam.internal.declared"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local iterative = require "moonbeam.pipeline.iterative"
+local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method = require "moonbeam.tomo.method"
 
 local entries, opening = method.options, declared.of(mb.scan.open).options
@@ -34,6 +35,8 @@ local options = cli.parse(arg, {
     {"resume", doc = "go on with an interrupted run, from RESULT.unfinished"},
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
+    {"png", value = "FILE", doc = "with --plan: a picture of the memory over the steps, FILE.png "
+        .. "or FILE.svg"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
         doc = "0-based column of the rotation axis: halfway down the detector, or those at its "
             .. "first and last row; "
@@ -161,6 +164,13 @@ local function check_outputs(name)
     cli.outputs(replaces, inputs, {
         {"output", path = name, extensions = file_name.RESULTS},
         {"preview"}, {"center-picture"}})
+end
+if options.png then
+    if not options.plan then
+        cli.wrong("--png is the picture of a --plan; --preview is that of a slice")
+    end
+    cli.outputs(options, {scan = options.scan, recipe = options.recipe},
+        {{"png", extensions = {"png", "svg"}}})
 end
 if not (options.plan or options.recipe) then
     check_outputs(output)
@@ -335,6 +345,10 @@ end
 local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.plan then
     cli.print(mb.recon.describe(plan))
+    if options.png then
+        memory_picture.save(options.png, plan.made, options)
+        say("picture    %s (the memory)", options.png)
+    end
     return
 end
 phase("plan")

@@ -8,6 +8,7 @@ local chain = require "moonbeam.pipeline.chain"
 local cli = require "moonbeam.internal.cli"
 local contact_sheet = require "moonbeam.pipeline.pictures.contact_sheet"
 local fail = require "moonbeam.internal.fail"
+local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
@@ -301,7 +302,11 @@ function command.run(scan, options, say, warn)
     if options.print_recipe then
         cli.print(recipe_text.text(chain.resolved(pipeline.chain)))
     elseif options.plan then
-        cli.print(options.slurm and report.slurm(pipeline:plan()) or report.text(pipeline:plan()))
+        local made = pipeline:plan()
+        cli.print(options.slurm and report.slurm(made) or report.text(made))
+        if options.png then
+            memory_picture.save(options.png, made, options)
+        end
     elseif options.snapshots then
         snapshots.save(pipeline, options.snapshots, {row = options.row,
             overwrite = options.overwrite})

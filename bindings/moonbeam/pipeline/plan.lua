@@ -169,6 +169,19 @@ local function extent_of(device)
     return stats.reach_arrays + stats.reach_scratch
 end
 
+-- The events of the first device in dry runs while plan.events collects them: {list, name, part =
+-- number of the part of the work}.
+local collected
+
+-- Adds what the pool of a dry device has done; where no step has set a tag it is the part's name.
+local function collect(device)
+    for _, event in ipairs(mb.pool.trace(device)) do
+        event.tag = event.tag ~= "" and event.tag or collected.name
+        event.part = collected.part
+        table.insert(collected.list, event)
+    end
+end
+
 -- What fn(devices) takes on each of the job's devices and on the host: {peak =, reach =, grown =
 -- the bytes by which both ends grow}, by the ids of the devices.
 local function memory_of(job, fn)
@@ -179,6 +192,9 @@ local function memory_of(job, fn)
             before[device.id] = extent_of(device)
         end
         fn(devices)
+        if collected then
+            collect(devices[1])
+        end
     end, job.devices)
     made.grown = {}
     for id, bytes in pairs(before) do
@@ -295,6 +311,29 @@ local function look_peaks(job)
         scan_values.check(unseen, {device = devices[1], rows = job.options.rows,
             log = job.chain.source.kind.quantity ~= "line integrals"})
     end) or nil
+end
+
+--- What a planned run allocates and frees on its first device, in order, as mb.pool.trace tells of
+-- a real one: the look at the values, what is measured, and each section with the values that take
+-- most. Equal blocks are there once. The most that is live, less what is live now, is made.peak.
+function plan.events(made)
+    local job, list = made.job, {}
+    local _ <close> = setmetatable({}, {__close = function()
+        collected = nil
+    end})
+    collected = {list = list, name = "look at the values", part = 0}
+    look_peaks(job)
+    for i, section in ipairs(made.sections) do
+        for _, measure in ipairs(section.measures) do
+            collected.name, collected.part = measure.step.label, -i
+            plan.measure_peaks(job, section, measure, job.values)
+        end
+        collected.name, collected.part = "frames and blocks", i
+        memory_of(job, function(devices)
+            dry_run(job, section, section.count, section.worst or job.values, devices)
+        end)
+    end
+    return list
 end
 
 -- ---- reductions ----

@@ -186,6 +186,12 @@ local function tally(made, sums)
     end
 end
 
+-- What a step allocates has its label as the tag (mb.pool.tag), for charts of the memory.
+local function run_step(step, made, options, values)
+    local _ <close> = mb.pool.tag(step.label)
+    step.def.run(made, options, values)
+end
+
 --- Runs the first `count` steps of a section (nil: all) on a block. `values` are the measured
 -- values, `sums` are tallies on the device, and `seen(step, block)` is called after each step.
 -- Returns the data and releases the block.
@@ -200,7 +206,7 @@ function work.compute(section, made, values, sums, seen, count)
             made:finite(OPEN[made.quantity])
             tally(made, sums)
         end
-        step.def.run(made, section.options[step.label] or step.options, values)
+        run_step(step, made, section.options[step.label] or step.options, values)
         made.raw = made.raw and step.gives.dtype == "same"
         made.layout, made.quantity = step.kind.layout, step.kind.quantity
         tally(made, sums)

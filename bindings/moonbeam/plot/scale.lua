@@ -43,8 +43,11 @@ local function round_step(least, bytes)
 end
 
 --- Round values from low to high, at most `most` of them, and their texts. form "bytes": in KiB,
--- MiB; "whole": whole numbers.
+-- MiB; "whole": whole numbers; "none": no values.
 function scale.ticks(low, high, most, form)
+    if form == "none" then
+        return {}, {}
+    end
     local step = round_step((high - low) / math.max(1, most), form == "bytes")
     if form == "whole" then
         step = math.max(1, step)
