@@ -160,6 +160,22 @@ helper.each_device(function(device_id, it)
             end
         end)
 
+        it("is refused where it is none", function()
+            local data <close> = sinograms(8)
+            for _, center in ipairs {math.huge, -math.huge, 0 / 0, 1e9, -1e300} do
+                for name in pairs(METHODS) do
+                    for _, beyond in ipairs {"nothing", "unknown"} do
+                        local text = helper.failure(mb.tomo[name], data, angles, {center = center,
+                            beyond = beyond})
+                        assert.is_truthy(text:find("center is", 1, true)
+                            or text:find("period is", 1, true), text)
+                    end
+                end
+            end
+            assert.matches("beyond is the string 'none'; it must be nothing or unknown",
+                helper.failure(mb.tomo.cgls, data, angles, {beyond = "none"}))
+        end)
+
         it("makes each slice by itself", function()
             local data <close> = sinograms(7)
             for name, options in pairs(METHODS) do

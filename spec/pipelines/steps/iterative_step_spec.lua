@@ -91,6 +91,23 @@ describe("iterative steps", function()
         assert.equal(report.plan.peak, report.peak)
     end)
 
+    it("give the same bits on several devices, and take there what was planned", function()
+        for _, case in ipairs {{"cgls", {center = 11.25, start = "fbp"}},
+            {"landweber", {center = 6, beyond = "nothing"}}, {"fista", {margin = 4, lambda = 0.01,
+            tv_iterations = 3}}, {"sart", {subsets = 4, start = "fbp", center = 8}}} do
+            local recipe = {step_of(case[1], case[2])}
+            local whole <close> = check.result(scan, recipe, 100, "line integrals")
+            for _, devices in ipairs {"host,host:1", "host:1"} do
+                local p = mb.pipeline(scan, recipe, {block = 2, quiet = true,
+                    input = "line integrals", devices = devices, schedule = "fixed"})
+                local slices, done = p:slices()
+                local _ <close> = slices
+                assert.is_true(done.as_planned, case[1])
+                assert.is_true(whole:to_string() == slices:to_string(), case[1])
+            end
+        end
+    end)
+
     it("take no more than was promised for any axis", function()
         local run = require "moonbeam.pipeline.run"
         local promises = 0

@@ -75,9 +75,13 @@ local function class_of(cols, off)
     return off <= 0 and 0 or off <= HALF and HALF or math.ceil(off / step) * step
 end
 
+-- Rows are no longer than this; an axis that needs more is refused by the operators.
+local LONGEST <const> = 1 << 26
+
 -- The length of rows that repeat so far away that no pixel sees it: even, and good for an FFT.
 local function period_of(g, off)
-    local need = math.max(2 * g.cols, g.cols + length_of(g) + 2 * class_of(g.cols, off))
+    local far = off < LONGEST and class_of(g.cols, off) or LONGEST
+    local need = math.min(LONGEST, math.max(2 * g.cols, g.cols + length_of(g) + 2 * far))
     local period = mb.fft.good_size(math.ceil(need))
     while period % 2 == 1 do
         period = mb.fft.good_size(period + 1)
