@@ -28,7 +28,8 @@ local options = cli.parse(arg, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
     .. "filtered back-projection.",
-    {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo"},
+    {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo; "
+        .. "or images (with --angles): a TIFF stack, a folder or pattern of TIFF files, Zarr"},
     {"output", short = "o", value = "FILE", doc = "result: FILE.h5; a TIFF stack, FILE.tif or "
         .. "FILE.ome.tif; or OME-Zarr, FILE.zarr (default: SCAN with -volume.h5)"},
     cli.shared.overwrite,
@@ -99,6 +100,9 @@ local options = cli.parse(arg, {
     cli.option(opening.data, {"data-path", value = "PATH"}),
     cli.option(opening.flats, {"flats-path", value = "[FILE:]/PATH"}),
     cli.option(opening.darks, {"darks-path", value = "[FILE:]/PATH"}),
+    {"flats", value = "FILE[:/PATH]", doc = "a file of their own for the flats: HDF5, TIFF, a "
+        .. "folder or pattern of TIFF files, Zarr"},
+    {"darks", value = "FILE[:/PATH]", doc = "the same for the darks"},
     cli.option(opening.angles, {"angles-path", value = "[FILE:]/PATH"}),
     cli.option(opening.image_key, {"image-key-path", value = "[FILE:]/PATH"}),
     cli.option(opening.flat_positions, {"flat-positions-path", value = "[FILE:]/PATH"}),
@@ -127,6 +131,7 @@ end
 -- What the library calls by other names.
 local OPTION_NAMES = {
     data = "--data-path", flats = "--flats-path", darks = "--darks-path",
+        flats_file = "--flats", darks_file = "--darks",
         image_key = "--image-key-path", flat_positions = "--flat-positions-path",
         current = "--current-path", flats_current = "--flats-current-path",
     angles = "--angles", ["angles = PATH"] = "--angles-path PATH", angle_unit = "--angle-unit",
@@ -148,10 +153,12 @@ if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
 end
 
-local output = options.output or options.scan:gsub("%.[^./]*$", "") .. "-volume.h5"
+local output = options.output or options.scan:gsub("/?[^/]*[*?].*$", ""):gsub("/+$", "")
+    :gsub("%.[^./]*$", "") .. "-volume.h5"
 local function check_outputs(name)
     local inputs = {scan = options.scan}
     for _, input in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
+        "flats", "darks",
         "image_key_path", "flat_positions_path", "current_path", "flats_current_path",
         "recipe"} do
         inputs[input] = options[input]
@@ -196,11 +203,25 @@ if options.angles and (options.angles_path or not options.angle_unit) then
     cli.wrong("--angles needs --angle-unit, deg or rad, and no --angles-path")
 end
 
+for _, name in ipairs {"flats", "darks"} do
+    if options[name] and (options[name .. "_path"] or options.no_log) then
+        cli.wrong("--%s cannot be used with --%s: give one of them", name,
+            options.no_log and "no-log" or name .. "-path")
+    end
+end
+
+-- A name that is FILE:/PATH; nil for a FILE.
+local function path_in(name)
+    return name and name:find ":/" and name or nil
+end
+
 phase("device")
 local opened, problem = mb.scan.open(options.scan, {
     data = options.data_path,
-    flats = not options.no_log and options.flats_path,
-    darks = not options.no_log and options.darks_path,
+    flats = not options.no_log and (options.flats_path or path_in(options.flats)),
+    darks = not options.no_log and (options.darks_path or path_in(options.darks)),
+    flats_file = options.flats and not path_in(options.flats) and options.flats or nil,
+    darks_file = options.darks and not path_in(options.darks) and options.darks or nil,
     angles = options.angles or options.angles_path,
     image_key = options.image_key_path,
     flat_positions = options.flat_positions_path,

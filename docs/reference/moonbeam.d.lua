@@ -2248,8 +2248,8 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field angle_unit? string unit of the angles, where the file does not say: deg or rad
 ---@field image_key? any dataset with the image keys
 ---@field pixel_size? number edge of a detector pixel
----@field flats_file? string a file of their own for the flats
----@field darks_file? string a file of their own for the darks
+---@field flats_file? string a file of their own for the flats, HDF5 or an image
+---@field darks_file? string a file of their own for the darks, HDF5 or an image
 ---@field flat_positions? any how many projections were taken before each flat: a list, or a dataset
 ---@field current? any ring current of each projection: a list, or a dataset, which may have all frames
 ---@field flats_current? any ring current of each flat: a list, or a dataset
@@ -2258,7 +2258,7 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition
 
 ---Opens a scan: the scan, or nil and an error object.
----@param path string HDF5 file, Data Exchange or NXtomo
+---@param path string HDF5 file, Data Exchange or NXtomo; or a stack of images: TIFF, a folder or pattern of TIFF files, Zarr, .npy
 ---@param options? moonbeam.options.scan_open
 function mb.scan.open(path, options) end
 

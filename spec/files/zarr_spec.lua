@@ -90,6 +90,24 @@ np.save(f"{f}/holes.npy", b[...])
         end
     end)
 
+    it("takes the memory that a dry run takes", function()
+        written [[
+put("v3_gzip", a.astype("u2"), chunks=(2, 6, 10), compressors=GzipCodec())
+put("v3_plain", a.astype("u2"), chunks=(2, 6, 10), compressors=None)
+]]
+        local peaks = {}
+        for _, name in ipairs {"v3_gzip", "v3_plain"} do
+            local volume <close> = mb.images.open(folder .. "/" .. name .. ".zarr")
+            local function read(device)
+                local block <close> = volume:read({1, 5, 9}, {4, 11, 20}, device, device)
+                return block.bytes
+            end
+            peaks[name] = mb.pool.peak(read, "host", mb.device "host")
+            assert.equal(mb.plan.peak(read, "host").peak, peaks[name])
+        end
+        assert.is_true(peaks.v3_gzip > peaks.v3_plain)
+    end)
+
     it("is refused where it is compressed otherwise, or of other types", function()
         written [[
 put("zstd", a.astype("f4"), chunks=(2, 6, 10), compressors=ZstdCodec())

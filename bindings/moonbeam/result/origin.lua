@@ -61,6 +61,9 @@ end
 -- Identity of the input: enough to tell whether a file is still the one that was read.
 local function input_facts(input)
     local facts, err = core.system.stat(input)
+    if not facts and input:find "[*?]" then
+        return {path = input} -- a pattern of files
+    end
     if not facts then
         error(err, 0)
     end

@@ -104,8 +104,11 @@ function methods:describe()
         self.n_flats, self.n_darks)
 end
 
---- There is nothing to close: the arrays are the caller's.
-function methods.close()
+--- Releases the arrays that the scan has read from files itself; those of the caller stay.
+function methods:close()
+    for _, array in ipairs(self.owned or {}) do
+        array:release()
+    end
 end
 
 metatable.__close = methods.close

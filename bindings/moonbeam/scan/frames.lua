@@ -1,6 +1,7 @@
 --- Which frames of a file are projections, flats and darks, and where they are stored.
 
 local fail = require "moonbeam.internal.fail"
+local image_frames = require "moonbeam.scan.image_frames"
 local missing = require "moonbeam.scan.missing"
 local source = require "moonbeam.scan.source"
 
@@ -109,12 +110,26 @@ local function path_in(file, options, what, usual)
     return found[1]
 end
 
+--- Flats or darks that are an image: in memory of the host until the scan is closed.
+function frames.of_image(s, name, what)
+    local array, files = image_frames.load(name, what)
+    table.move(files, 1, #files, #s.files + 1, s.files)
+    s.files[#s.files + 1] = {path = name, close = function() array:release() end}
+    if array.shape[2] ~= s.rows or array.shape[3] ~= s.cols then
+        fail("shape", "scan.open", what, "%s in '%s' have %d x %d pixels, the projections %d x %d",
+            what, name, array.shape[2], array.shape[3], s.rows, s.cols)
+    end
+    return {array = array, dataset = array, runs = {{1, array.shape[1]}}, count = array.shape[1]}
+end
+
 --- Where the flats or darks come from: {dataset, runs, count}, or nil if there are none. `keyed`:
 -- the indices of those among the projections.
 function frames.reference(s, layout, options, what, keyed)
     local file, path, own = s.file, options[what], options[what .. "_file"]
     if path == false then
         return nil
+    elseif own and image_frames.is(own) then
+        return frames.of_image(s, own, what)
     elseif own then
         file = source.open(s, own)
         path = path_in(file, options, what, layout[what])

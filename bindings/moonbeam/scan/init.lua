@@ -8,6 +8,8 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local find_angles = require "moonbeam.scan.stored_angles"
 local frames = require "moonbeam.scan.frames"
+local image_frames = require "moonbeam.scan.image_frames"
+local image_scan = require "moonbeam.scan.image_scan"
 local layout_of = require "moonbeam.scan.layout"
 local missing = require "moonbeam.scan.missing"
 local pixel_size = require "moonbeam.scan.pixel_size"
@@ -79,12 +81,16 @@ end
 
 --- Opens a scan: the scan, or nil and an error object.
 --
+-- The frames of a stack of images are read into memory of the host; it needs `angles`: numbers, a
+-- text file of them, or "FILE.h5:/path".
+--
 -- The options name what the file does not say, or says in an unusual place. A dataset may be that
 -- of another file, "FILE:/path", for all but `data`. Angles may also be numbers, one for each
 -- projection or {first, last}, and image keys a list; flats = false and darks = false leave them
 -- out.
 scan.open = declared("scan.open", {
-    {"path", "string", "HDF5 file, Data Exchange or NXtomo"},
+    {"path", "string", "HDF5 file, Data Exchange or NXtomo; or a stack of images: TIFF, a folder "
+        .. "or pattern of TIFF files, Zarr, .npy"},
     options = declared.options(
         {"data", "string", "dataset with the projections"},
         {"flats", "any", "dataset with the flats"}, {"darks", "any", "dataset with the darks"},
@@ -92,8 +98,8 @@ scan.open = declared("scan.open", {
         {"angle_unit", "string", "unit of the angles, where the file does not say: deg or rad"},
         {"image_key", "any", "dataset with the image keys"},
         pixel_size.option,
-        {"flats_file", "string", "a file of their own for the flats"},
-        {"darks_file", "string", "a file of their own for the darks"},
+        {"flats_file", "string", "a file of their own for the flats, HDF5 or an image"},
+        {"darks_file", "string", "a file of their own for the darks, HDF5 or an image"},
         timeline.options[1], timeline.options[2], timeline.options[3],
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
@@ -101,6 +107,15 @@ scan.open = declared("scan.open", {
         {"allow_missing", "boolean", "leave out frames that the file says it has and that were "
             .. "never written, as of a broken-off acquisition"}),
 }, function(path, options)
+    if image_frames.is(path) then
+        local ok, made = pcall(image_scan.open, path, options)
+        if ok then
+            return made
+        elseif type(made) ~= "table" then
+            error(made, 0)
+        end
+        return nil, made
+    end
     local s = setmetatable({path = path, warnings = {}, files = {}}, metatable)
     local ok, err = pcall(fill, s, options)
     if ok then

@@ -4,6 +4,7 @@ local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local frames = require "moonbeam.scan.frames"
+local on_error = require "moonbeam.internal.on_error"
 
 local reading = {methods = {}}
 local methods = reading.methods
@@ -78,6 +79,24 @@ methods.projections = declared.method("scan:projections(rows: any?, options)",
     return read_runs(self, self.data, frames.runs(indices), rows or core.array.all, options)
 end)
 
+-- Some rows of frames that are in memory; by a carrier if there is one.
+local function of_array(array, rows, options)
+    local part <close> = array:view(core.array.all, rows)
+    local device = options.device or core.device.default()
+    if not options.carrier then
+        local result = part:to(device)
+        if not options.dtype or options.dtype == array.dtype then
+            return result
+        end
+        local stored <close> = result
+        return stored:cast(options.dtype)
+    end
+    local result = core.array.empty(part.shape, {device = device, dtype = array.dtype})
+    local _ <close> = on_error(function() result:release() end)
+    options.carrier:carry(part, result)
+    return result
+end
+
 -- Flats or darks; a single frame (row, column) becomes (1, row, column).
 local function reference_reader(name, field)
     return function(self, rows, options)
@@ -85,6 +104,8 @@ local function reference_reader(name, field)
         rows = rows or core.array.all
         if not source then
             return nil
+        elseif source.array then
+            return of_array(source.array, rows, options)
         elseif #source.dataset.shape == 3 then
             return read_runs(self, source.dataset, source.runs, rows, options)
         elseif options.out then

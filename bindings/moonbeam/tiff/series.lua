@@ -80,11 +80,10 @@ local function open_page(self, number)
     return page
 end
 
+-- The first page stands for all in a dry run.
 function volume:fill(block, first)
-    if block.device.dry then
-        return
-    end
-    for i = 1, block.shape[1] do
+    local count = block.device.dry and math.min(1, block.shape[1]) or block.shape[1]
+    for i = 1, count do
         local page <close> = open_page(self, first[1] + i)
         local own <close> = block:view(i)
         page:fill(own, {first[2], first[3]})

@@ -80,25 +80,47 @@ local function find(self, at)
     return file, offset, bytes
 end
 
--- A chunk that has to be decoded, as an array on the host.
-local function decoded(self, file, offset, bytes)
-    local array, columns, elements = self.array, self.array.chunks[#self.array.chunks], 1
+-- A chunk as a page of one strip.
+local function page_of(array, offset, bytes)
+    local columns, elements = array.chunks[#array.chunks], 1
     for _, extent in ipairs(array.chunks) do
         elements = elements * extent
     end
     local rows = elements // columns
-    local page = {compression = 8, rows = rows, columns = columns, segment_rows = rows,
+    return {compression = 8, rows = rows, columns = columns, segment_rows = rows,
         segment_columns = columns, offsets = {offset}, bytes = {bytes}, swap = array.swap}
-    local made = mb.empty({rows, columns}, {dtype = self.dtype, device = "host"})
-    local _ <close> = on_error(function() made:release() end)
-    local scratch <close> = mb.empty({core.rawfile.tiff_scratch_bytes(page, self.dtype)},
-        {dtype = "u8", device = "host"})
-    file:read_tiff(made, page, 0, 0, scratch)
+end
+
+-- The most bytes that a chunk can have: what zlib makes of noise.
+local function most_bytes(array, dtype)
+    local bytes = volumes.ITEM_BYTES[dtype]
+    for _, extent in ipairs(array.chunks) do
+        bytes = bytes * extent
+    end
+    return bytes + bytes // 1000 + 128
+end
+
+-- Memory for a decoded chunk and for decoding it, the same for all chunks: {rows, scratch}; empty
+-- where chunks are not compressed.
+local function decoder(self, device)
+    local made = setmetatable({}, {__close = function(own)
+        for _, array in pairs(own) do
+            array:release()
+        end
+    end})
+    if self.array.codec == "none" then
+        return made
+    end
+    local _ <close> = on_error(function() getmetatable(made).__close(made) end)
+    local page = page_of(self.array, 0, most_bytes(self.array, self.dtype))
+    made.rows = mb.empty({page.rows, page.columns}, {dtype = self.dtype, device = device})
+    made.scratch = mb.empty({core.rawfile.tiff_scratch_bytes(page, self.dtype)},
+        {dtype = "u8", device = device})
     return made
 end
 
 -- The part of a chunk that a view takes: `from` is the 0-based first element in the chunk.
-local function copy_chunk(self, part, at, from)
+local function copy_chunk(self, part, at, from, memory)
     local array = self.array
     local file, offset, bytes = find(self, at)
     if not file then
@@ -119,8 +141,12 @@ local function copy_chunk(self, part, at, from)
         file:read(part, offset, {table.unpack(steps, #steps - #part.shape + 1)}, array.swap)
         return
     end
-    local rows <close> = decoded(self, file, offset, bytes)
-    local whole <close> = rows:reshape(table.unpack(array.chunks))
+    if bytes > most_bytes(array, self.dtype) then
+        fail("io", "zarr", nil, "%s/%s: the file is damaged: a chunk has %d bytes, more than it "
+            .. "can have", array.name, self.key, bytes)
+    end
+    file:read_tiff(memory.rows, page_of(array, offset, bytes), 0, 0, memory.scratch)
+    local whole <close> = memory.rows:reshape(table.unpack(array.chunks))
     local ranges = {}
     for axis, first in ipairs(from) do
         local lead = axis - (#from - #part.shape)
@@ -160,12 +186,13 @@ local function each_chunk(self, first, extents, fn)
 end
 
 function volume:fill(block, first)
+    local memory <close> = decoder(self, block.device)
     if block.device.dry then
         return
     end
     each_chunk(self, first, block.shape, function(at, from, ranges)
         local part <close> = block:view(table.unpack(ranges))
-        copy_chunk(self, part, at, from)
+        copy_chunk(self, part, at, from, memory)
     end)
 end
 

@@ -1,0 +1,55 @@
+--- Frames that are images, rather than datasets of HDF5: TIFF stacks, series of TIFF files, Zarr,
+-- .npy. They are read into memory of the host.
+
+local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
+local file_name = require "moonbeam.internal.file_name"
+local images = require "moonbeam.images"
+local on_error = require "moonbeam.internal.on_error"
+local volumes = require "moonbeam.volumes"
+local zarr = require "moonbeam.zarr"
+
+local image_frames = {}
+
+-- What flat_field takes as it is stored.
+local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
+
+--- Does a name mean an image, rather than an HDF5 file?
+function image_frames.is(name)
+    local facts, extension = core.system.stat(name), file_name.extension(name)
+    return extension == "tif" or extension == "tiff" or extension == "npy"
+        or name:find "[*?]" ~= nil and not facts or facts ~= nil and facts.kind == "folder"
+        or zarr.is(name)
+end
+
+-- The files that a name means, for their identity: {path} each.
+local function files_of(volume, name)
+    local list = {}
+    for i, each in ipairs(volume.names or {name}) do
+        list[i] = {path = each, close = function() end}
+    end
+    return list
+end
+
+--- The frames of an image as an array on the host (frame, row, column), and its files. The caller
+-- releases the array.
+function image_frames.load(name, what)
+    local volume <close> = images.open(name)
+    if #volume.shape ~= 3 and what == "data" then
+        fail("shape", "scan.open", "path", "'%s' is one image of %s pixels; a scan is a stack of "
+            .. "them, or a folder of files", name, table.concat(volume.shape, " x "))
+    end
+    local array = volumes.load(volume, core.device.open "host")
+    local _ <close> = on_error(function() array:release() end)
+    if not TAKEN[array.dtype] then
+        local own <close> = array
+        array = own:cast "f32"
+    end
+    if #array.shape == 2 then
+        local own <close> = array
+        array = own:reshape(1, table.unpack(own.shape))
+    end
+    return array, files_of(volume, name)
+end
+
+return image_frames
