@@ -5,6 +5,7 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
+local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local finite = require "moonbeam.internal.finite"
@@ -47,9 +48,9 @@ local options = cli.parse(arg, {
     cli.option(optics.depth, {value = "NM", default = optics_defaults.depth, of = "gibson_lanni"}),
     cli.options(optics, {value = "NM", defaults = optics_defaults}, "wavelength", "pixel",
         "step"),
-    cli.option(convolution.boundary, {short = "b", default = false,
+    cli.option(convolution.boundary, {default = false,
         doc = "what continues the image (default: circular; with --image zero)"}),
-    cli.option(convolution.mode, {short = "m"}),
+    cli.option(convolution.mode),
     {"naive", doc = "one array per step, nothing reused, work areas kept with their plans: as "
         .. "CuPy does it"},
     {"keep", doc = "keep the image"},
@@ -59,8 +60,8 @@ local options = cli.parse(arg, {
     cli.option(tiling.tile, {value = "Z,Y,X"}), cli.shared.devices,
     cli.shared.budget_of_each,
     cli.shared.host_budget,
-    {"png", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
-    {"png-image", value = "FILE", doc = "maximum projections of the image"},
+    {"preview", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
+    {"preview-image", value = "FILE", doc = "maximum projections of the image"},
     cli.shared.sz, cli.shared.log, cli.shared.progress,
     cli.option(pictures.gamma, {default = 1.5, of = "pictures"}),
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif or .h5"},
@@ -75,7 +76,7 @@ local options = cli.parse(arg, {
 })
 if not options.plan then
     cli.outputs(options, {options.image, options.psf}, {
-        {"output", extensions = file_name.IMAGES, member = true}, {"png"}, {"png-image"}})
+        {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"}})
 end
 
 local devices = cli.devices(options)
@@ -88,10 +89,8 @@ local function load_psf()
         local loaded <close> = cli.tried({}, mb.images.read, options.psf, "host")
         local found = mb.psf.background(loaded)
         if found.flat then
-            cli.tell(("convolve: the PSF stands on a background of %.4g, %.3g %% of its sum, "
-                .. "which is convolved too; "
-                .. "mb.psf.subtract_background takes it off"):format(found.level,
-                    100 * found.share))
+            cli.warn("the PSF stands on a background of %.4g, %.3g %% of its sum, which is "
+                .. "convolved too", found.level, 100 * found.share)
         end
         local real <close> = loaded:cast("f32")
         finite.check_sum(mb.bound(0, real.sum, real), real, "convolve", "the PSF")
@@ -135,7 +134,7 @@ local function from_file_to_file()
     local tiled = options.tiles == "always" or options.tiles ~= "none" and boundary ~= "circular"
         and live + known > limit
     cli.print(("image %s %s, %s; PSF %s; boundary %s; on %s"):format(table.concat(source.shape,
-        " x "), source.dtype, options.image,
+        " x "), surface.TYPES[source.dtype] or source.dtype, options.image,
         table.concat(psf.shape, " x "), boundary, id))
     local plan
     if tiled then
@@ -188,7 +187,7 @@ local function from_file_to_file()
             bar:finish()
             table.insert(report.budgets, report.replanned)
             for _, each in ipairs(report.budgets) do
-                cli.tell("convolve: " .. each.text)
+                cli.warn("%s", each.text)
             end
             for i = 2, #devices do
                 others[i] = report.peaks[devices[i].id]
@@ -265,7 +264,7 @@ local _ <close> = setmetatable({}, {__close = function(_, err)
             peak_of(kernel, false)))
 end})
 
-cli.print(("%d x %d x %d f32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):format(
+cli.print(("%d x %d x %d float32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):format(
     options.size[1], options.size[2],
     options.size[3], 4 * voxels / 2 ^ 30, options.psf
         or options.model .. " " .. table.concat(options.psf_size, " x "),
@@ -277,7 +276,7 @@ local image = step("image", function()
     return (mb.phantom.spheres(options.size, {count = options.spheres, seed = options.seed,
         device = id}))
 end)
-picture(options.png_image, image)
+picture(options.preview_image, image)
 local psf = step("PSF", load_psf)
 kernel = psf.shape
 local flux = mb.bound(0, image.sum, image)
@@ -350,7 +349,7 @@ end
 cli.print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):format(
     table.concat(result.shape, " x "),
     mb.bound(0, result.sum, result), flux, highest / 2 ^ 30, highest, highest / (4 * voxels)))
-picture(options.png, result)
+picture(options.preview, result)
 if options.output then
     mb.images.write(options.output, result, {overwrite = options.overwrite})
 end

@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
+local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local progress = require "moonbeam.progress"
@@ -31,25 +32,28 @@ local options = cli.parse(arg, {
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, "
         .. "or a model of one.",
     {"image", positional = true, required = true,
-        doc = ".tif, .npy or .h5 (FILE.h5:/path); u8, u16 or f32"},
+        doc = ".tif, .npy or .h5 (FILE.h5:/path); uint8, uint16 or float32"},
     {"psf", positional = true, doc = "a file of the same kinds (default: the model of the "
         .. "options below)"},
     {"output", short = "o", value = "FILE",
         doc = "result, of the image's extents: .tif, .npy or .h5"},
-    {"dtype", value = "NAME", type = cli.choice("f32", "u16", "u8"), default = "f32",
+    {"output-dtype", value = "NAME", default = "float32", also = {"dtype", "output-type"},
+        type = cli.choice("float32", "uint16", "uint8", {f32 = "float32", u16 = "uint16",
+            u8 = "uint8", float = "float32"}),
         doc = "of the result; integers are rounded, and clamped with a warning"},
     cli.shared.overwrite,
     {"resume", doc = "go on with an interrupted run by tiles, from OUT.unfinished"},
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", doc = "print grid, bytes and peak; compute and write nothing"},
     {"method", short = "m", value = "NAME", type = cli.choice("rl", "gradient_consensus",
-        "landweber", "wiener", "tikhonov"), default = "rl",
+        "landweber", "wiener", "tikhonov", {richardson_lucy = "rl", ["richardson-lucy"] = "rl",
+            lucy = "rl"}), default = "rl",
         doc = "rl: Richardson-Lucy; gradient_consensus: the same, stops by itself; landweber, "
             .. "wiener, tikhonov"},
-    cli.option(rl.iterations, {short = "n", default = false,
+    cli.option(rl.iterations, {default = false,
         doc = ("how many at most (default: rl %d, landweber %d, gradient_consensus %d)"):format(
             RL_ITERATIONS, landweber.iterations.default, consensus.iterations.default)}),
-    cli.option(rl.acceleration, {short = "a", of = "rl"}),
+    cli.option(rl.acceleration, {of = "rl"}),
     cli.option(rl.total_variation, {of = "rl"}),
     cli.option(rl.tolerance, {of = "rl, landweber"}),
     cli.option(rl.metrics, {doc = "print the misfit and the change of every iteration"}),
@@ -59,14 +63,14 @@ local options = cli.parse(arg, {
     cli.option(landweber.step, {"relaxation", default = false, of = "landweber"}),
     cli.option(consensus.seed, {default = false, of = "gradient_consensus"}),
     {"offset", value = "X", type = cli.number,
-        doc = "the camera's offset: subtracted from the image, which becomes f32"},
+        doc = "the camera's offset: subtracted from the image, which becomes float32"},
     {"gain", value = "X", type = cli.between(0),
-        doc = "counts per photon: the image is divided by it, and becomes f32"},
+        doc = "counts per photon: the image is divided by it, and becomes float32"},
     {"mask", value = "FILE",
         doc = "image of the same extents, 0 at bad pixels: not for wiener and tikhonov"},
-    cli.option(rl.boundary, {short = "b", default = false,
+    cli.option(rl.boundary, {default = false,
         doc = "what continues the image (default: reflect for wiener and tikhonov, else zero)"}),
-    {"center", short = "c", value = "NAME", type = cli.choice("middle", "fft", "maximum", "mass"),
+    {"center", value = "NAME", type = cli.choice("middle", "fft", "maximum", "mass"),
         default = "maximum", doc = "where the origin of a measured PSF is"},
     {"psf-background", value = "LEVEL", type = background, default = "auto",
         doc = "to subtract from a measured PSF: auto (the median of its faces where these are "
@@ -98,7 +102,7 @@ local options = cli.parse(arg, {
     {"preview", short = "p", value = "FILE",
         doc = "PNG: maximum projections XY, ZY, XZ of the result"},
     {"preview-image", value = "FILE", doc = "PNG: maximum projections of the image"},
-    cli.shared.sz, cli.shared.quiet, cli.shared.log,
+    cli.shared.sz, cli.shared.verbose, cli.shared.quiet, cli.shared.log,
     cli.shared.progress,
     notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
         .. "its libraries and buffers.\n"
@@ -113,18 +117,18 @@ local options = cli.parse(arg, {
         .. "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
 })
 
-local function say(...)
-    if not options.quiet then
-        cli.print(string.format(...))
-    end
-end
-
--- What the library calls by other names.
-local OPTION_NAMES <const> = {["resume = true"] = "--resume", ["discard = true"] = "--discard",
-    overwrite = "--overwrite"}
+local say, detail = cli.speakers(options)
+local dtype = surface.library_type(options.output_dtype)
 
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
+end
+if not options.psf then
+    local missing = {}
+    for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
+        missing[#missing + 1] = not options[name] and "--" .. name or nil
+    end
+    cli.missing(missing, "no PSF is given, so a model is made")
 end
 if not options.plan then
     if not options.output then
@@ -145,11 +149,11 @@ local function new_journal()
     for _, name in ipairs {"channel", "frame", "offset", "gain"} do
         also[#also + 1] = {"--" .. name, tostring(options[name] or "not given")}
     end
-    return cli.tried(OPTION_NAMES, mb.tiled_deconv.journal, options.plan and "" or
+    return cli.tried(nil, mb.tiled_deconv.journal, options.plan and "" or
         options.output:gsub(":/.*$", ""), {inputs = inputs, also = also, plan = options.plan,
             resume = options.resume, discard = options.discard, overwrite = options.overwrite,
             tell = function(text)
-                cli.tell(cli.spoken(text, OPTION_NAMES))
+                cli.tell(cli.spoken(text))
             end})
 end
 local journal
@@ -200,19 +204,14 @@ local function volume_of(channel, frame)
 end
 
 say("image      %s%s, %s, %s", table.concat(shape, " x "), channels * frames > 1
-    and (", %d channels, %d times"):format(channels, frames) or "", source.dtype, options.image)
+    and (", %d channels, %d times"):format(channels, frames) or "",
+    surface.TYPES[source.dtype] or source.dtype, options.image)
 
 if options.offset or options.gain then
-    say("photons    (image - %g) / %g, f32", options.offset or 0, options.gain or 1)
+    say("photons    (image - %g) / %g, float32", options.offset or 0, options.gain or 1)
 end
 
 local function model()
-    for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
-        if not options[name] then
-            cli.wrong("without a PSF file the model needs --na, --wavelength, --pixel and --step; "
-                .. "--%s is missing", name)
-        end
-    end
     if #shape ~= 3 then
         cli.wrong("the model is for stacks; this image has %d axes: give a PSF file", #shape)
     end
@@ -238,9 +237,9 @@ local function background_of(psf)
             found.level, 100 * found.share)
         return found.level
     elseif choice == "auto" and found.share > 0.1 then
-        cli.tell(("warning: the median of the PSF's faces is %.4g, %.3g %% of its sum if that is a "
+        cli.warn("the median of the PSF's faces is %.4g, %.3g %% of its sum if that is a "
             .. "background; they are not flat, so nothing is subtracted: --psf-background faces or "
-            .. "a number does, none is silent"):format(found.level, 100 * found.share))
+            .. "a number does, none is silent", found.level, 100 * found.share)
     end
     return 0
 end
@@ -368,8 +367,9 @@ if mode == "auto" then
 elseif mode ~= "none" and (options.method ~= "rl" or options.mask) then
     cli.wrong("--tiles %s is for --method rl without --mask", mode)
 end
-if mode == "blended" and options.dtype ~= "f32" then
-    cli.wrong("--tiles blended adds up in the result, which is f32: --dtype is for the others")
+if mode == "blended" and dtype ~= "f32" then
+    cli.wrong("--tiles blended adds up in the result, which is float32: --output-dtype is for the "
+        .. "others")
 end
 
 local plan, tile_settings
@@ -394,9 +394,9 @@ else
         place = options.place, metrics = exact and options.metrics or false,
         journal = journal or new_journal(),
         spacing = exact and false or nil})
-    local planned = mb.volumes.planned(shape, options.dtype)
+    local planned = mb.volumes.planned(shape, dtype)
     journal = tile_settings.journal
-    plan = cli.tried(OPTION_NAMES, mb.tiled_deconv.plan, one, psf,
+    plan = cli.tried(nil, mb.tiled_deconv.plan, one, psf,
         exact and mb.volumes.watch(planned) or planned, tile_settings)
     local places = {device = device.kind == "host" and "on the host" or "on " .. id,
         host = "on the host",
@@ -404,7 +404,7 @@ else
     say("tiles      %d, %s%s%s", plan.total, exact and "exact seams" or "blended",
         exact and "; image, estimate and ratio " .. places[plan.place] or "",
         why and "; " .. why or "")
-    say("%s", mb.tiles.table(plan))
+    detail("%s", mb.tiles.table(plan))
     say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
         format_bytes(live + plan.peak),
         live + plan.peak, (live + plan.peak) / voxels, format_bytes(limit))
@@ -432,7 +432,7 @@ if options.plan then
 end
 
 local _ <close> = process_memory.hold(device, own)
-local out <close> = mb.images.create(options.output, {shape = shape, dtype = options.dtype,
+local out <close> = mb.images.create(options.output, {shape = shape, dtype = dtype,
     channels = channels, frames = frames,
     meta = meta, overwrite = options.overwrite or journal and journal:may_replace() or false})
 
@@ -492,7 +492,7 @@ local function deconvolve_tiled(volume, sink, label)
     table.insert(report.budgets, report.replanned)
     table.move(report.again, 1, #report.again, #report.budgets + 1, report.budgets)
     for _, each in ipairs(report.budgets) do
-        cli.tell("deconvolve: " .. each.text)
+        cli.warn("%s", each.text)
     end
     for i = 2, #devices do
         local name = devices[i].id
@@ -537,11 +537,11 @@ if journal then
     journal:finish()
 end
 local limits = {u8 = 255, u16 = 65535}
-if limits[options.dtype] and least and (least < -0.5 or greatest > limits[options.dtype] + 0.5) then
-    cli.tell(("warning: values of %.5g to %.5g were clamped to the range of %s"):format(least,
-        greatest, options.dtype))
+if limits[dtype] and least and (least < -0.5 or greatest > limits[dtype] + 0.5) then
+    cli.warn("values of %.5g to %.5g were clamped to the range of %s", least, greatest,
+        options.output_dtype)
 end
-say("result     %s, %s%s: %s", table.concat(shape, " x "), options.dtype, least
+say("result     %s, %s%s: %s", table.concat(shape, " x "), options.output_dtype, least
     and (", range %.5g to %.5g"):format(least, greatest) or "", options.output)
 
 -- Pictures: of the first volume. A planned run has written no result; what reading it takes is the
@@ -558,7 +558,7 @@ if options.preview_image then
     preview(options.preview_image, volume_of(1, 1))
 end
 if options.preview then
-    preview(options.preview, mb.device.dry() and mb.volumes.planned(shape, options.dtype)
+    preview(options.preview, mb.device.dry() and mb.volumes.planned(shape, dtype)
         or mb.images.open(options.output,
             channels * frames > 1 and {channel = 1, frame = 1} or nil))
 end

@@ -6,8 +6,10 @@ local cli = require "moonbeam.internal.cli"
 local command = require "moonbeam.pipeline.command"
 local journal = require "moonbeam.pipeline.journal"
 local declared = require "moonbeam.internal.declared"
+local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
+local step_search = require "moonbeam.pipeline.imports.step_search"
 local iterative = require "moonbeam.pipeline.iterative"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method = require "moonbeam.tomo.method"
@@ -39,6 +41,8 @@ local options = cli.parse(arg, {
     {"png", value = "FILE", doc = "with --plan: a picture of the memory over the steps, FILE.png "
         .. "or FILE.svg"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
+        also = {"rotation-axis", "cor", "axis", "rotation-center", "center-of-rotation",
+            "centre"},
         doc = "0-based column of the rotation axis: halfway down the detector, or those at its "
             .. "first and last row; "
             .. "auto: by opposite projections, checked by centers of mass and trial slices"},
@@ -48,15 +52,18 @@ local options = cli.parse(arg, {
         doc = "lean of the axis in the detector's plane; positive: further right in lower rows, "
             .. "like a backslash"},
     -- Objects larger than the field of view are usual, and so is a little noise.
-    cli.option(entries.filter, {short = "f", default = "shepp-logan"}),
+    cli.option(entries.filter, {short = "f", default = "shepp-logan", also = {"fbp-filter",
+        "window"}}),
     cli.option(entries.cutoff),
     cli.option(entries.padding, {default = "edge"}),
     cli.option(entries.pad_width, {value = "PX", default = false}),
-    {"half-acquisition", doc = "a whole turn with the axis near an edge of the detector: a field "
+    {"half-acquisition", also = {"half-tomo", "double-fov"},
+        doc = "a whole turn with the axis near an edge of the detector: a field "
         .. "of view of up to twice its width"},
     {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text "
         .. "file, a dataset of SCAN, or FILE:/PATH"},
-    cli.option(entries.method, {type = cli.choice(table.unpack(named)), doc = entries.method.doc
+    cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm"},
+        type = cli.choice(table.unpack(named, 1, #named + 1)), doc = entries.method.doc
         .. "; or an iterative one with the defaults of its step: "
         .. table.concat(iterative.names, ", ")}),
     {"iterations", value = "N", type = cli.count, doc = "of an iterative method (default: that of "
@@ -65,32 +72,39 @@ local options = cli.parse(arg, {
         .. "pixels at the start, or fbp: a direct reconstruction, from which a few iterations do "
         .. "(default: that of its step)"},
     cli.option(entries.mode),
-    {"rows", short = "r", value = "A:B", type = cli.range,
+    {"rows", short = "r", value = "A:B", type = cli.range, also = {"slice", "slices", "start-row",
+        "end-row"},
         doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
     {"circle", value = "PART", type = cli.number, default = 1,
         doc = "circular mask as a part of the half-width, 0: none"},
     cli.option(entries.accuracy),
-    cli.shared.devices, cli.changed(cli.shared.budget_of_each, {short = "b"}),
-    {"chunk", value = "ROWS", type = cli.count,
+    cli.shared.devices, cli.shared.budget_of_each,
+    {"chunk", value = "ROWS", type = cli.count, also = {"block", "nsino-per-chunk"},
         doc = "rows per chunk (default: as many as fit the budget)"},
-    {"output-dtype", value = "NAME", type = cli.choice("float32", "float16", "uint16"),
+    {"output-dtype", value = "NAME", also = {"dtype", "output-type"}, library = "dtype",
+        type = cli.choice("float32", "float16", "uint16", {u16 = "uint16", f32 = "float32",
+            f16 = "float16", float = "float32", half = "float16"}),
         default = "float32",
         doc = "type of the stored values; the volume says how they are scaled, as CF "
             .. "(scale_factor, add_offset) and NeXus do"},
-    {"output-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
+    {"output-range", library = "range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
         doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N "
         .. "slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
-    {"no-overlap", doc = "read, compute and write one after the other: half the memory, slower"},
-    {"threads", value = "N", type = cli.up_to(64), doc = "threads that read, and as many that "
+    {"no-overlap", library = "overlap",
+        doc = "read, compute and write one after the other: half the memory, slower"},
+    {"threads", value = "N", type = cli.up_to(64), also = {"nproc", "ncore", "jobs"},
+        doc = "threads that read, and as many that "
         .. "write (default: by the processors)"},
     {"pinned", value = "SIZE", type = cli.bytes_from(1 << 20),
         doc = "pinned host memory for reading and writing (default: 256 MiB)"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean",
         doc = "how flats and darks are averaged"},
-    {"no-log", doc = "the data are line integrals already: flats and darks are left out"},
-    {"preview", short = "p", value = "FILE", doc = "PNG of the middle slice"},
+    {"no-log", library = {"log", "log = false"},
+        doc = "the data are line integrals already: flats and darks are left out"},
+    {"preview", short = "p", value = "FILE", also = {"picture"},
+        doc = "PNG of the middle slice"},
     {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST",
         doc = "angles of the first and the last projection, the others "
         .. "evenly between, where the file has none; needs --angle-unit"},
@@ -100,18 +114,21 @@ local options = cli.parse(arg, {
     cli.option(opening.data, {"data-path", value = "PATH"}),
     cli.option(opening.flats, {"flats-path", value = "[FILE:]/PATH"}),
     cli.option(opening.darks, {"darks-path", value = "[FILE:]/PATH"}),
-    {"flats", value = "FILE[:/PATH]", doc = "a file of their own for the flats: HDF5, TIFF, a "
-        .. "folder or pattern of TIFF files, Zarr"},
-    {"darks", value = "FILE[:/PATH]", doc = "the same for the darks"},
-    cli.option(opening.angles, {"angles-path", value = "[FILE:]/PATH"}),
+    {"flats", library = "flats_file", value = "FILE[:/PATH]",
+        doc = "a file of their own for the flats: HDF5, TIFF, a folder "
+        .. "or pattern of TIFF files, Zarr"},
+    {"darks", library = "darks_file", value = "FILE[:/PATH]", doc = "the same for the darks"},
+    cli.option(opening.angles, {"angles-path", value = "[FILE:]/PATH",
+        library = "angles = PATH"}),
     cli.option(opening.image_key, {"image-key-path", value = "[FILE:]/PATH"}),
     cli.option(opening.flat_positions, {"flat-positions-path", value = "[FILE:]/PATH"}),
     cli.option(opening.current, {"current-path", value = "[FILE:]/PATH"}),
     cli.option(opening.flats_current, {"flats-current-path", value = "[FILE:]/PATH"}),
     cli.option(opening.entry, {value = "PATH"}),
     cli.options(opening, {}, "allow_missing", "allow_external"),
-    cli.shared.quiet, cli.shared.log, cli.shared.progress,
+    cli.shared.verbose, cli.shared.quiet, cli.shared.log, cli.shared.progress,
     command.options,
+    suggest = step_search.suggestion,
     notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, "
     .. "the program and its libraries, "
         .. "buffers. --plan says how much at most: what to give a batch system (Slurm's --mem).\n"
@@ -122,32 +139,21 @@ local options = cli.parse(arg, {
             .. "finished: --resume goes on with it, --discard removes it.",
 })
 
-local function say(...)
-    if not options.quiet then
-        cli.print(string.format(...))
-    end
-end
+local say, detail = cli.speakers(options)
+local warn = cli.warn
 
--- What the library calls by other names.
-local OPTION_NAMES = {
-    data = "--data-path", flats = "--flats-path", darks = "--darks-path",
-        flats_file = "--flats", darks_file = "--darks",
-        image_key = "--image-key-path", flat_positions = "--flat-positions-path",
-        current = "--current-path", flats_current = "--flats-current-path",
-    angles = "--angles", ["angles = PATH"] = "--angles-path PATH", angle_unit = "--angle-unit",
-        pixel_size = "--pixel-size",
-    entry = "--entry", allow_missing = "--allow-missing", allow_external = "--allow-external",
-    log = "--no-log", ["log = false"] = "--no-log",
-    ["resume = true"] = "--resume", ["discard = true"] = "--discard",
-}
-
-local function warn(...)
-    cli.tell("warning: " .. cli.spoken(string.format(...), OPTION_NAMES))
-end
+-- What the library calls by other names with a recipe.
+local WITH_RECIPE <const> = {log = "--input", ["log = false"] = '--input "line integrals"'}
 
 -- What an interrupted run has kept.
 function options.tell(text)
-    cli.tell(cli.spoken(text, OPTION_NAMES))
+    cli.tell(cli.spoken(text))
+end
+if not options.recipe then
+    command.refuse_without_recipe(options)
+end
+if options.slurm and not options.plan then
+    cli.wrong("--slurm needs --plan: it prints what to ask a batch system for")
 end
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
@@ -233,17 +239,16 @@ local opened, problem = mb.scan.open(options.scan, {
     allow_external = options.allow_external,
     allow_missing = options.allow_missing,
 })
-local scan <close> = cli.must(opened, problem, OPTION_NAMES)
+local scan <close> = cli.must(opened, problem)
 phase("scan")
 
 if options.recipe then
     options.devices, options.output, options.check_outputs = devices, output, check_outputs
-    OPTION_NAMES.log, OPTION_NAMES["log = false"] = "--input", '--input "line integrals"'
-    cli.tried(OPTION_NAMES, command.run, scan, options, say, warn)
+    cli.tried(WITH_RECIPE, command.run, scan, options, {say = say, detail = detail, warn = warn})
     return
 end
 
-local dtype = ({float32 = "f32", float16 = "f16", uint16 = "u16"})[options.output_dtype]
+local dtype = surface.library_type(options.output_dtype)
 local range = options.output_range
 if range then
     if range[1] >= range[2] then
@@ -320,13 +325,16 @@ end
 -- work begins.
 local values = {warnings = {}}
 if options.plan then
-    values.kind, values.text = cli.tried(OPTION_NAMES, mb.recon.expected_values, scan, settings)
+    values.kind, values.text = cli.tried(nil, mb.recon.expected_values, scan, settings)
 else
-    values = cli.tried(OPTION_NAMES, mb.recon.check_values, scan, settings)
+    values = cli.tried(nil, mb.recon.check_values, scan, settings)
 end
 
+local plan = cli.checked(mb.recon.plan, scan, settings)
+
 say("%s", scan:describe())
-say("values     %s", values.text)
+local tell_values = values.kind == "flats" and detail or say
+tell_values("values     %s", values.text)
 for _, text in ipairs(values.warnings) do
     warn("%s", text)
 end
@@ -363,9 +371,8 @@ local function find_center(source)
     return center
 end
 
-local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.plan then
-    cli.print(mb.recon.describe(plan))
+    cli.print(mb.recon.describe(plan, {level = options.verbose and "all" or "plan"}))
     if options.png then
         memory_picture.save(options.png, plan.made, options)
         say("picture    %s (the memory)", options.png)
@@ -374,7 +381,7 @@ if options.plan then
 end
 phase("plan")
 
-kept = cli.tried(OPTION_NAMES, journal.open, plan.made, output, options)
+kept = cli.tried(nil, journal.open, plan.made, output, options)
 local _ <close> = kept
 if kept and kept:is_complete() then
     say("wrote      %s (an earlier run was interrupted after its last step)", output)
@@ -426,7 +433,7 @@ if dtype ~= "f32" then
     result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1] + 0.0)
     say("stored     %.6g as 0, %.6g as %d", range[1], range[2], dtype == "u16" and 65535 or 1)
 end
-say("%s", mb.recon.describe(plan))
+say("%s", mb.recon.describe(plan, {level = options.verbose and "all" or "run"}))
 phase(options.center == "auto" and "result and axis" or "result")
 
 local middle, saved = plan.volume[1] // 2 + 1, false
@@ -483,13 +490,19 @@ if options.preview and not saved then
     command.preview(options, middle)
 end
 phase("completion")
-say("%s", mb.stream.describe(report.times))
-say("process    %s", table.concat(phases, ", "))
-say("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, searched
+local times = mb.stream.describe(report.times)
+say("%s", options.verbose and times or times:match "^[^\n]*")
+detail("process    %s", table.concat(phases, ", "))
+if measured == predicted then
+    say("memory     %s, as predicted (%d bytes)", mb.device.format_bytes(measured), measured)
+else
+    say("memory     predicted %d bytes, measured %d bytes", predicted, measured)
+end
+detail("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, searched
     and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
-say("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
+detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
 local _, resident = process_memory.resident()
-say("resident   %s at most in the process", mb.device.format_bytes(resident))
+detail("resident   %s at most in the process", mb.device.format_bytes(resident))
 say("wrote      %s", output)
 if options.preview then
     say("picture    %s", options.preview)

@@ -9,6 +9,7 @@ local pipeline_plan = require "moonbeam.pipeline.plan"
 local pipeline_run = require "moonbeam.pipeline.run"
 local OPTIONS = require "moonbeam.tomo.recon_options"
 local process_memory = require "moonbeam.internal.process_memory"
+local surface = require "moonbeam.internal.command_line.surface"
 local axis_tilt = require "moonbeam.tomo.axis.axis_tilt"
 local scan_center = require "moonbeam.tomo.scan_center"
 local scan_frames = require "moonbeam.tomo.scan_frames"
@@ -219,40 +220,62 @@ function recon.settle(scan, plan, found)
     return plan, found
 end
 
---- Text of a plan, for people.
-function recon.describe(plan)
+-- "one, with all 8 rows", "13, with up to 8 rows each".
+local function chunks_text(plan)
+    local rows = plan.rows[2] - plan.rows[1] + 1
+    return (plan.chunks == 1 and rows == 1 and "one, with the one row"
+        or plan.chunks == 1 and ("one, with all %d rows"):format(rows)
+        or ("%d, with up to %d row%s each"):format(plan.chunks, plan.chunk, plan.chunk == 1 and ""
+            or "s")) .. (plan.overlap and ", reading and writing while computing" or "")
+end
+
+-- Who wants to know a line of the text of a plan.
+local LEVELS <const> = {run = 1, plan = 2, all = 3}
+
+local DESCRIBE = declared.options({"level", "choice", "how much is told: what matters in a run, "
+    .. "what matters before it, all", choices = {"run", "plan", "all"}, default = "all"})
+
+--- Text of a plan, for people. `level` says how much of it: "run" is what matters when it runs,
+-- "plan" what matters before it runs, "all" the rest too.
+function recon.describe(plan, options)
     local bytes = mb.device.format_bytes
     local half = plan.settings.half_acquisition and not plan.exact and "at most " or ""
-    local lines = {
-        ("device     %s (%s)"):format(plan.device_ids, plan.device.name),
-        ("input      %s in rows %d to %d"):format(bytes(plan.input_bytes), plan.rows[1],
-            plan.rows[2]),
-        ("volume     %s%d x %d x %d %s, %s"):format(half, plan.volume[1], plan.volume[2],
-            plan.volume[3], plan.dtype, bytes(plan.volume_bytes)),
-        ("method     %s"):format(plan.reason),
-        ("chunks     %d of %d rows%s"):format(plan.chunks, plan.chunk, plan.overlap
-            and ", reading and writing while computing" or ""),
-    }
+    local level, lines = LEVELS[options.level], {}
+    local function line(least, name, format, ...)
+        if level >= LEVELS[least] then
+            lines[#lines + 1] = ("%-11s"):format(name) .. format:format(...)
+        end
+    end
+    line("plan", "device", "%s (%s)", plan.device_ids, plan.device.name)
+    line("all", "input", "%s in rows %d to %d", bytes(plan.input_bytes), plan.rows[1],
+        plan.rows[2])
+    line("run", "volume", "%s%d x %d x %d %s, %s", half, plan.volume[1], plan.volume[2],
+        plan.volume[3], surface.TYPES[plan.dtype], bytes(plan.volume_bytes))
+    line("plan", "method", "%s", plan.reason)
+    line("run", "chunks", "%s", chunks_text(plan))
     for i, device in ipairs(plan.devices) do
         local peak = plan.made.peaks[device.id]
-        lines[#lines + 1] = ("peak       %s%s (%d bytes)%s of %s available%s"):format(
-            plan.exact and "" or "at most ", bytes(peak), peak,
-            i > 1 and " on " .. device.id or "", bytes(plan.made.job.available[device.id]),
-            plan.exact and "" or ", whatever axis is found")
+        line("plan", "peak", "%s%s (%d bytes)%s of %s available%s", plan.exact and ""
+            or "at most ", bytes(peak), peak, i > 1 and " on " .. device.id or "",
+            bytes(plan.made.job.available[device.id]), plan.exact and ""
+            or ", whatever axis is found")
     end
-    lines[#lines + 1] = ("pinned     %s (%d bytes) of host memory"):format(bytes(plan.pinned),
-        plan.pinned)
-    lines[#lines + 1] = plan.process and process_memory.text(plan.process) or nil
+    line("plan", "pinned", "%s (%d bytes) of host memory", bytes(plan.pinned), plan.pinned)
+    if plan.process and level >= LEVELS.plan then
+        lines[#lines + 1] = process_memory.text(plan.process)
+    end
     if plan.search_peak then
-        lines[#lines + 1] = ("axis       its search takes %s (%d bytes)"):format(
-            bytes(plan.search_peak), plan.search_peak)
+        line("all", "axis", "its search takes %s (%d bytes)", bytes(plan.search_peak),
+            plan.search_peak)
     end
     if plan.lean[1] ~= 0 then
-        lines[#lines + 1] = ("axis       leans from %+.2f columns at row %d to %+.2f at row %d")
-            :format(plan.lean[1], plan.rows[1], plan.lean[2], plan.rows[2])
+        line("run", "axis", "leans from %+.2f columns at row %d to %+.2f at row %d", plan.lean[1],
+            plan.rows[1], plan.lean[2], plan.rows[2])
     end
-    lines[#lines + 1] = plan.difference and "devices    " .. plan.difference
-    lines[#lines + 1] = plan.device.basis
+    if plan.difference then
+        line("run", "devices", "%s", plan.difference)
+    end
+    lines[#lines + 1] = level >= LEVELS.plan and plan.device.basis or nil
     return table.concat(lines, "\n")
 end
 
@@ -343,6 +366,7 @@ return whole_call.module(recon, "recon", {
     find_range = {"scan: scan", OPTIONS},
     range_codes = {"scan: scan", OPTIONS}, decoded = "scan: scan", plan = {"scan: scan", OPTIONS},
     settle = "scan: scan, plan: plan",
-    describe = "plan: plan", check_bytes = "what: string, bytes: count, promised: count",
+    describe = {"plan: plan", DESCRIBE},
+    check_bytes = "what: string, bytes: count, promised: count",
     run = "scan: scan, plan: plan",
 })

@@ -25,14 +25,15 @@ static bool has_code(lua_State *L, int index, mb_status status)
 
 /* Writes the text on the top of the stack to the log, if --log FILE opened one
 ** (moonbeam/internal/log.lua). */
-static void log_failure(lua_State *L)
+static void log_failure(lua_State *L, bool named)
 {
     const int top = lua_gettop(L);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_getfield(L, -1, "moonbeam.internal.log");
     if (lua_istable(L, -1)) {
         lua_getfield(L, -1, "write");
-        lua_pushfstring(L, "%s: %s", mbm_program, lua_tostring(L, top));
+        lua_pushfstring(L, "%s%s%s", named ? "" : mbm_program, named ? "" : ": ",
+                        lua_tostring(L, top));
         (void)lua_pcall(L, 1, 0, 0);
     }
     lua_settop(L, top);
@@ -59,18 +60,40 @@ static void print_callers(lua_State *L, int index)
     lua_settop(L, top);
 }
 
+/* Replaces the error on the top of the stack by what the command that runs says about it, if there
+** is one (moonbeam/internal/log.lua). Returns false, and leaves the error, if not. */
+static bool spoken(lua_State *L)
+{
+    const int top = lua_gettop(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "moonbeam.internal.log");
+    if (lua_istable(L, -1)) {
+        lua_getfield(L, -1, "speak");
+        lua_pushvalue(L, top);
+        if (lua_isfunction(L, -2) && lua_pcall(L, 1, 1, 0) == LUA_OK && lua_isstring(L, -1)) {
+            lua_replace(L, top);
+            lua_settop(L, top);
+            return true;
+        }
+    }
+    lua_settop(L, top);
+    return false;
+}
+
 int mbm_report(lua_State *L, int status)
 {
     if (status != LUA_OK) {
         if (has_code(L, -1, MB_STATUS_CANCELLED))
             mbm_failure_status = 128 + mbl_stop_signal(); /* the convention of shells */
+        const bool named = spoken(L);
         size_t length;
         const char *message = luaL_tolstring(L, -1, &length);
         mbl_push_printable(L, message, length, true);
-        fprintf(stderr, "%s: %s\n", mbm_program, lua_tostring(L, -1));
+        fprintf(stderr, "%s%s%s\n", named ? "" : mbm_program, named ? "" : ": ",
+                lua_tostring(L, -1));
         print_callers(L, -3);
         fflush(stderr);
-        log_failure(L);
+        log_failure(L, named);
         lua_pop(L, 3);
     }
     return status;

@@ -1892,9 +1892,13 @@ function mb.recon.chunk(scan, device, first, last, settings) end
 ---@return any # the scan with its compressed frames decoded (see unpack.lua), which the caller closes (<close>), if the chunks of `plan` and a preceding search for the axis (`searched`) would decode them more than once; otherwise the scan itself. Without `plan`, all rows of the options are read.
 function mb.recon.decoded(scan) end
 
+---@class moonbeam.options.recon_describe
+---@field level? "run"|"plan"|"all" how much is told: what matters in a run, what matters before it, all
+
 ---Text of a plan, for people.
 ---@param plan table 
-function mb.recon.describe(plan) end
+---@param options? moonbeam.options.recon_describe
+function mb.recon.describe(plan, options) end
 
 ---@class moonbeam.options.recon_expected_values
 ---@field device? any where the work is done

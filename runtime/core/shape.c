@@ -107,11 +107,16 @@ char *mb_shape_format(const mb_shape *shape, char *buffer, size_t bytes)
 
 char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    static const char *const binary[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    static const char *const decimal[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    /* whole megabytes are what somebody has typed: 8G is 8 GB */
+    const bool typed = bytes > 0 && bytes % 1000000 == 0 && bytes % ((uint64_t)1 << 20) != 0;
+    const char *const *units = typed ? decimal : binary;
+    const double base = typed ? 1000 : 1024;
     int unit = 0;
     double value = (double)bytes;
-    while (value >= 1024 && unit < 6) {
-        value /= 1024;
+    while (value >= base && unit < 6) {
+        value /= base;
         unit++;
     }
     if (unit == 0)

@@ -126,7 +126,7 @@ describe("the command line", function()
             ["--device nowhere -e ''"] = 'unknown device "nowhere"; valid names are "host"',
             ["--device=planned:abacus"] = 'no record of "abacus"; devices that can be planned for',
             ["--budget 8X"] = "budget must be a number of bytes",
-            ["--budget 900T -"] = "a budget of 818.5 TiB exceeds the pool's address range",
+            ["--budget 900T -"] = "a budget of 900 TB exceeds the pool's address range",
         } do
             local output, status = helper.run_program(arguments)
             assert.equal(2, status, arguments)

@@ -56,9 +56,9 @@ describe("outputs", function()
         end
         refuses(2, "must end in .png", "reconstruct.lua %s -o %s -d host --preview %s",
             path "scan.h5", path "v.h5", path "x.jpg")
-        refuses(2, "must end in .png", "convolve.lua -n 4,8,8 -d host --png -")
-        refuses(2, "%-%-png and %-%-png%-image are the same file",
-            "convolve.lua -n 4,8,8 -d host --png %s --png-image %s",
+        refuses(2, "must end in .png", "convolve.lua -n 4,8,8 -d host --preview -")
+        refuses(2, "%-%-preview and %-%-preview%-image are the same file",
+            "convolve.lua -n 4,8,8 -d host --preview %s --preview-image %s",
             path "x.png", path "x.png")
         assert.same(before, files.list(folder))
         assert.is_nil(mb.system.stat "-")
@@ -99,9 +99,9 @@ describe("outputs", function()
         refuses(1, "p.png already exists; .*%-%-overwrite", "reconstruct.lua %s --preview %s",
             scan, path "p.png")
         refuses(1, "p.png already exists; .*%-%-overwrite",
-            "convolve.lua -n 4,8,8 -d host --png %s", path "p.png")
+            "convolve.lua -n 4,8,8 -d host --preview %s", path "p.png")
         refuses(1, "q.png already exists; .*%-%-overwrite",
-            "convolve.lua -n 4,8,8 -d host --png-image %s", path "q.png")
+            "convolve.lua -n 4,8,8 -d host --preview-image %s", path "q.png")
         refuses(1, "p.png already exists; .*%-%-overwrite",
             "deconvolve.lua %s %s -d host -o %s --preview %s", path "image.npy",
             path "image.npy", path "d.npy", path "p.png")
@@ -117,7 +117,7 @@ describe("outputs", function()
         assert.equal("old", files.read(path "p.png"))
         for _, command in ipairs { ("scripts/reconstruct.lua %s --overwrite --preview %s"):format(
             scan, path "p.png"),
-            ("scripts/convolve.lua -n 4,8,8 -d host --overwrite --png %s"):format(path "q.png") } do
+            ("scripts/convolve.lua -n 4,8,8 -d host --overwrite --preview %s"):format(path "q.png") } do
             local text, status = helper.run_program(command)
             assert.equal(0, status, text)
         end
@@ -197,7 +197,7 @@ assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(pyth
             { "scripts/convolve.lua -i %s -o v.npy -d host", image },
             { "scripts/convolve.lua -i %s -o v.tif -d host", image },
             { "scripts/simulate.lua s.h5 --size 64 -d host -q", "" },
-            { "scripts/convolve.lua -n 4,128,128 -d host --png v.png", "" },
+            { "scripts/convolve.lua -n 4,128,128 -d host --preview v.png", "" },
         } do
             local command = case[1]:format(case[2]):gsub("scripts/",
                 '"$0/scripts/') :gsub("%.lua ", '.lua" ', 1)
@@ -248,7 +248,7 @@ assert d is not None and d.is_valid and len(d.signal.shape) == 3']]):format(pyth
         end
         -- A file that another run has left, or that another user has made, is in nobody's way.
         local text, ok = files.run(([[bash -c 'cd "%s"; echo x > moonbeam-$$.h5; ln -s moonbeam-$$.h5 moonbeam-$$.h5.part-$$
-            TMPDIR="%s" exec "$1" "$0/scripts/reconstruct.lua" ../packed.h5 -o ../packed-v.h5 -d host --center 7.5 --chunk 1' "$PWD" "%s"]])
+            TMPDIR="%s" exec "$1" "$0/scripts/reconstruct.lua" ../packed.h5 -o ../packed-v.h5 -v -d host -c 7.5 --chunk 1' "$PWD" "%s"]])
             :format(out, out, os.getenv "MOONBEAM_BIN" or mb.system.program()))
         assert.is_true(ok, text)
         assert.matches("to decode the frames", text)

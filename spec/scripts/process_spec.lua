@@ -26,7 +26,8 @@ describe("the process", function()
 
     -- Runs a script, and checks the bound that it prints.
     local function check(arguments)
-        local text, status = helper.run_program(PROBE .. "scripts/" .. arguments)
+        local text, status = helper.run_program(PROBE .. "scripts/" .. arguments
+            .. (arguments:find "^convolve" and "" or " --verbose"))
         assert.equal(0, status, text)
         local bound = tonumber(text:match("process +at most [^\n]+%-%-mem=(%d+)M")) * MIB
         local most = tonumber(text:match("most\t(%d+)"))
@@ -66,7 +67,7 @@ describe("the process", function()
         local psf <close> = mb.psf.gaussian({7, 7, 7}, {2, 2, 2})
         mb.npy.write(folder .. "/psf.npy", psf)
         for _, more in ipairs {"", "--budget 8M"} do
-            check(("deconvolve.lua %s/image.npy %s/psf.npy -d host -n 2 --overwrite -o %s/o.npy "
+            check(("deconvolve.lua %s/image.npy %s/psf.npy -d host --iterations 2 --overwrite -o %s/o.npy "
                 .. "%s"):format(folder, folder, folder, more))
             os.remove(folder .. "/c.npy")
             check(("convolve.lua --image %s/image.npy --psf %s/psf.npy -d host -o %s/c.npy %s"):format(folder, folder, folder, more))

@@ -69,7 +69,7 @@ describe("reconstruct --recipe", function()
 
     it("gives the bytes of the fixed chain, and plans what it takes", function()
         must(("%s -o %s --device host --quiet"):format(path("scan.h5"), path("fixed.h5")))
-        local text = recipe(CHAIN, "-o " .. path("recipe.h5"))
+        local text = recipe(CHAIN, "--verbose -o " .. path("recipe.h5"))
         assert.is_true(bytes "fixed.h5" == bytes "recipe.h5")
         local predicted, measured, most = text:match(
             "predicted (%d+) bytes, measured (%d+) bytes %(at most (%d+)")
@@ -329,7 +329,7 @@ return {
         local before = files.list(folder)
         local text = recipe([[{"flat_field", "ended"}]], ("--steps %s --chunk 1 -o %s"):format(
             path("steps.lua"), path("none.h5")), 143)
-        assert.matches("moonbeam: interrupted by SIGTERM\n$", text)
+        assert.matches("reconstruct: interrupted by SIGTERM\n$", text)
         assert.same(before, files.list(folder))
     end)
 

@@ -208,7 +208,7 @@ describe("reconstruct", function()
                     ("%s -o %s -c 3.5 -q --no-log --pixel-size 1"):format(path(name .. ".h5"),
                     path(name .. "-volume.h5")))
                 assert.equal(name == "flats"
-                    and "warning: 3 values were not finite and count as no attenuation (3.1 %)\n"
+                    and "reconstruct: warning: 3 values were not finite and count as no attenuation (3.1 %)\n"
                     or "", text)
             end
             assert.same(volume_of("bare-volume.h5"), volume_of("flats-volume.h5"))

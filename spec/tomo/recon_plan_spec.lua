@@ -199,7 +199,7 @@ describe("a plan before the axis is known", function()
             {device = "host", center = 30, available = mb.recon.plan(scan,
             {device = "host", center = 30, chunk = 2, overlap = false}).peak - 512})
         assert.matches("a pair of rows of this scan needs", message, 1, true)
-        assert.matches("or take method fbp, mode ", message, 1, true)
+        assert.matches("or take the option method = fbp and the option mode = ", message, 1, true)
     end)
 end)
 

@@ -7,150 +7,32 @@
 --       {"rows", short = "r", value = "A:B", type = cli.range, doc = "..."},
 --   })
 --
--- A type is a function that turns text into a value, or returns nil and what the text must be. An
--- option without `value` is a switch. An option with `many` may be given several times; its value
--- is a list. `options.given` has the names of the options that were given.
+-- A type is a function that turns text into a value, or returns nil and what the text must be
+-- (command_line/option_types.lua). An option without `value` is a switch. An option with `many` may
+-- be given several times; its value is a list. `library` says what library functions call the
+-- option (command_line/surface.lua), so that their messages are in the words of the command line.
+-- `also` lists what other programs call it. `options.given` has the names of the options that were
+-- given.
 
 local columns = require "moonbeam.internal.columns"
 local core = require "moonbeam.core"
 local device = require "moonbeam.device"
-local arguments = require "moonbeam.internal.arguments"
 local file_name = require "moonbeam.internal.file_name"
 local log = require "moonbeam.internal.log"
+local suggestions = require "moonbeam.internal.command_line.suggestions"
+local surface = require "moonbeam.internal.command_line.surface"
+local types = require "moonbeam.internal.command_line.option_types"
 
 local cli = {}
 
---- "8G" (8e9), "512Mi" (512 * 2^20), "1000000" -> bytes.
-function cli.bytes(text)
-    local ok, bytes = pcall(core.device.bytes, text)
-    if not ok then
-        return nil, "a size such as 8G, 512Mi or 1000000"
-    end
-    return bytes
-end
-
---- A type for sizes of so many bytes or more.
-function cli.bytes_from(low)
-    return function(text)
-        local bytes = cli.bytes(text)
-        return bytes and bytes >= low and bytes or nil,
-            ("a size of %s or more"):format(core.device.format_bytes(low))
-    end
-end
-
-function cli.number(text)
-    local value = tonumber(text)
-    if not value or value ~= value or math.abs(value) == math.huge then
-        return nil, "a number"
-    end
-    return value
-end
-
---- A type for numbers in a range: {min, max}, or {above, below} with the ends excluded.
-function cli.bounded(range)
-    return function(text)
-        local value = cli.number(text)
-        if not value or not arguments.within(value, range) then
-            return nil, "a number" .. arguments.range_text(range)
-        end
-        return value
-    end
-end
-
---- A type for numbers between `low` and `high`.
-function cli.between(low, high)
-    return cli.bounded {above = low, below = high}
-end
-
--- A type for whole numbers.
-local function whole(low, high)
-    return function(text)
-        local value = math.tointeger(tonumber(text))
-        if not value or value < low or value > (high or value) then
-            return nil, "a whole number" .. (high and (" from %d to %d"):format(low, high)
-                or (", %d or more"):format(low))
-        end
-        return value
-    end
-end
-
-cli.count = whole(1)
-
---- A type for whole numbers from 1 to `most`.
-function cli.up_to(most, least)
-    return whole(least or 1, most)
-end
-
---- A type for a list of `axes` extents (default: any number): "64,256,256" -> {64, 256, 256}.
-function cli.extents(axes)
-    return function(text)
-        local list, words = {}, 0
-        for word in text:gmatch("[^,x]+") do
-            words = words + 1
-            list[words] = cli.count(word)
-        end
-        if words == 0 or #list < words or axes and words ~= axes then
-            return nil, ("a list of %swhole numbers, 1 or more each, such as %s"):format(
-                axes and axes .. " " or "", ("64,512,512,512"):sub(1, 4 * (axes or 3) - 2))
-        end
-        return list
-    end
-end
-
---- "3,1.5,1.5" -> {3, 1.5, 1.5}.
-function cli.numbers(text)
-    local list = {}
-    for word in text:gmatch("[^,]+") do
-        list[#list + 1] = tonumber(word)
-        if not list[#list] then
-            return nil, "a list of numbers, such as 3,1.5,1.5"
-        end
-    end
-    return list
-end
-
---- A type for two numbers, named by `form`: for "LOW:HIGH", "0:1.5" -> {0, 1.5}.
-function cli.pair(form)
-    return function(text)
-        local first, last = text:match("^([^:]+):([^:]+)$")
-        local low, high = cli.number(first), cli.number(last)
-        if not (low and high) then
-            return nil, ("a pair of numbers %s, such as 0:180"):format(form)
-        end
-        return {low, high}
-    end
-end
-
---- "a:b" -> {a, b}, 1-based and inclusive. "a" alone is one row. An omitted end is nil.
-function cli.range(text)
-    local first, last = text:match("^(%-?%d*):(%-?%d*)$")
-    if not first then
-        first = text:match("^%-?%d+$")
-        last = first
-    end
-    local low, high = math.tointeger(tonumber(first)), math.tointeger(tonumber(last))
-    if not first or first ~= "" and not low or last ~= "" and not high then
-        return nil, "a range A:B (1-based, inclusive), such as 10:20"
-    end
-    return {low, high}
-end
-
-function cli.choice(...)
-    local choices = {...}
-    return function(text)
-        for _, choice in ipairs(choices) do
-            if choice == text then
-                return text
-            end
-        end
-        return nil, "one of " .. table.concat(choices, ", ")
-    end
+for name, make in pairs(types) do
+    cli[name] = make
 end
 
 -- The type of an option and the form of its value, by the kind of the declaration's entry.
 local OF_KIND = {
     count = {cli.count, "N"}, float = {cli.number, "X"}, number = {nil, "X"},
-    int = {whole(0), "N"}, bytes = {cli.bytes, "SIZE"}, string = {nil, "TEXT"},
+    int = {types.whole(0), "N"}, bytes = {cli.bytes, "SIZE"}, string = {nil, "TEXT"},
     list = {cli.numbers, "X,..."}, extents = {cli.extents(), "N,..."}, any = {nil, "VALUE"},
 }
 
@@ -161,7 +43,7 @@ local OF_KIND = {
 function cli.option(entry, changes)
     local kind, form = table.unpack(OF_KIND[entry.kind] or {})
     local option = {(entry.name:gsub("_", "-")), value = form, type = kind, doc = entry.doc,
-        default = math.tointeger(entry.default) or entry.default}
+        library = entry.name, default = math.tointeger(entry.default) or entry.default}
     if entry.kind == "number" then
         option.type = cli.bounded(entry)
     elseif entry.kind == "count" and entry.min == 0 then
@@ -207,6 +89,8 @@ function cli.options(entries, changes, ...)
     return list
 end
 
+local MEMORY <const> = {"max-memory", "memory", "mem"}
+
 --- Options that several commands have.
 cli.shared = {
     device = {"device", short = "d", value = "ID", default = "auto",
@@ -214,15 +98,17 @@ cli.shared = {
     devices = {"device", short = "d", value = "ID,...", default = "auto",
         doc = "host, cuda:0, cuda:0,cuda:1, all (GPUs of the model of the first), 2xplanned:h200, "
             .. "...; auto takes moonbeam's --device, or a GPU"},
-    budget = {"budget", value = "SIZE", type = cli.bytes,
+    budget = {"budget", short = "b", value = "SIZE", type = cli.bytes, also = MEMORY,
         doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
-    budget_of_each = {"budget", value = "SIZE", type = cli.bytes,
+    budget_of_each = {"budget", short = "b", value = "SIZE", type = cli.bytes, also = MEMORY,
         doc = "memory of each device to use at most, e.g. 8G (default: 90 % of what is free)"},
     host_budget = {"host-budget", value = "SIZE", type = cli.bytes,
         doc = "memory of the host to use at most, beside a GPU's"},
     overwrite = {"overwrite", doc = "replace an existing result and existing pictures"},
     sz = {"sz", value = "N", type = cli.count, default = 1,
         doc = "stretch of z in the pictures"},
+    verbose = {"verbose", short = "v", doc = "all that is known of the run, not only what matters "
+        .. "most"},
     quiet = {"quiet", short = "q", doc = "no progress, only warnings and errors"},
     log = {"log", value = "FILE", doc = "also append all messages, with times, to FILE"},
     progress = {"progress", value = "FORM", type = cli.choice("bar", "line", "json", "none"),
@@ -254,8 +140,9 @@ function cli.help(spec)
     return table.concat(lines, "\n") .. "\n"
 end
 
--- The program's own name, for its messages; set by `parse`.
-local program = "moonbeam"
+-- The program's own name, for its messages, and what library functions call its options; set by
+-- `parse`.
+local program, names_of_options = "moonbeam", {}
 
 --- Like print, but text from a file or a name cannot control the terminal.
 function cli.print(...)
@@ -285,53 +172,72 @@ function cli.wrong(format, ...)
     cli.stop(("%s (--help lists the options)"):format(format:format(...)), 2)
 end
 
---- A message of a library function in the terms of the command line: "the option NAME" and "the
--- option NAME = VALUE" become what `names` has for NAME or for "NAME = VALUE".
-function cli.spoken(text, names)
-    text = text:gsub("the option ([%w_]+) = (%w+)", function(name, value)
-        local option = names[name]
-        return names[name .. " = " .. value] or option and option .. " " .. value
-    end)
-    return (text:gsub("the option ([%w_]+)", names))
+--- Writes a warning on stderr: a line in the words of the command line.
+function cli.warn(format, ...)
+    cli.tell(("%s: warning: %s"):format(program, cli.spoken(format:format(...))))
 end
 
--- An error object with its message in these terms. The source line is removed, because a line of
--- the command does not help its user. An error that ends the program with a special status (Ctrl-C)
--- is raised again.
-local function speak(problem, names)
+--- What a command prints of its work: a function for what everybody wants to know (nothing with
+-- --quiet), and one for the rest (with --verbose). Both format like string.format.
+function cli.speakers(options)
+    local function printing(...)
+        cli.print(string.format(...))
+    end
+    local function nothing() end
+    return options.quiet and nothing or printing,
+        options.verbose and not options.quiet and printing or nothing
+end
+
+-- The names of the command's options, after those in `more`.
+local function all_names(more)
+    return more and setmetatable(more, {__index = names_of_options}) or names_of_options
+end
+
+--- A message of a library function in the words of the command line. `more` has texts for other
+-- names of the library (surface.names).
+function cli.spoken(text, more)
+    return surface.spoken(text, all_names(more))
+end
+
+-- An error object with its message in these words. An error that ends the program with a special
+-- status (Ctrl-C) is raised again.
+local function speak(problem, more)
     if problem.code == "cancelled" then
         problem.where = nil
         error(problem, 0)
     end
-    local message = cli.spoken(problem.message, names)
-    problem.arg = message == problem.message and problem.arg or nil -- the message names it
-    problem.where, problem.message = nil, message
-    -- Users do not know function names, but they know the steps of a recipe.
-    problem.op = problem.op and problem.op:find "^step " and problem.op or nil
+    surface.speak(problem, all_names(more))
+    return surface.line(problem)
+end
+
+-- What the program says about an error that nothing has caught (bindings/program/main_run.c). An
+-- error of Lua itself is a defect of the command: it keeps its lines.
+local function uncaught(problem)
+    if type(problem) ~= "table" or problem.code == "cancelled" then
+        return ("%s: %s"):format(program, tostring(problem))
+    end
+    return ("%s: %s"):format(program, speak(problem))
 end
 
 --- Returns `value`. If it is nil or false, the program ends with `problem`: for the results of
--- `open`. `names`, if given, are those of cli.spoken.
-function cli.must(value, problem, names)
+-- `open`. `more`, if given, is that of cli.spoken.
+function cli.must(value, problem, more)
     if not value then
-        if type(problem) == "table" then
-            speak(problem, names or {})
-        end
-        cli.stop(tostring(problem))
+        cli.stop(type(problem) == "table" and speak(problem, more) or tostring(problem))
     end
     return value
 end
 
---- Returns what fn(...) returns. An error ends the program with its text after cli.spoken.
-function cli.tried(names, fn, ...)
+--- Returns what fn(...) returns. An error ends the program with its line in the words of the
+-- command line; `more` is that of cli.spoken.
+function cli.tried(more, fn, ...)
     local results = table.pack(pcall(fn, ...))
     if not results[1] then
         local problem = results[2]
         if type(problem) ~= "table" then
             error(problem, 0)
         end
-        speak(problem, names)
-        cli.stop(tostring(problem))
+        cli.stop(speak(problem, more))
     end
     return table.unpack(results, 2, results.n)
 end
@@ -347,11 +253,11 @@ function cli.checked(fn, ...)
     if type(problem) ~= "table" then
         error(problem, 0)
     end
-    speak(problem, {})
+    local line = speak(problem)
     if problem.code == "argument" then
-        cli.wrong("%s", tostring(problem))
+        cli.wrong("%s", line)
     end
-    cli.stop(tostring(problem))
+    cli.stop(line)
 end
 
 --- The devices of --device (default: the default device), each with the budget of --budget. Beside
@@ -467,7 +373,8 @@ end
 
 -- The declaration of a command line with the lists of options in it flattened.
 local function flat(spec)
-    local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes}
+    local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes,
+        suggest = spec.suggest, library = spec.library}
     for _, item in ipairs(spec) do
         table.move(item, 1, #item, #all + 1, type(item[1]) == "table" and all or {})
         all[#all + 1] = type(item[1]) == "string" and item or nil
@@ -475,12 +382,37 @@ local function flat(spec)
     return all
 end
 
---- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`.
+-- Ends the program unless all required arguments and options were given; all that are missing are
+-- named.
+local function check_required(spec, values)
+    local names = {}
+    for _, option in ipairs(spec) do
+        if option.required and values[option[1]:gsub("-", "_")] == nil then
+            names[#names + 1] = option.positional and option[1]:upper() or "--" .. option[1]
+        end
+    end
+    cli.missing(names)
+end
+
+--- Ends the program with status 2 if this list of missing arguments or options is not empty.
+-- `why` is the beginning of the line.
+function cli.missing(names, why)
+    local last = #names > 1 and table.remove(names)
+    local list = table.concat(names, ", ") .. (last and " and " .. last or "")
+    if list ~= "" then
+        cli.wrong("%s%s %s missing", why and why .. ": " or "", list, last and "are" or "is")
+    end
+end
+
+--- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`. The
+-- declaration may have a function `suggest`, which returns what an unknown word may mean beside an
+-- option, or nil; and `library`, other texts for names of the library (cli.spoken).
 function cli.parse(words, spec)
     local by_name, positional, values, given = {}, {}, {}, {}
     values.given = given
     program = spec.usage:match("^%S*/(%S+)") or spec.usage:match("^%S+")
     spec = flat(spec)
+    names_of_options, log.speak = surface.names(spec, spec.library), uncaught
     for _, option in ipairs(spec) do
         if option.positional then
             positional[#positional + 1] = option
@@ -526,13 +458,7 @@ function cli.parse(words, spec)
             and not (tonumber(word) and not by_name[name]) then
             local option = by_name[name]
             if not option then
-                local names = {}
-                for _, known in ipairs(spec) do
-                    names[#names + 1] = not known.positional and known[1] or nil
-                end
-                local near = core.error.nearest(name:gsub("^%-+", ""), names)
-                cli.wrong("unknown option %s%s", name, near
-                    and ("; did you mean --%s?"):format(near) or "")
+                cli.wrong("unknown option %s%s", name, suggestions.of(name, spec, spec.suggest))
             end
             if not option.value then
                 if attached then
@@ -559,11 +485,7 @@ function cli.parse(words, spec)
         end
         at = at + 1
     end
-    for _, option in ipairs(spec) do
-        if option.required and values[option[1]:gsub("-", "_")] == nil then
-            cli.wrong("%s is missing", option.positional and option[1]:upper() or "--" .. option[1])
-        end
-    end
+    check_required(spec, values)
     begin_log(spec, values)
     return values
 end

@@ -5,6 +5,10 @@ local core = require "moonbeam.core"
 
 local log = {}
 
+--- What a command says about an error that nothing has caught: a function of the error that returns
+-- a line; nil: the error as it is. Set by command lines (cli.lua).
+log.speak = nil
+
 --- How progress is shown: "bar", "line", "json" or "none"; nil: by the kind of the standard error.
 log.progress = nil
 

@@ -33,7 +33,7 @@ command.options = {
         .. "without the volume"},
     {"snapshots", value = "FOLDER", doc = "pictures of the middle row or frame after every step"},
     {"print-recipe", doc = "print the recipe with every default and exit"},
-    {"slurm", doc = "with --plan: print the #SBATCH lines of a Slurm script"},
+    {"slurm", alone = true, doc = "with --plan: print the #SBATCH lines of a Slurm script"},
     {"input", value = "KIND", doc = "what the values are where SCAN has no flats: transmission, "
         .. "\"line integrals\""},
     {"scratch", value = "FOLDER", doc = "for data between steps that do not fit --host-budget"},
@@ -126,7 +126,8 @@ local function words_of(values)
     return numbers and values or words
 end
 
-local function run_sweep(scan, source, options, say)
+local function run_sweep(scan, source, options, talk)
+    local say = talk.say
     local path, text = options.sweep:match "^([^=]+)=(.*)$"
     if not path then
         fail("argument", "recipe", "sweep", "--sweep is '%s'; give STEP.OPTION=FIRST:LAST:STEP, "
@@ -155,7 +156,7 @@ local function run_sweep(scan, source, options, say)
 end
 
 -- The vertical slice x = N or y = N: runs the recipe with only that part of the slices.
-local function vertical(scan, source, options, say)
+local function vertical(scan, source, options, talk)
     local axis, text = options.vertical:match "^([xy])=(%d+)$"
     if not axis then
         fail("argument", "recipe", "vertical", "--vertical is '%s'; give x=N or y=N, a column or "
@@ -175,11 +176,12 @@ local function vertical(scan, source, options, say)
         fail("argument", "recipe", "vertical", "--vertical needs a recipe with step fbp or "
             .. "fourier")
     end
-    say("vertical   slice %s = %d", axis, place)
+    talk.say("vertical   slice %s = %d", axis, place)
     return pipeline_of(scan, source, options, recipe)
 end
 
-local function tell_values(done, say, warn)
+local function tell_values(done, talk)
+    local say, warn = talk.say, talk.warn
     for name, verdict in pairs(done.verdicts) do
         local value = done.named[name]
         say("%-10s %s%s", name, type(value) == "number" and ("%.6g"):format(value)
@@ -204,7 +206,8 @@ function command.preview(options, z)
     mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume})
 end
 
-local function run_whole(pipeline, options, say, warn)
+local function run_whole(pipeline, options, talk)
+    local say = talk.say
     local made = pipeline:plan()
     local last = pipeline.chain.steps[#pipeline.chain.steps]
     if last.name == "save" and not options.given.output then
@@ -215,7 +218,7 @@ local function run_whole(pipeline, options, say, warn)
         cli.wrong("--center-picture shows the search for the axis; the recipe has none: use step "
             .. "center without a column")
     end
-    say("%s", report.text(made))
+    say("%s", report.text(made, {level = options.verbose and "all" or "run"}))
     local shown, middle, saved
     if options.preview then
         middle = (pipeline.chain.shape[1] + 1) // 2
@@ -237,15 +240,20 @@ local function run_whole(pipeline, options, say, warn)
         say("wrote      %s (an earlier run was interrupted after its last step)", options.output)
         return
     end
-    tell_values(done, say, warn)
+    tell_values(done, talk)
     if options.center_picture then
         axis_curve_picture.save(options.center_picture, done.verdicts.center,
             {overwrite = options.overwrite})
         say("picture    %s (the search for the axis)", options.center_picture)
     end
-    say("memory     predicted %d bytes, measured %d bytes (at most %d before the values were "
-        .. "known)", done.predicted, done.peak, done.plan.at_most)
-    say("pinned     predicted %d bytes, measured %d bytes", done.plan.pinned, done.pinned)
+    if done.peak == done.predicted then
+        say("memory     %s, as predicted (%d bytes)", mb.device.format_bytes(done.peak), done.peak)
+    else
+        say("memory     predicted %d bytes, measured %d bytes", done.predicted, done.peak)
+    end
+    talk.detail("memory     predicted %d bytes, measured %d bytes (at most %d before the values "
+        .. "were known)", done.predicted, done.peak, done.plan.at_most)
+    talk.detail("pinned     predicted %d bytes, measured %d bytes", done.plan.pinned, done.pinned)
     say("wrote      %s", options.output)
 end
 
@@ -289,21 +297,38 @@ local function check(options)
     end
 end
 
---- Does what the options ask for. `say` and `warn` print the caller's messages.
-function command.run(scan, options, say, warn)
+--- Ends the program if options are given that say something about a recipe: there is none.
+function command.refuse_without_recipe(options)
+    local names = {}
+    for _, option in ipairs(command.options) do
+        if options.given[option[1]:gsub("-", "_")] and not option.alone then
+            names[#names + 1] = "--" .. option[1]
+        end
+    end
+    if names[1] then
+        cli.wrong("%s without --recipe FILE says nothing: there are no steps to apply %s to",
+            table.concat(names, ", "), #names > 1 and "them" or "it")
+    end
+end
+
+--- Does what the options ask for. `talk` has the caller's functions for messages: say, detail
+-- (what only --verbose tells) and warn.
+function command.run(scan, options, talk)
+    local say = talk.say
     check(options)
     local source = source_of(options)
     if options.sweep and not (options.plan or options.print_recipe) then
-        return run_sweep(scan, source, options, say)
+        return run_sweep(scan, source, options, talk)
     end
     local rows = options.row and {options.row, options.row} or options.rows
-    local pipeline = options.vertical and vertical(scan, source, options, say)
+    local pipeline = options.vertical and vertical(scan, source, options, talk)
         or pipeline_of(scan, source, options, nil, rows)
     if options.print_recipe then
         cli.print(recipe_text.text(chain.resolved(pipeline.chain)))
     elseif options.plan then
         local made = pipeline:plan()
-        cli.print(options.slurm and report.slurm(made) or report.text(made))
+        cli.print(options.slurm and report.slurm(made)
+            or report.text(made, {level = options.verbose and "all" or "plan"}))
         if options.png then
             memory_picture.save(options.png, made, options)
         end
@@ -312,7 +337,7 @@ function command.run(scan, options, say, warn)
             overwrite = options.overwrite})
         say("pictures   %s, one after every step", options.snapshots)
     else
-        run_whole(pipeline, options, say, warn)
+        run_whole(pipeline, options, talk)
     end
 end
 

@@ -513,7 +513,8 @@ local function fail_least(job, section, ways, available, others)
         if way.taken then
             least, rows = math.min(least, peak), packet
         elseif peak <= there then
-            remedies[#remedies + 1] = (", or take method %s, mode %s, which needs %s and gives "
+            remedies[#remedies + 1] = (", or take the option method = %s and the option "
+                .. "mode = %s, which needs %s and gives "
                 .. "slightly other values"):format(way.way.method, way.way.mode, bytes(peak))
         end
     end
@@ -523,6 +524,7 @@ local function fail_least(job, section, ways, available, others)
     local err = mb.error("budget", ("%s; give a budget of at least %d bytes%s"):format(problem,
         least + live, table.concat(remedies)), {op = job.op})
     err.problem, err.enough, err.device = problem, least + live, device.id
+    err.also = table.concat(remedies)
     error(err, 0)
 end
 

@@ -3,7 +3,7 @@
 local mb = require "moonbeam"
 local process_memory = require "moonbeam.internal.process_memory"
 local schedule = require "moonbeam.stream.schedule"
-
+local surface = require "moonbeam.internal.command_line.surface"
 local several_devices = require "moonbeam.internal.several_devices"
 
 local report = {}
@@ -20,34 +20,41 @@ local function bytes_text(bytes)
     return ("%s (%d bytes)"):format(mb.device.format_bytes(bytes), bytes)
 end
 
-local function section_lines(made, section, lines)
+-- "one, with all 8 rows", "13 blocks, with up to 8 rows each".
+local function blocks_text(section)
     local total, what = section.last - section.first + 1, section.cut
-    lines[#lines + 1] = ("section %d  %s"):format(section.number, labels(section.steps))
+    local count = math.ceil(total / section.count)
+    return (count == 1 and ("one block with all %d %s"):format(total, what)
+        or ("%d blocks, with up to %d %s each"):format(count, section.count, what))
+        .. (section.overlap and ", reading and writing while computing" or "")
+end
+
+local function section_lines(made, section, line)
+    line("run", ("section %d"):format(section.number), "%s: %s", labels(section.steps),
+        blocks_text(section))
     if #section.measures > 0 then
-        lines[#lines + 1] = ("  measures %s"):format(labels(section.measures))
+        line("plan", "  measures", "%s", labels(section.measures))
     end
     if section.reduced then
-        lines[#lines + 1] = ("  sums up  all values for %s"):format(labels(section.reduced))
+        line("plan", "  sums up", "all values for %s", labels(section.reduced))
     end
-    lines[#lines + 1] = ("  blocks   %d of %d %s%s"):format(math.ceil(total / section.count),
-        section.count, what, section.overlap and ", reading and writing while computing" or "")
-    lines[#lines + 1] = ("  moves    %s in, %s out"):format(
-        mb.device.format_bytes(section.read_bytes), mb.device.format_bytes(section.write_bytes))
+    line("all", "  moves", "%s in, %s out", mb.device.format_bytes(section.read_bytes),
+        mb.device.format_bytes(section.write_bytes))
     if section.reason then
-        lines[#lines + 1] = "  method   " .. section.reason
+        line("all", "  method", "%s", section.reason)
     end
     local devices = made.job.devices
     local most = schedule.order_of(#devices, made.job.options) and "" or "at most "
     for _, device in ipairs(devices) do
-        lines[#lines + 1] = ("  peak     %s%s on %s"):format(most,
-            bytes_text(section.peaks[device.id]), device.id)
+        line("all", "  peak", "%s%s on %s", most, bytes_text(section.peaks[device.id]), device.id)
     end
-    lines[#lines + 1] = ("  pinned   %s of host memory%s"):format(bytes_text(section.pinned),
+    line("all", "  pinned", "%s of host memory%s", bytes_text(section.pinned),
         #devices > 1 and (", shared by %d devices"):format(#devices) or "")
     local place = made.job.places[section.number]
     if place then
-        lines[#lines + 1] = ("  store    %s %s, %s"):format(table.concat(place.shape, " x "),
-            place.dtype, place.place == "memory" and bytes_text(place.host_bytes) .. " in memory"
+        line("plan", "  store", "%s %s, %s", table.concat(place.shape, " x "),
+            surface.TYPES[place.dtype] or place.dtype, place.place == "memory"
+            and bytes_text(place.host_bytes) .. " in memory"
             or bytes_text(place.disk_bytes) .. " in " .. place.scratch)
     end
 end
@@ -72,30 +79,40 @@ function report.process(made)
     return process_memory.bound(pool, made.pinned, frames)
 end
 
---- The text of a plan.
-function report.text(made)
+local LEVELS <const> = {run = 1, plan = 2, all = 3}
+
+--- The text of a plan. The option level says how much of it: "run" is what matters when it runs,
+-- "plan" what matters before it runs, "all" (the default) the rest too.
+function report.text(made, options)
     local lines, first = {}, made.job.devices[1]
+    local level = LEVELS[options and options.level or "all"]
+    local function line(least, name, format, ...)
+        if level >= LEVELS[least] then
+            lines[#lines + 1] = ("%-11s"):format(name) .. format:format(...)
+        end
+    end
     for _, section in ipairs(made.sections) do
-        section_lines(made, section, lines)
+        section_lines(made, section, line)
     end
     for _, device in ipairs(made.job.devices) do
-        lines[#lines + 1] = ("peak       %s%s on %s%s"):format(made.exact and "" or "at most ",
+        line("plan", "peak", "%s%s on %s%s", made.exact and "" or "at most ",
             bytes_text(made.peaks[device.id]), device.id,
             made.exact and "" or ", whatever is measured")
     end
     if first.id ~= "host" and (made.peaks.host or 0) > 0 then
-        lines[#lines + 1] = ("host       %s"):format(bytes_text(made.peaks.host))
+        line("plan", "host", "%s", bytes_text(made.peaks.host))
     end
-    lines[#lines + 1] = ("pinned     %s of host memory"):format(bytes_text(made.pinned))
+    line("plan", "pinned", "%s of host memory", bytes_text(made.pinned))
     if made.scratch > 0 then
-        lines[#lines + 1] = ("scratch    %s in %s"):format(bytes_text(made.scratch),
-            made.job.options.scratch)
+        line("plan", "scratch", "%s in %s", bytes_text(made.scratch), made.job.options.scratch)
     end
     local process = report.process(made)
-    lines[#lines + 1] = process and process_memory.text(process) or nil
+    lines[#lines + 1] = process and level >= LEVELS.plan and process_memory.text(process) or nil
     local differ = several_devices.difference(made.job.devices)
-    lines[#lines + 1] = differ and "devices    " .. differ
-    lines[#lines + 1] = first.basis
+    if differ then
+        line("run", "devices", "%s", differ)
+    end
+    lines[#lines + 1] = level >= LEVELS.plan and first.basis or nil
     return table.concat(lines, "\n")
 end
 

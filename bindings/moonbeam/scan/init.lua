@@ -5,6 +5,7 @@
 
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
+local surface = require "moonbeam.internal.command_line.surface"
 local fail = require "moonbeam.internal.fail"
 local find_angles = require "moonbeam.scan.stored_angles"
 local frames = require "moonbeam.scan.frames"
@@ -140,7 +141,7 @@ methods.describe = declared.method("scan:describe()", nil, function(self)
     end
     line("scan", "%s (%s)", self.path, self.format)
     line("frames", "%d projections of %d rows x %d columns, %s, in %s", self.n_angles, self.rows,
-        self.cols, self.data.stored, self.data_path)
+        self.cols, surface.TYPES[self.data.stored] or self.data.stored, self.data_path)
     local groups = self.timeline and #timeline.groups(self.timeline).counts or 1
     line("reference", "%d flats%s, %d darks%s", self.n_flats,
         groups > 1 and (" in %d groups"):format(groups) or "", self.n_darks,
@@ -151,7 +152,7 @@ methods.describe = declared.method("scan:describe()", nil, function(self)
         or "",
         self.angle_unit == "deg" and "degrees" or "radians",
         self.angle_note and " (" .. self.angle_note .. ")" or "")
-    line("pixel", self.pixel_size and "%.6g m" or "size not known", self.pixel_size)
+    line("pixel", "%s", self.pixel_size and surface.length(self.pixel_size) or "size not known")
     return table.concat(lines, "\n")
 end)
 

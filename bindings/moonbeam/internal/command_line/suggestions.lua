@@ -1,0 +1,55 @@
+--- What somebody may have meant who typed an option that there is not: another option, a value of
+-- one, or a step of a recipe.
+
+local core = require "moonbeam.core"
+
+local suggestions = {}
+
+-- The options by all names under which people know them: their own, and those of `also`.
+local function known(options)
+    local names, by_name = {}, {}
+    for _, option in ipairs(options) do
+        for _, name in ipairs(option.positional and {} or {option[1],
+            table.unpack(option.also or {})}) do
+            names[#names + 1] = name
+            by_name[name] = by_name[name] or option
+        end
+    end
+    return names, by_name
+end
+
+-- "--method sirt", for the word "sirt".
+local function value_of(options, word)
+    word = word:gsub("-", "_")
+    for _, option in ipairs(options) do
+        local kind = option.type
+        if type(kind) == "table" then
+            for _, choice in ipairs(kind.choices) do
+                if #word >= 3 and choice:gsub("-", "_") == word then
+                    return ("--%s %s"):format(option[1], choice)
+                end
+            end
+            local also = kind.also and kind.also[word]
+            if also then
+                return ("--%s %s"):format(option[1], also)
+            end
+        end
+    end
+end
+
+--- "; did you mean ...?" for a word like "--filtr", or "". `more(word)` may know something else: it
+-- returns a text or nil.
+function suggestions.of(word, options, more)
+    word = word:gsub("^%-+", ""):lower():gsub("_", "-")
+    local names, by_name = known(options)
+    local near = by_name[word] and word
+    local meant = near and "--" .. by_name[near][1]
+        or value_of(options, word) or nil
+    if not meant then
+        near = core.error.nearest(word, names)
+        meant = near and "--" .. by_name[near][1] or more and more(word)
+    end
+    return meant and ("; did you mean %s?"):format(meant) or ""
+end
+
+return suggestions
