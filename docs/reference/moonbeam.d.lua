@@ -2581,8 +2581,8 @@ function mb.tiff.read(name, options) end
 function mb.tiff.write(name, array, options) end
 
 ---@class moonbeam.options.tiled_deconv_journal
----@field inputs? any the names of the files that are read, a list
----@field also? any what else must be the same in a run that goes on: {{name, text}, ...}
+---@field inputs? table the names of the files that are read
+---@field also? table what else must be the same in a run that goes on: {{name, text}, ...}
 ---@field resume? boolean go on with an interrupted run
 ---@field discard? boolean first remove what an interrupted run has left
 ---@field overwrite? boolean replace an existing result

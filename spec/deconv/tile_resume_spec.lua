@@ -237,6 +237,20 @@ describe("an interrupted deconvolution", function()
         check(large, other, "the budget it had")
     end)
 
+    it("goes on without a device that was lost", function()
+        for i, case in ipairs {CASES[4], CASES[1], CASES[2], CASES[3]} do
+            local expected = reference(case)
+            clean()
+            local output = run(case, ("local call = " .. ({70, 900, 1500, 900})[i] .. [[
+
+                mb.debug.lose_device(mb.device "host:1", call)
+                run {tell = print, options = {devices = "host,host:1",
+                    place = MEMORY and "host" or nil}}]]):gsub("MEMORY", tostring(i == 4)))
+            assert.matches("host:1 is lost", output)
+            check(case, expected, case.name, "run {options = {devices = 'host'}}")
+        end
+    end)
+
     it("is told from another run", function()
         local case = CASES[1]
         local expected = reference(case)

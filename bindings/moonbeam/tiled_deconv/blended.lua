@@ -176,7 +176,7 @@ local function begin(kept, tiles, parts, settings, each)
     local left, count = kept:pending(1, tiles, {parts}), 0
     kept:check_disk(volumes.bytes(parts))
     kept:has("%d of %d tiles", #tiles - #left, #tiles)
-    settings.hashes, each.again = true, true
+    settings.hashes = true
     function each.finished(tile, facts)
         count = count + 1
         kept:note(1, tile, facts.hash)

@@ -92,7 +92,6 @@ function runs:noted(section, tiles, each, numbers, slot)
             (section - 1) // 2, self.job.options.iterations, count, 2 * #tiles)
     end
     if #left > 0 then
-        each.again = true
         self:sweep(self.devices, left, each)
     end
 end

@@ -113,10 +113,6 @@ end
 -- the result may replace a file. Errors: io (there is an unfinished run, or none to resume, or
 -- another process is at work on it), by richardson_lucy_volume argument (it is another run).
 function tiled.journal(path, options)
-    if options.resume and options.discard then
-        fail("argument", "tiled_deconv.journal", "discard", "the option resume = true goes on with "
-            .. "what the option discard = true removes: give one of them")
-    end
     return tile_journal.open(path, options)
 end
 

@@ -22,13 +22,15 @@ local tile_journal = {}
 tile_journal.SECONDS = 60
 
 tile_journal.options = declared.options(
-    {"inputs", "any", "the names of the files that are read, a list"},
-    {"also", "any", "what else must be the same in a run that goes on: {{name, text}, ...}"},
+    {"inputs", "table", "the names of the files that are read"},
+    {"also", "table", "what else must be the same in a run that goes on: {{name, text}, ...}"},
     {"resume", "boolean", "go on with an interrupted run", default = false},
     {"discard", "boolean", "first remove what an interrupted run has left", default = false},
     {"overwrite", "boolean", "replace an existing result", default = false},
     {"plan", "boolean", "for plans alone: nothing is written", default = false},
     {"tell", "callable", "a function (text) that gets what is kept"})
+
+local OPEN <const> = "tiled_deconv.journal"
 
 -- Sections of a volume: less than this number.
 local SECTIONS <const> = 1 << 32
@@ -83,9 +85,30 @@ end
 
 -- ---- beginning and ending ----
 
+-- Raises an error if inputs are no names, or what else identifies the run no pairs of texts.
+local function check_options(options)
+    for i, name in ipairs(options.inputs or {}) do
+        if type(name) ~= "string" then
+            fail("argument", OPEN, "inputs", "inputs are the names of files; name %d is %s", i,
+                tostring(name))
+        end
+    end
+    for i, each in ipairs(options.also or {}) do
+        if type(each) ~= "table" or type(each[1]) ~= "string" or type(each[2]) ~= "string" then
+            fail("argument", OPEN, "also", "also has lists {name, text}; element %d is %s", i,
+                tostring(each))
+        end
+    end
+    if options.resume and options.discard then
+        fail("argument", OPEN, "discard", "the option resume = true goes on with what the option "
+            .. "discard = true removes: give one of them")
+    end
+end
+
 --- Begins the work on the result `path`, or goes on with it.
 -- Errors: io (there is one, or none, or another process is at work on it; damaged).
 function tile_journal.open(path, options)
+    check_options(options)
     local self = setmetatable({path = path, options = options, count = 0}, metatable)
     if options.plan or core.dry.on() then
         return self

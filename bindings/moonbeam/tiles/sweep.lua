@@ -255,7 +255,7 @@ function sweep.settings(job, devices, plan, n)
         overlap = dry.overlaps[n]
     end
     return {devices = devices, overlap = overlap, pinned = options.pinned,
-        threads = options.threads, free = is_free(job),
+        threads = options.threads, free = goes_on(job) or is_free(job) and #devices > 1,
         dealt = dry.dealt or deals.most, lists = dry.lists and dry.lists[n] or nil}
 end
 
@@ -264,7 +264,8 @@ local function check_lost(times, each)
     for _, lane in ipairs(times.lanes) do
         if lane.lost and not each.again then
             fail("device", "tiles", nil, "%s is lost (%s); its tiles cannot be done again, because "
-                .. "what they change may be changed already: run again on other devices",
+                .. "what they change may be changed already: run again on other devices, or go "
+                .. "on there if there is a journal",
                 lane.device.id, lane.lost)
         end
     end
