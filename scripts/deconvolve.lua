@@ -8,6 +8,7 @@ local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local progress = require "moonbeam.progress"
+local voxel = require "moonbeam.tiff.voxel"
 
 local function background(text)
     local value = (text == "auto" or text == "faces" or text == "none") and text or cli.number(text)
@@ -123,13 +124,6 @@ local dtype = surface.library_type(options.output_dtype)
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
 end
-if not options.psf then
-    local missing = {}
-    for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
-        missing[#missing + 1] = not options[name] and "--" .. name or nil
-    end
-    cli.missing(missing, "no PSF is given, so a model is made")
-end
 if not options.plan then
     if not options.output then
         cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
@@ -185,6 +179,39 @@ local shape = source.shape
 if channels * frames > 1 then
     shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]}
         or {shape[#shape - 1], shape[#shape]}
+end
+
+-- Pixel and step in nm: what is typed, else what the file says. What is typed goes to the result.
+local typed, named = {}, {}
+for _, name in ipairs {"pixel", "step"} do
+    local own = (meta.voxel or {})[name]
+    local nm = own and own * 1e9
+    if options[name] and (not nm or math.abs(options[name] / nm - 1) > 0.01) then
+        typed[name] = options[name] * 1e-9
+    end
+    if nm and typed[name] then
+        cli.tell(("warning: --%s is %.4g nm, but %s says %.4g nm: the typed one is taken, and the "
+            .. "result says it"):format(name, options[name], options.image, nm))
+    elseif nm and not options[name] then
+        options[name] = nm
+        named[#named + 1] = ("%s %.4g nm"):format(name, nm)
+    end
+end
+local row, column = (meta.voxel or {}).row, (meta.voxel or {}).pixel
+if row and column and math.abs(row / column - 1) > 0.01 then
+    cli.tell(("warning: %s says that pixels are %.4g nm wide and %.4g nm high; models of the PSF "
+        .. "have square ones"):format(options.image, column * 1e9, row * 1e9))
+end
+if #named > 0 then
+    say("voxel      %s: %s", table.concat(named, ", "), options.image)
+end
+
+if not options.psf then
+    local missing = {}
+    for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
+        missing[#missing + 1] = not options[name] and "--" .. name or nil
+    end
+    cli.missing(missing, "no PSF is given, so a model is made")
 end
 
 -- Counts -> photons.
@@ -432,9 +459,24 @@ if options.plan then
 end
 
 local _ <close> = process_memory.hold(device, own)
+-- What the result says about how it was made. A series of files is no file.
+local input = options.image:gsub(":/.*$", "")
+local parameters = {image = options.image, method = options.method,
+    model = not options.psf and options.model or nil,
+    psf = options.psf and core.system.real_path((options.psf:gsub(":/.*$", ""))) or nil,
+    psf_shape = psf.shape, psf_center = center, pixel_nm = options.pixel, step_nm = options.step,
+    tiles = mode, device = id, iterations = settings.iterations}
+for _, name in ipairs {"acceleration", "total_variation", "tolerance", "lambda", "relaxation",
+    "offset", "gain", "mask", "boundary", "na", "index", "index_sample", "depth", "wavelength",
+    "psf_background", "psf_crop", "channel", "frame"} do
+    parameters[name] = options[name] or nil
+end
+
 local out <close> = mb.images.create(options.output, {shape = shape, dtype = dtype,
-    channels = channels, frames = frames,
-    meta = meta, overwrite = options.overwrite or journal and journal:may_replace() or false})
+    channels = channels, frames = frames, origin = {title = "deconvolution",
+        input = core.system.stat(input) and input or nil, parameters = parameters},
+    meta = next(typed) and voxel.said(meta, typed) or meta,
+    overwrite = options.overwrite or journal and journal:may_replace() or false})
 
 local function tell(k, metric)
     if options.metrics and metric then

@@ -7,7 +7,9 @@ local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local npy = require "moonbeam.npy"
+local notes = require "moonbeam.result.notes"
 local on_error = require "moonbeam.internal.on_error"
+local origin = require "moonbeam.result.origin"
 local series = require "moonbeam.tiff.series"
 local tiff = require "moonbeam.tiff"
 local volumes = require "moonbeam.volumes"
@@ -55,6 +57,17 @@ function hdf5_writer:volume()
     return volumes.hdf5(self.file, self.dataset, self.shape, self.dtype)
 end
 
+-- Says how an image was made, as a reconstruction says it.
+local function write_origin(file, given)
+    file:group("/entry/process", "NXprocess")
+    notes.write_table(file, "/entry/process", {program = "moonbeam", version = core.version,
+        date = origin.time()})
+    file:group("/entry/process/parameters", "NXparameters")
+    notes.write_table(file, "/entry/process/parameters", origin.parameters(given))
+    file:group("/entry/provenance", "NXcollection")
+    notes.write_table(file, "/entry/provenance", origin.provenance(given))
+end
+
 local function create_hdf5(name, options)
     local path, member = name:match("^(.-):(/.*)$")
     local file = mb.h5.create(path or name, {overwrite = options.overwrite})
@@ -71,6 +84,9 @@ local function create_hdf5(name, options)
     file:set_attribute("/entry/data", "signal", "data")
     made.dataset = file:create_dataset(member or "/entry/data/data", {shape = options.shape,
         dtype = options.dtype, attributes = {interpretation = "image"}})
+    if options.origin then
+        write_origin(file, options.origin)
+    end
     return made
 end
 

@@ -1032,6 +1032,7 @@ function mb.help.text(subject) end
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field origin? table how it was made: {title, input, parameters}, for TIFF and HDF5
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
 ---@field channels? integer how many, for TIFF
@@ -1062,6 +1063,7 @@ function mb.images.read(name, device) end
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field origin? table how it was made: {title, input, parameters}, for TIFF and HDF5
 
 ---Writes an image; its name decides the format.
 ---@param name string 
@@ -2538,6 +2540,7 @@ function mb.system.terminal_width(stream) end
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field origin? table how it was made: {title, input, parameters}, for TIFF and HDF5
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
 ---@field channels? integer how many, for TIFF
@@ -2553,7 +2556,7 @@ function mb.tiff.create(name, options) end
 ---@field frame? integer of a TIFF hyperstack
 ---@field threads? integer of decoding; bounds its scratch
 
----A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution}.
+---A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are told)}.
 ---@param name string 
 ---@param options? moonbeam.options.tiff_open
 function mb.tiff.open(name, options) end
@@ -2573,6 +2576,7 @@ function mb.tiff.read(name, options) end
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field origin? table how it was made: {title, input, parameters}, for TIFF and HDF5
 
 ---Writes u8, u16 or f32, (page, row, column) or (row, column).
 ---@param name string 

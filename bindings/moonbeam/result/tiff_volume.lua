@@ -15,6 +15,7 @@ local metadata = require "moonbeam.tiff.metadata"
 local on_error = require "moonbeam.internal.on_error"
 local origin = require "moonbeam.result.origin"
 local volumes = require "moonbeam.volumes"
+local voxel = require "moonbeam.tiff.voxel"
 
 local tiff_volume = {extensions = file_name.TIFF}
 local methods = {}
@@ -43,20 +44,6 @@ local function shortened(facts)
     return longest ~= nil
 end
 
--- The pixel size as a TIFF resolution: pixels for each micrometer, without a unit of TIFF's own.
-local function resolution_of(options)
-    if not options.pixel_size then
-        return nil
-    end
-    local micrometers = options.pixel_size * 1e6
-    local scale = micrometers >= 1 and 1e6 or 1e9
-    while micrometers * scale >= 2^31 do
-        scale = scale / 10
-    end
-    local pixels = {math.floor(scale), math.max(1, math.floor(micrometers * scale + 0.5))}
-    return {x = pixels, y = pixels, unit = 1}
-end
-
 -- The head of the file; nil where the facts do not fit before the pixels.
 local function compose(self)
     local options, facts = self.options, self.facts
@@ -71,7 +58,8 @@ local function compose(self)
         text, info = metadata.new_imagej(description), json(facts, {"program", "version", "title"})
     end
     return head.compose {pages = self.shape[1], rows = self.shape[2], columns = self.shape[3],
-        dtype = self.dtype, text = text, info = info, resolution = resolution_of(options),
+        dtype = self.dtype, text = text, info = info,
+        resolution = options.pixel_size and voxel.resolution(options.pixel_size) or nil,
         ome = self.ome, data_at = self.data_at}
 end
 

@@ -12,10 +12,13 @@ local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local head = require "moonbeam.tiff.head"
+local json = require "moonbeam.internal.json"
 local metadata = require "moonbeam.tiff.metadata"
 local on_error = require "moonbeam.internal.on_error"
+local origin = require "moonbeam.result.origin"
 local pages_of = require "moonbeam.tiff.pages"
 local volumes = require "moonbeam.volumes"
+local voxel = require "moonbeam.tiff.voxel"
 
 local tiff = {}
 
@@ -83,6 +86,7 @@ local function meta_and_pages(stack, name, options, file)
     local first, chosen = pages[1], options.channel or options.frame
     local page_bytes = first.rows * first.columns * volumes.ITEM_BYTES[first.dtype]
     meta.resolution, meta.description = stack.resolution, stack.description
+    meta.voxel = voxel.of(meta)
     if meta.kind == "imagej" and #pages == 1 and meta.images > 1 then
         if first.compression ~= 1 or first.offsets[1] + meta.images * page_bytes > file:bytes() then
             fail("io", "tiff", nil, "%s: the file is truncated: ImageJ says that it has %d "
@@ -116,7 +120,8 @@ local function meta_and_pages(stack, name, options, file)
 end
 
 --- A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames,
--- spacing, unit, resolution}. With `channel` or `frame` it has the slices of one channel and time
+-- spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are told)}.
+-- With `channel` or `frame` it has the slices of one channel and time
 -- of a hyperstack, (z, y, x); without them all pages in the file's order.
 function tiff.open(name, options)
     local file = core.rawfile.open(name, "tiff.open")
@@ -188,7 +193,8 @@ function tiff.create(name, options)
     local pages = counts.channels * counts.slices * counts.frames
     local before, data_at, page = head.compose {pages = pages, rows = shape[#shape - 1],
         columns = shape[#shape], dtype = dtype, text = metadata.compose(meta, counts, dtype),
-        resolution = meta.resolution, ome = meta.kind == "ome"}
+        resolution = meta.resolution, ome = meta.kind == "ome", info = options.origin
+            and json(origin.facts(options.origin), {"program", "version", "title"}) or nil}
     local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at,
         page_bytes = page, order = meta.kind == "ome" and meta.order or "CZT"}, writer)
     made:start(name, options.overwrite, data_at + pages * page, before)
@@ -208,7 +214,8 @@ local WRITE = declared.options(
     {"overwrite", "boolean", "replace an existing file", default = false},
     {"spacing", "any", "of voxels, for TIFF", usual = "that of meta"},
     {"unit", "string", "of the spacing, for TIFF", usual = "that of meta"},
-    {"meta", "table", "what the file that it was made from says (tiff.open), for TIFF"})
+    {"meta", "table", "what the file that it was made from says (tiff.open), for TIFF"},
+    {"origin", "table", "how it was made: {title, input, parameters}, for TIFF and HDF5"})
 
 return declared.module(tiff, "tiff", {
     open = {"name: string", declared.options(ONE,

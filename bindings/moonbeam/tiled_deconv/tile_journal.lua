@@ -60,11 +60,32 @@ local function hash_of_array(self, array)
     return ("%s %s %016x"):format(table.concat(array.shape, " x "), array.dtype, hash)
 end
 
+-- An input: a file, or a folder or a series of files with how many there are, their bytes and the
+-- time of the last change.
+local function input_text(name)
+    local facts = core.system.stat(name)
+    if facts and facts.kind == "file" then
+        return unfinished.file_text(name)
+    end
+    local folder, base = name:match "^(.*)/([^/]*)$"
+    folder, base = facts and name or folder or ".", not facts and (base or name) or "*"
+    local pattern = "^" .. base:gsub("%W", "%%%0"):gsub("%%%*", ".*"):gsub("%%%?", ".") .. "$"
+    local count, bytes, latest = 0, 0, 0
+    for _, entry in ipairs(core.system.folder(folder) or {}) do
+        local each = entry:find(pattern) and core.system.stat(folder .. "/" .. entry)
+        if each then
+            count, bytes = count + 1, bytes + (each.bytes or 0)
+            latest = math.max(latest, each.modified or 0)
+        end
+    end
+    return ("%s, %d entries, %d bytes, changed at %.6f"):format(name, count, bytes, latest)
+end
+
 -- What identifies the run of a job: a list of {name, text}.
 local function identity_of(self, job)
     local list, sink = {{"moonbeam", core.version}, {"work", job.what}}, job.sink
     for i, name in ipairs(self.options.inputs or {}) do
-        list[#list + 1] = {("input %d"):format(i), unfinished.file_text(name)}
+        list[#list + 1] = {("input %d"):format(i), input_text(name)}
     end
     for _, each in ipairs(self.options.also or {}) do
         list[#list + 1] = each
