@@ -126,8 +126,8 @@ uint64_t mb_carrier_queued(const mb_carrier *c)
 
 bool mb_carrier_pending(mb_carrier *c, const mb_h5_dataset *dataset)
 {
-    bool pending = false;
     pthread_mutex_lock(&c->lock);
+    bool pending = c->failure.code != MB_STATUS_OK;
     for (const transfer *t = c->first; t && !pending; t = t->next)
         pending = t->dataset == dataset && t->done < t->lines;
     pthread_mutex_unlock(&c->lock);

@@ -124,7 +124,7 @@ mb_status mb_carrier_wait_any(const mb_carrier_point *points, int count, int *wh
 ** cut into pieces. Transfers to host memory count as 0. The hashes are forgotten. */
 mb_status mb_carrier_hash(mb_carrier *carrier, uint64_t from, uint64_t to, uint64_t *sum);
 
-/* Are transfers of this dataset under way? */
+/* Are transfers of this dataset under way? After a failure nobody knows: then they are. */
 bool mb_carrier_pending(mb_carrier *carrier, const mb_h5_dataset *dataset);
 
 typedef struct mb_carrier_stats {

@@ -112,6 +112,67 @@ describe("a lost device", function()
         files.remove(folder)
     end)
 
+    -- A result of eight slices in two files, whose first two slices are on a device that is lost
+    -- while it writes them. `told`: arrived says what is there. Returns the names of the files that
+    -- are complete, at some moments.
+    local function two_writers(id, told)
+        local folder, moments = files.folder(), {}
+        local path = folder .. "/volume.h5"
+        local result <close> = mb.result.create(path, {shape = {8, 4, 4}, slices_per_file = 4})
+        local function note()
+            local text = files.run(("cd '%s' && ls volume-slices* | grep 'h5$'"):format(folder))
+            moments[#moments + 1] = text:gsub("\n", " "):gsub("slices%-", ""):gsub("%.h5 ", " ")
+        end
+        local lost <close> = mb.full({2, 4, 4}, 3, {device = id})
+        local own <close> = mb.full({2, 4, 4}, 3, {device = "host"})
+        local first = core.carrier.open {device = id, writing = true, pinned = "1Mi", threads = 1}
+        local second <close> = core.carrier.open {device = "host", writing = true, pinned = "1Mi",
+            threads = 1}
+        local spare <close> = mb.zeros({2, 4, 4}, {device = "host"})
+        first:carry(spare, lost) -- opens its ring
+        first:finish()
+        if told then
+            result:await()
+        end
+        mb.debug.lose_device(id, told and 100 or 3) -- the queue's event, and the lane's
+        result:carry(first, lost, 1)
+        assert.equal(told, pcall(first.finish, first))
+        result:carry(second, own, 3)
+        second:finish()
+        result:carry(second, own, 5)
+        second:finish()
+        note()
+        if told then
+            lose(id)
+        end
+        result:carry(second, own, 1) -- in its place
+        second:finish()
+        result:carry(second, own, 7)
+        second:finish()
+        for z = 1, told and 7 or 0, 2 do
+            note()
+            result:arrived(z, z + 1)
+        end
+        note()
+        first:abandon()
+        result:finish()
+        do
+            local file <close> = assert(mb.h5.open(path))
+            local volume <close> = file:read "/entry/data/data"
+            assert.equal(3 * 8 * 16, volume:sum())
+        end
+        lost:release()
+        files.remove(folder)
+        return moments
+    end
+
+    it("leaves its slices of a file of several to the others", function()
+        -- Nobody knows what a failed carrier has written: its file is complete in the end.
+        assert.same({"", ""}, two_writers("host:3", false))
+        assert.same({"", "", "", "0001-0004 ", "0001-0004 ", "0001-0004 0005-0008 "},
+            two_writers("host:4", true))
+    end)
+
     it("leaves its blocks of a file to the others", function()
         local folder = files.folder()
         local rows <const> = 24

@@ -13,9 +13,9 @@ local REPEAT <const> = os.getenv "MOONBEAM_REPEAT"
 local AT_ONCE <const> = 7 -- devices that a process can lose
 
 -- What a program of losses prints, lines by their text.
-local function lose(way, first, step, devices)
-    local output, status = helper.run_program(("spec/fixtures/lose_calls.lua %s %d %d %s"):format(
-        way, first, step, devices))
+local function lose(case, first, step)
+    local output, status = helper.run_program(("spec/fixtures/lose_calls.lua %s %d %d %d %s")
+        :format(case.schedule, first, step, case.parts or 0, case.devices))
     assert.equal(0, status, output)
     local counts = {before = 0, lost = 0, done = 0}
     for line in output:gmatch "[^\n]+" do
@@ -27,21 +27,22 @@ end
 
 describe("a pipeline that loses a device", function()
     for _, case in ipairs {
-        {"free", "x host", before = 17, stride = 19}, {"free", "host x", stride = 17},
-        {"fixed", "host x", stride = 19}, {"fixed", "x host", stride = 43},
+        {schedule = "free", devices = "x host", before = 17, stride = 19},
+        {schedule = "free", devices = "host x", parts = 3, stride = 17},
+        {schedule = "fixed", devices = "host x", stride = 19},
+        {schedule = "fixed", devices = "x host", parts = 3, stride = 43},
     } do
-        local way, devices = case[1], case[2]
-        it(("goes on, whatever the call: %s, %s"):format(way, devices), function()
+        it(("goes on, whatever the call: %s, %s"):format(case.schedule, case.devices), function()
             local n, step, sums = 1, REPEAT and 1 or case.stride, {before = 0, lost = 0, done = 0}
             if case.before and not REPEAT then -- each call before the first section
                 for first = 1, case.before, AT_ONCE do
-                    sums.before = sums.before + lose(way, first, 1, devices).before
+                    sums.before = sums.before + lose(case, first, 1).before
                 end
                 assert.is_true(sums.before >= case.before, sums.before)
                 n = AT_ONCE
             end
             repeat
-                local counts = lose(way, n, step, devices)
+                local counts = lose(case, n, step)
                 for name, count in pairs(counts) do
                     sums[name] = sums[name] + count
                 end
@@ -53,7 +54,7 @@ describe("a pipeline that loses a device", function()
 
     it("says what was lost where there is no other", function()
         for _, first in ipairs {1, 60} do
-            local output, status = helper.run_program(("spec/fixtures/lose_calls.lua free %d 8 x")
+            local output, status = helper.run_program(("spec/fixtures/lose_calls.lua free %d 8 0 x")
                 :format(first))
             assert.equal(0, status, output)
             local count = 0

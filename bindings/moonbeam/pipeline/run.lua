@@ -104,10 +104,14 @@ end
 local function final_ends(section, final, others, bar)
     local beside = type(final.sink) ~= "function"
     local out, first = final.out, section.first
+    local result = beside and not out and final.sink or nil
+    if result then
+        result:await()
+    end
     return {
         prepare = function(rows)
-            if beside and not out then
-                final.sink:prepare(rows[1] - first + 1, rows[2] - first + 1)
+            if result then
+                result:prepare(rows[1] - first + 1, rows[2] - first + 1)
             end
         end,
         write = function(data, rows, carrier)
@@ -123,14 +127,17 @@ local function final_ends(section, final, others, bar)
                 ranges[block.axis(section.cut, section.layout)] = {z, rows[2] - first + 1}
                 local own <close> = out:view(table.unpack(ranges))
                 carrier:carry(own, data)
-            elseif beside then
-                final.sink:carry(carrier, data, z)
+            elseif result then
+                result:carry(carrier, data, z)
             else
                 others.call(final.sink, data, z)
             end
         end,
         done = function(rows)
             bar:step(rows[2] - rows[1] + 1)
+        end,
+        finished = result and function(rows)
+            result:arrived(rows[1] - first + 1, rows[2] - first + 1)
         end,
         writes = beside, files = final.files, sink = out,
     }
@@ -288,9 +295,13 @@ end
 -- Has the journal told of each block of a section that is finished.
 local function told(ends, section, journal)
     if journal then
+        local finished = ends.finished
         ends.hashes = true
         function ends.finished(rows, facts)
             journal:finished(section, rows, facts)
+            if finished then
+                finished(rows)
+            end
         end
     end
     return ends

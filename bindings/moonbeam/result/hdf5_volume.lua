@@ -194,6 +194,18 @@ function methods:prepare(first, last)
     end
 end
 
+function methods:await()
+    if self.parts then
+        self.parts:await()
+    end
+end
+
+function methods:arrived(first, last)
+    if self.parts then
+        self.parts:arrived(first, last)
+    end
+end
+
 function methods:carry(carrier, array, first, last)
     if self.parts then
         self.parts:write(array, first, last, carrier)

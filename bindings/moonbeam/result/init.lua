@@ -156,6 +156,22 @@ methods.carry = declared.method("result:carry(carrier: any, array: array, z_firs
     mark(self, first, last)
 end)
 
+--- Says that `arrived` will tell which slices of those that carry has queued are there. A volume in
+-- several files (slices_per_file) completes each file by that; otherwise when no carrier has any of
+-- its slices left. A device that is lost leaves slices to others, and does not know which.
+function methods:await()
+    if self.volume.await then
+        self.volume:await()
+    end
+end
+
+--- All bytes of slices z_first ... z_last are in the files.
+function methods:arrived(z_first, z_last)
+    if self.volume.arrived then
+        self.volume:arrived(z_first, z_last)
+    end
+end
+
 --- Says what the stored integers mean: value = stored * scale + offset. It has to be called before
 -- the first slice is written. An HDF5 file gets the attributes of CF, and the fields of NeXus:
 -- value = (stored + data_offset) * data_scaling_factor; a TIFF stack gets ImageJ's calibration.

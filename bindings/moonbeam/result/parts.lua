@@ -96,7 +96,9 @@ function parts.new(folder, options)
     local digits = math.max(4, #tostring(shape[1]))
     for first = 1, shape[1], count do
         local last = math.min(first + count - 1, shape[1])
+        -- coming: slices that carriers have; carriers: which these are.
         self.list[#self.list + 1] = { first = first, last = last, missing = last - first + 1,
+            coming = {}, carriers = setmetatable({}, { __mode = "k" }),
             name = ("slices-%0" .. digits .. "d-%0" .. digits .. "d.h5"):format(first, last) }
         local part = self.list[#self.list]
         part.path = self.folder .. "/" .. part.name
@@ -202,15 +204,48 @@ local function finish_part(part)
     part.finished = true
 end
 
--- Completes the files that have all their slices. Not those whose slices are still under way.
-local function settle(self, carrier)
+-- Have all slices of a part arrived? It may have got them from carriers of several devices.
+-- Somebody tells which have (`told`), or no carrier has any left.
+local function is_there(part, told)
+    if part.missing > 0 then
+        return false
+    elseif told then
+        return next(part.coming) == nil
+    end
+    for carrier in pairs(part.carriers) do
+        local open, pending = pcall(carrier.pending, carrier, part.dataset)
+        if open and pending then
+            return false
+        end
+    end
+    return true
+end
+
+-- Completes the files whose slices have all arrived.
+local function settle(self, told)
     for part in pairs(self.open) do
-        if part.missing == 0 and not (carrier and carrier:pending(part.dataset)) then
+        if is_there(part, told) then
             finish_part(part)
             self.open[part] = nil
             self.opened = self.opened - 1
         end
     end
+end
+
+--- From now on `arrived` tells which slices are there. Then files are completed by that.
+function methods:await()
+    self.told = true
+end
+
+--- All bytes of slices z_first ... z_last are there.
+function methods:arrived(z_first, z_last)
+    for i = (z_first - 1) // self.count + 1, (z_last - 1) // self.count + 1 do
+        local part = self.list[i]
+        for z = math.max(z_first, part.first), math.min(z_last, part.last) do
+            part.coming[z] = nil
+        end
+    end
+    settle(self, true)
 end
 
 --- Makes ready for the writing of slices z_first ... z_last: creates their files. What takes its
@@ -223,6 +258,16 @@ function methods:prepare(z_first, z_last)
             open_part(self, part)
         end
     end
+end
+
+-- Waits for all slices that carriers have for the open files, and completes these.
+local function make_room(self)
+    for part in pairs(self.open) do
+        for carrier in pairs(part.carriers) do
+            pcall(carrier.finish, carrier) -- one that has failed keeps its files open
+        end
+    end
+    settle(self, false)
 end
 
 --- Writes slices z_first ... z_last of the volume, which `array` (z, y, x) holds; by a carrier if
@@ -239,8 +284,7 @@ function methods:write(array, z_first, z_last, carrier)
         elseif not part.file then
             -- those that are under way have to be completed first
             if carrier and self.opened >= self.most then
-                carrier:finish()
-                settle(self, carrier)
+                make_room(self)
             end
             open_part(self, part)
         end
@@ -250,6 +294,10 @@ function methods:write(array, z_first, z_last, carrier)
                 part.written[z] = true
                 part.missing = part.missing - 1
             end
+            part.coming[z] = carrier and true
+        end
+        if carrier then
+            part.carriers[carrier] = true
         end
         if not carrier then
             part.dataset:write(own, rows)
@@ -259,7 +307,7 @@ function methods:write(array, z_first, z_last, carrier)
             carrier:carry(part.dataset, own, rows)
         end
     end
-    settle(self, carrier)
+    settle(self, self.told)
 end
 
 --- The files that are being written, as result:skeleton.
@@ -278,10 +326,13 @@ function methods:finish()
     for _, part in ipairs(self.list) do
         if part.missing == 0 and not part.file and not part.finished then
             open_part(self, part) -- of an earlier process
-            settle(self)
+            settle(self, true)
         end
     end
-    settle(self)
+    for part in pairs(self.open) do -- the carriers are closed
+        part.coming = {}
+    end
+    settle(self, true)
     core.system.sync_files(self.folder)
     core.system.sync_folder(self.folder)
 end
