@@ -371,12 +371,25 @@ end
 
 -- ---- plan A ----
 
+-- The most rows of a block with which each of several devices gets one, or each packet is one.
+local function rows_for_each(job, section)
+    local total, packet = section.last - section.first + 1, sections.packet(section)
+    local packets = math.ceil(total / packet)
+    local count = math.min(#job.devices, packets)
+    local each = math.ceil(packets / count)
+    if math.ceil(packets / each) < count then
+        each = packets // count
+    end
+    return math.min(total, each * packet)
+end
+
 -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner.
 -- Files are written with fewer halts in larger blocks; in memory the first upload and the last
 -- download, which nothing hides, are shorter in smaller ones.
 local function most_rows(job, section)
     local total = section.last - section.first + 1
-    return math.min(total, math.max(plan.BLOCK_ROWS, total // (job.options.out and 32 or 16)))
+    return math.min(math.max(plan.BLOCK_ROWS, total // (job.options.out and 32 or 16)),
+        rows_for_each(job, section))
 end
 
 local function within(list, available)

@@ -1,8 +1,10 @@
 --- A plan as text for people, and as options for a batch system.
 
 local mb = require "moonbeam"
+local deals = require "moonbeam.plan.deals"
 local process_memory = require "moonbeam.internal.process_memory"
 local schedule = require "moonbeam.stream.schedule"
+local sections = require "moonbeam.pipeline.sections"
 local surface = require "moonbeam.internal.command_line.surface"
 local several_devices = require "moonbeam.internal.several_devices"
 
@@ -29,6 +31,50 @@ local function blocks_text(section)
         .. (section.overlap and ", reading and writing while computing" or "")
 end
 
+-- So many rows or frames.
+local function count_text(section, count)
+    return ("%d %s"):format(count, count == 1 and section.cut:sub(1, -2) or section.cut)
+end
+
+-- Why a section has fewer blocks than there are devices.
+local function few_text(section, devices)
+    local total, packet = section.last - section.first + 1, sections.packet(section)
+    if math.ceil(total / packet) >= devices then
+        return ("because blocks of %s were asked for"):format(count_text(section, section.count))
+    elseif packet == 1 then
+        return ("because there %s"):format((total == 1 and "is " or "are ")
+            .. count_text(section, total))
+    end
+    return ("because its %s are made %s"):format(count_text(section, total),
+        packet < total and packet .. " together" or "together")
+end
+
+-- What each of several devices gets of a section's blocks.
+local function share_text(made, section)
+    local devices, blocks, order = made.job.devices, section.blocks, {}
+    local fixed = schedule.order_of(#devices, made.job.options)
+    if not fixed and #blocks >= #devices then
+        return "one block each, and the next one where the oldest one has left"
+    end
+    for k in ipairs(devices) do
+        order[k] = k
+    end
+    local shares, idle = {}, {}
+    for k, rounds in ipairs(deals.fixed(blocks, fixed or order, #devices)) do
+        local rows, count, id = 0, #rounds[1], devices[k].id
+        for _, block in ipairs(rounds[1]) do
+            rows = rows + block[2] - block[1] + 1
+        end
+        shares[#shares + 1] = count > 0 and ("%s %d block%s, %s"):format(id, count,
+            count == 1 and "" or "s", count_text(section, rows)) or nil
+        idle[#idle + 1] = count == 0 and id or nil
+    end
+    local none = idle[1] and ("; nothing for %s, %s"):format(table.concat(idle, ", "),
+        #blocks < #devices and few_text(section, #devices)
+        or "because of the order that is given") or ""
+    return table.concat(shares, "; ") .. none
+end
+
 local function section_lines(made, section, line)
     line("run", ("section %d"):format(section.number), "%s: %s", labels(section.steps),
         blocks_text(section))
@@ -37,6 +83,9 @@ local function section_lines(made, section, line)
     end
     if section.reduced then
         line("plan", "  sums up", "all values for %s", labels(section.reduced))
+    end
+    if #made.job.devices > 1 then
+        line("plan", "  devices", "%s", share_text(made, section))
     end
     line("all", "  moves", "%s in, %s out", mb.device.format_bytes(section.read_bytes),
         mb.device.format_bytes(section.write_bytes))
