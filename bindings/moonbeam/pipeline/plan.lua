@@ -732,8 +732,12 @@ function plan.with_scan(made, scan)
     end
     local list = table.move(made.sections, 1, #made.sections, 1, {})
     list[1] = plan.reading_from(list[1], scan)
-    local job = setmetatable({sections = list}, {__index = made.job})
-    return setmetatable({sections = list, job = job}, {__index = made})
+    local own = {}
+    for key, value in pairs(made) do
+        own[key] = value
+    end
+    own.sections, own.job = list, setmetatable({sections = list}, {__index = made.job})
+    return own
 end
 
 -- What a section measures, on the first device of the job.
