@@ -1,3 +1,4 @@
+local files = require "spec.support.files"
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 
@@ -80,5 +81,24 @@ describe("step tilt", function()
             helper.failure(pipeline, held, "auto"), 1, true)
         assert.matches("angle is 'automatic'; give a number of radians, or \"auto\"",
             helper.failure(pipeline, held, "automatic"), 1, true)
+    end)
+
+    it("is what the step tilt measures, in memory that the plan counts", function()
+        local held <close> = scan_of(0.005, 400)
+        local folder = files.folder()
+        local path = folder .. "/leaning.h5"
+        local made = mb.pipeline(held.scan, {{"tilt", angle = "auto"}, "minus_log",
+            {"fbp", center = 31}}, {input = "transmission", block = 1})
+        local _, details = mb.recon.find_tilt(held.scan, {quiet = true})
+        assert.equal("found", details.verdict)
+        local bytes = mb.pool.peak(function()
+            mb.recon.find_tilt(held.scan, {quiet = true})
+        end, "host")
+        assert.equal(bytes, made:plan().peaks.host) -- more than a block of one slice takes
+        local report = made:run {quiet = true, overwrite = true, output = path}
+        assert.equal(bytes, report.peaks.host)
+        assert.equal(bytes, report.predicted)
+        assert.is_true(report.as_planned)
+        files.remove(folder)
     end)
 end)

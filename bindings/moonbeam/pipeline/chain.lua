@@ -143,7 +143,7 @@ local function connect(steps, step, state, source)
     step.kind_before, step.shape_before = state.kind, state.shape
     step.geometry_before = state.geometry
     if def.prepare then
-        step.options = called(step, def.prepare, options, state.geometry, source)
+        step.options, step.took = called(step, def.prepare, options, state.geometry, source)
         options = step.options
     end
     step.values = values_of(steps, step)

@@ -303,14 +303,24 @@ function plan.measure_peaks(job, section, measure, known)
     return peaks
 end
 
--- What a look at the values of the scan takes (scan_values.lua); nil where it has been done.
+-- What a look at the values of the scan takes (scan_values.lua), unless it has been done, and what
+-- steps took when they were prepared.
 local function look_peaks(job)
     local scan = job.chain.source.scan
     local unseen = setmetatable({values_planned = false}, {__index = scan})
-    return not scan.values_found and scan.n_flats and peaks_of(job, function(devices)
+    local peaks = not scan.values_found and scan.n_flats and peaks_of(job, function(devices)
         scan_values.check(unseen, {device = devices[1], rows = job.options.rows,
             log = job.chain.source.kind.quantity ~= "line integrals"})
-    end) or nil
+    end) or {}
+    return plan.prepared(job, peaks)
+end
+
+--- `peaks` raised to what steps took when they were prepared, by device.
+function plan.prepared(job, peaks)
+    for _, step in ipairs(job.chain.steps) do
+        larger(peaks, step.took or {})
+    end
+    return peaks
 end
 
 --- What a planned run allocates and frees on its first device, in order, as mb.pool.trace tells of
@@ -592,7 +602,7 @@ local function choose(job, section)
     if not way and job.options.block then
         fail_block(job, section, ways, job.available)
     end
-    local others = section.number == 1 and job.look and job.look[job.devices[1].id] or 0
+    local others = section.number == 1 and job.look[job.devices[1].id] or 0
     if not way then
         fail_least(job, section, ways, job.available, others)
     end
@@ -634,7 +644,7 @@ local function sum(job, made)
             made.exact = made.exact and job.values[plan.value_name(measure.step)] ~= nil
         end
     end
-    larger(made.peaks, job.look or {})
+    larger(made.peaks, job.look)
     made.peak = made.peaks[job.devices[1].id]
     made.values = job.values
     return made

@@ -518,6 +518,7 @@ function run.execute(made, final)
     work.add(report.totals, journal and journal:tallies() or {})
     report.seconds, report.plan, report.verdicts = state.bar:finish(), ended, verdicts
     report.named = {} -- the values that are known, by name
+    plan.prepared(ended.job, report.peaks)
     local id = ended.job.devices[1].id
     for _, section in ipairs(ended.sections) do
         for _, each in ipairs(section.measures) do

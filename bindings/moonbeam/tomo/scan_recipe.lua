@@ -258,7 +258,7 @@ function scan_recipe.plan(scan, options)
         device_ids = table.concat(ids, ","), difference = several_devices.difference(devices),
         rows = rows, chunk = section.count,
         chunks = math.ceil(total / section.count), search_peak = measure_peak(made, "center"),
-        look_peak = made.job.look and made.job.look[device.id],
+        look_peak = made.job.look[device.id],
         budget = mb.pool.stats(device).budget, available = made.job.available[device.id],
         overlap = section.overlap, pinned = made.pinned, dtype = options.dtype or "f32",
         at_most = made.at_most,
