@@ -859,7 +859,7 @@ end
 
 --- Plan B of one section, when its values are known: makes job.values theirs.
 function plan.settle(made, values)
-    local settled = {}
+    local settled = setmetatable({}, {__index = made})
     for key, value in pairs(made) do
         settled[key] = value
     end
