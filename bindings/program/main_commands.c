@@ -22,6 +22,7 @@ static const struct {
     {"deconvolve", "a sharper image stack (TIFF or HDF5), by its point-spread function"},
     {"convolve", "an image stack blurred by a point-spread function"},
     {"simulate", "a scan of a phantom, to try the others with"},
+    {"import_recipe", "a recipe from a nabu.conf or a process list of HTTomo"},
 };
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
 

@@ -140,7 +140,7 @@ describe("reconstruct --recipe", function()
         assert.matches("scan.h5 is a file that is read", recipe(text:format("scan.h5"),
             "--overwrite", 1))
         assert.is_true(scan_bytes == files.read(path("scan.h5")))
-        assert.matches("results are HDF5 files", recipe(text:format("x.tif"), "", 2))
+        assert.matches("must end in .h5", recipe(text:format("x.jpg"), "", 2))
         files.write(path("scan-volume.h5"), "in the way")
         recipe(text:format("saved.h5"), "")
         assert.is_not_nil(mb.system.stat(path("saved.h5")))

@@ -73,16 +73,18 @@ end
 -- makes plan B of plan A. Returns the plan and what was found: {name = verdict}. Of a plan that is
 -- exact: the plan itself.
 function run.settle(made, found, journal)
-    local values, verdicts = {}, {}
+    local values, verdicts, planned = {}, {}, made
     local settled = work.on_alive(made.job.devices, function(live)
         local own = #live < #made.job.devices and plan.without(made, live) or made
+        planned = own
         measure_section(own, own.sections[1], values, verdicts, found, journal)
         return next(values) == nil and own or plan.settle(own, values)
     end)
     if next(values) ~= nil then
+        local most = settled.at_most_of or planned.at_most_of
         for id, bytes in pairs(settled.peaks) do
             run.check_bytes("the plan for the values that were measured", bytes,
-                settled.at_most_of[id], bytes <= settled.at_most_of[id])
+                most[id], bytes <= most[id])
         end
     end
     return settled, verdicts

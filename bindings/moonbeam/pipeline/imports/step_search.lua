@@ -56,13 +56,14 @@ end
 -- Steps that are usual: they come before others that answer about as well.
 local FIRST <const> = {stripes_all = true, paganin = true, flat_field = true, dezinger = true}
 
---- The name of the step that these words are about, or nil.
-function step_search.find(text)
+--- The name of the step that these words are about, or nil. `least` (default 1) is how well it must
+-- answer: a word of its name is worth 8, one of its summary 2 or 3.
+function step_search.find(text, least)
     local word = text:lower():gsub("[-_ ]", "")
     local asked = words_of(SUBJECTS[word] or text:gsub("%a+", function(part)
         return SUBJECTS[part:lower()]
     end))
-    local best, most, known = nil, 0, catalog.new()
+    local best, most, known = nil, (least or 1) - 1, catalog.new()
     for _, name in ipairs(known:names()) do
         local score = score_of(asked, known:find(name))
         score = score > 0 and FIRST[name] and score + 3 or score

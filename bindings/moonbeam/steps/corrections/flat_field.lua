@@ -47,8 +47,8 @@ local function check(options, _, g)
     local line, currents = g.timeline, g.currents
     if options.interpolation == "linear" and not line then
         fail("argument", nil, "interpolation", "the scan does not say when its flats were taken, "
-            .. "before or after the projections; give it flat_positions, or interpolation = "
-            .. "\"mean\"")
+            .. "before or after the projections; give the option flat_positions, or "
+            .. "interpolation = \"mean\"")
     elseif options.normalize_current == "yes" and not currents_of(options, g) then
         fail("argument", nil, "normalize_current", "the ring current at the %s is not known; give "
             .. "the scan %s, or normalize_current = \"no\"", currents and "flats" or "projections",
