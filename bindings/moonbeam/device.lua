@@ -1,4 +1,5 @@
--- Devices. This module can be called: device(id [, {budget = "8G"}]) opens "host" or "cuda:0", or
+-- Devices: the host, GPUs, and GPUs to plan for.
+-- This module can be called: device(id [, {budget = "8G"}]) opens "host" or "cuda:0", or
 -- "planned:h200", which stands for a GPU that is not here: dry runs, estimates and plans give its
 -- figures, from a record; it holds no data and runs nothing. "planned:h200:1" is another one of
 -- them, so that a node can be planned for. "auto" is the default device where one was chosen

@@ -1,4 +1,5 @@
--- HDF5 files (lua_h5.c). In a dry run, files are read but not written.
+-- HDF5 files: datasets, groups, attributes, links (lua_h5.c). In a dry run, files are read but not
+-- written.
 
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"

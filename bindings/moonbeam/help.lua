@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local documentation = require "moonbeam.internal.documentation"
+local examples = require "moonbeam.internal.prompt.examples"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
 local step_records = require "moonbeam.pipeline.definitions.step_records"
@@ -56,6 +57,10 @@ local function record_text(record)
         lines[#lines + 1] = i == 1 and "" or nil
         lines[#lines + 1] = note
     end
+    local example = examples(record.name, record.operator)
+    if example then
+        lines[#lines + 1] = "\nexample\n  " .. example:gsub("\n", "\n  ")
+    end
     if record.source then
         lines[#lines + 1] = ("(%s:%d)"):format(record.source:sub(2), record.line)
     end
@@ -82,13 +87,29 @@ local function modules_text(names)
     return table.concat(lines, "\n")
 end
 
+local MOST_SUMMARY <const> = 84 -- letters of a module's line
+
+-- Modules that are written only in C have no file with a text.
+local MODULES_IN_C = {picture = "PNG files from arrays, and percentiles.",
+    system = "Clock, terminal, file names, limits."}
+
 local function overview()
     local lines = {}
     wrapped(lines, ("Moonbeam %s. Topics: help(\"%s\"). Functions of a module: help(\"tomo\"), a "
         .. "function: help(\"tomo.fbp\"), steps of a pipeline: help(\"steps\"), a step: "
-        .. "help(\"step fbp\"), a word: help(\"padding\"). Modules: %s."):format(
-        core.version, table.concat(sorted_keys(TOPICS), "\"), help(\""),
-        table.concat(documentation.modules(), ", ")))
+        .. "help(\"step fbp\"), a word: help(\"padding\")."):format(
+        core.version, table.concat(sorted_keys(TOPICS), "\"), help(\"")))
+    lines[#lines + 1] = "Modules, by mb.<name>:"
+    local modules = {}
+    for i, name in ipairs(documentation.modules()) do
+        local text = documentation.module_text(name)[1] or MODULES_IN_C[name] or ""
+        text = text:match("^(.-)%.%f[%s\0]") or text
+        if #text > MOST_SUMMARY then
+            text = text:sub(1, MOST_SUMMARY):match("^(.*)%s") .. " ..."
+        end
+        modules[i] = {name = name, summary = text}
+    end
+    listing(lines, modules)
     lines[#lines + 1] = "Operators, by mb.<name>:"
     local categories = documentation.operators()
     for _, category in ipairs(sorted_keys(categories)) do
@@ -115,7 +136,7 @@ local function everything()
 end
 
 -- How much a record has to do with a word: 1, a part of its name or the name of an option; 2, a
--- word of its summary; 3, a piece of its name; nil, nothing.
+-- word of its summary; 3, a piece of its name; 4, a word of its text; nil, nothing.
 local function closeness(record, word)
     local name = record.name:lower()
     for part in name:gmatch("%w+") do
@@ -129,8 +150,16 @@ local function closeness(record, word)
         end
     end
     local text = word:gsub("%p", "%%%0")
-    return record.summary:lower():find("%f[%w]" .. text .. "s?%f[%W]") and 2
-        or name:find(word, 1, true) and 3 or nil
+    if record.summary:lower():find("%f[%w]" .. text .. "s?%f[%W]") then
+        return 2
+    elseif name:find(word, 1, true) then
+        return 3
+    end
+    for _, paragraph in ipairs(record.paragraphs) do
+        if paragraph:lower():find("%f[%w]" .. text .. "s?%f[%W]") then
+            return 4
+        end
+    end
 end
 
 -- What a word that is no name leads to: our words for it, and what has most to do with it.

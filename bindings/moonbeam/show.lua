@@ -127,8 +127,6 @@ end
 -- gives the shape and the least, mean and greatest value. The picture is made where the array is: a
 -- copy of the slice as f32, and one of the size shown, which are released. MOONBEAM_PICTURES names
 -- the protocol without asking.
---
--- Example: mb.show(mb.random({32, 64}), {protocol = "text"})
 show.array = declared("show", {{"array", "array", "what to show", rank = {1, 3}},
     options = OPTIONS}, function(array, options)
     local rank, shape = array.rank, array.shape

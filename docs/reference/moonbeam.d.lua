@@ -1339,7 +1339,7 @@ function mb.picture.write_png(path, array, options) end
 ---@param scan table the result of mb.scan.open or mb.scan.of_arrays
 ---@param recipe any the steps, the name of a file that contains them, or of a recipe of the library
 ---@param options? moonbeam.options.pipeline_new
----@return any # a pipeline: p:plan(), p:run(), p:slices(), p:print().
+---@return any # a pipeline: p:plan(), p:part(), p:run(), p:slices().
 function mb.pipeline.new(scan, recipe, options) end
 
 ---@class moonbeam.options.plan_max_chunk

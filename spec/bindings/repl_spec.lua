@@ -326,7 +326,7 @@ describe("help", function()
 
     it("finds words that users of other programs bring", function()
         for word, ours in pairs {convolve = "mb.convolution", ifftshift = "mb.fft.ifftshift",
-            padding = "tomo.fbp", paganin = "no phase retrieval", used_bytes = "mb.pool.stats",
+            padding = "tomo.fbp", paganin = "mb.phase_filter", used_bytes = "mb.pool.stats",
             estimate = "mb.op.estimate", calc_max_slices = "mb.op.max_slices",
             muladd = "mb.mul_add", wrap = "boundary"} do
             assert.truthy(help.text(word):find(ours, 1, true), word)

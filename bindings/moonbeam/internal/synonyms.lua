@@ -9,8 +9,7 @@ return {
     convolve = "mb.convolution(image, psf) convolves by FFT; mb.tiles.convolve does it in tiles.",
     cor = "The center of rotation: mb.tomo.find_center, the option center.",
     deconvolve = "mb.deconv.richardson_lucy, landweber, wiener and tikhonov.",
-    dezinger = "There is no operator that removes zingers; mb.flat_field replaces values that are "
-        .. "not finite, and mb.adaptive_threshold finds what is above its neighborhood.",
+    dezinger = "mb.dezinger replaces outliers of frames; also a step: help(\"step dezinger\").",
     empty_cache = "mb.pool.trim gives memory back, mb.fft.drop drops idle FFT plans.",
     estimate = "mb.op.estimate tells what an operator takes, mb.plan.peak a function, mb.dry_run "
         .. "all its steps.",
@@ -19,7 +18,7 @@ return {
     free_all_blocks = "mb.pool.trim, and mb.collect for what Lua no longer refers to.",
     gridrec = "mb.fourier_reconstruct is the direct Fourier method.",
     ifftshift = "mb.fft.ifftshift(a), which undoes fftshift for odd extents too.",
-    median = "There is no median filter. Nearest: mb.gaussian_filter and mb.box_filter.",
+    median = "mb.median_filter, in two and three axes.",
     memory_pool = "mb.pool; mb.pool.stats() tells what is live.",
     muladd = "mb.mul_add(dst, other): a * dst + b * other in place, with two numbers a and b.",
     numpy = "mb.array from nested tables, mb.npy.read and mb.npy.write for files, a:to_table().",
@@ -27,18 +26,17 @@ return {
     padding = "The options padding (zero, edge) and pad_width say how rows are continued for the "
         .. "ramp filter; mb.pad makes an array larger; the option boundary is that of "
             .. "convolutions.",
-    paganin = "There is no phase retrieval. Nearest: mb.tomo.line_integrals for absorption, "
-        .. "mb.gaussian_filter to smooth, or a filter of your own by mb.fft.rfftn and "
-            .. "mb.fft.irfftn.",
+    paganin = "Phase retrieval is a step of pipelines, help(\"step paganin\"); its operator is "
+        .. "mb.phase_filter.",
     peak_memory = "mb.pool.peak measures a function, mb.plan.peak predicts it.",
-    phase = "There is no phase retrieval; see help(\"paganin\").",
+    phase = "Phase retrieval: help(\"paganin\"), mb.phase_filter.",
     read = "mb.scan.open for scans, mb.images.read for pictures and stacks, mb.h5.open for HDF5.",
     recon = "mb.tomo.reconstruct for arrays, mb.recon for whole scans.",
-    ring = "There is no removal of rings. Nearest: mb.fft.rfftn and mb.fft.irfftn along the "
-        .. "angles.",
+    ring = "Rings come from stripes of sinograms: mb.stripes_all, mb.stripes_sorting and others, "
+        .. "which are also steps of pipelines.",
     rotation = "mb.tomo.find_center finds the axis.",
     save = "mb.images.write for arrays, mb.view.save for pictures, mb.result.create for volumes.",
-    stripe = "There is no removal of stripes or rings.",
+    stripe = "mb.stripes_all, mb.stripes_sorting and others, which are also steps of pipelines.",
     total_bytes = "mb.pool.stats().budget is the limit on live bytes.",
     unsharp = "A minus its mb.gaussian_filter, by mb.binary.",
     used_bytes = "mb.pool.stats().live, bytes that arrays and scratch take now; mb.mem lists the "

@@ -41,7 +41,7 @@ local OPTIONS = declared.options(
 -- Nothing is read. `recipe` is a list of steps such as {"flat_field", "minus_log", {"center"},
 -- {"fbp", filter = "hann"}}, the name of a file that contains one, or that of a recipe of the
 -- library, such as "FBP3d_tomobar".
--- Returns a pipeline: p:plan(), p:run(), p:slices(), p:print().
+-- Returns a pipeline: p:plan(), p:part(), p:run(), p:slices().
 -- Errors: argument (a chain that makes no sense; the message names the step).
 pipeline.new = declared("pipeline.new", {
     {"scan", "scan", "the result of mb.scan.open or mb.scan.of_arrays"},

@@ -70,8 +70,6 @@ local LINES = declared.options(
 -- axes up to 16 rows). Values that are not finite are gaps. Of a long array every k-th value is
 -- shown, at most 65536. With `file` it is a PNG or SVG picture; otherwise the terminal shows it,
 -- or one line of text says what it would show.
---
--- Example: mb.plot.lines({{1, 4, 9, 16}, {1, 2, 3, 4}}, {names = {"squares", "numbers"}})
 plot.lines = declared("plot.lines", {{"values", "any", "the values of a line, or a list of lines"},
     options = LINES}, function(values, options)
     local lines, dry, count = {}, false, 0
@@ -116,8 +114,6 @@ local AREAS = declared.options(
         default = "number"}, output.OPTIONS)
 
 --- Bands stacked on each other: lists of as many numbers, none below 0, the lowest band first.
---
--- Example: mb.plot.areas({{1, 2, 3}, {2, 2, 1}}, {names = {"arrays", "scratch"}})
 plot.areas = declared("plot.areas", {{"values", "table", "a list of lists of numbers"},
     options = AREAS}, function(values, options)
     local bands, highest = {}, 0
@@ -172,8 +168,6 @@ end
 --- How often values occur in an array, counted exactly where the array is. The counts are 512 bytes
 -- and more on its device, an array of f64 or i32 is converted to f32 before. NaN and values
 -- outside the range are counted in the title. Returns nothing, or the text with `text`.
---
--- Example: mb.plot.histogram(mb.random({64, 64}), {bins = 20})
 plot.histogram = declared("plot.histogram", {{"array", "array", "values, any shape"},
     options = HISTOGRAM}, function(array, options)
     if array.dtype == "c64" or array.dtype == "c128" then
@@ -211,8 +205,6 @@ plot.histogram = declared("plot.histogram", {{"array", "array", "values, any sha
 end)
 
 --- mb.plot(values, options): the lines of mb.plot.lines.
---
--- Example: mb.plot({1, 4, 9, 16})
 declared.native("plot(values: any, options)", LINES)
 
 return declared.module(plot, "plot", nil, function(_, values, options)

@@ -275,8 +275,6 @@ end
 --- A chart of the memory of a pool over its latest events (up to 16384): live bytes stacked by
 -- owner, tag or end, the budget as a dashed line, the peak marked. In the terminal, or with `file`
 -- as PNG or SVG. It takes no memory of a device; a PNG is an array on the host while it is written.
---
--- Example: mb.zeros({64, 64}):release() mb.pool.plot({by = "owner"})
 pool.plot = declared("pool.plot", {options = timeline.OPTIONS}, function(options)
     return timeline.plot(options)
 end)

@@ -1,0 +1,121 @@
+-- The help of functions: modules, search, and examples that run.
+
+local mb = require "moonbeam"
+local documentation = require "moonbeam.internal.documentation"
+local examples = require "moonbeam.internal.prompt.examples"
+local files = require "spec.support.files"
+local help = require "moonbeam.help"
+local helper = require "spec.helper"
+
+-- Functions without an example: those for specs, those behind others, and those that need more than
+-- a line. A new function has an example.
+local WITHOUT = {"^debug%.", "^stream%.", "^volumes%.", "^convolution%.%l+$", "^recon%.", "^ledger%.",
+    "^h5%.dataset:%l+$", "^h5:create_virtual$", "^h5:make_folder$", "^h5:rest$", "^h5%.scratch$",
+    "^statistics%.", "^system%.", "^tiled_deconv%.", "^progress%.", "^result:carry$", "^show.array$",
+    "^tiles.convolve_volume$", "^zarr.open$"}
+local MOST_WITHOUT <const> = 83
+
+-- All records: {name, operator}.
+local function each_record(f)
+    for _, name in ipairs(mb.op.list()) do
+        f(name, true)
+    end
+    for _, record in ipairs((documentation.root())) do
+        f(record.name)
+    end
+    for _, module in ipairs(documentation.modules()) do
+        for _, record in ipairs(documentation.members(module)) do
+            f(record.name)
+        end
+    end
+end
+
+describe("help", function()
+    it("lists the modules with what they are for", function()
+        local text = help.text()
+        for _, name in ipairs(documentation.modules()) do
+            local line = text:match("\n  " .. name .. " +([^\n]+)")
+            assert(line and #line > 10, name)
+        end
+    end)
+
+    it("finds words of names, options, summaries and texts", function()
+        assert.matches("backproject", help.text "backproj")
+        assert.matches("ramp_filter", help.text "parzen") -- only in its text
+        assert.matches("mb.median_filter", help.text "median", 1, true)
+        assert.matches("step paganin", help.text "paganin")
+        assert.matches("there is no help on 'xyzzy'", (helper.failure(help.text, "xyzzy")))
+    end)
+
+    it("shows an example of functions, methods and operators", function()
+        assert.matches("\nexample\n  sino = mb.random%(.-\n  slices = mb.tomo.fbp%(sino, ",
+            help.text "tomo.fbp")
+        assert.matches('\nexample\n  mb.ramp_filter(mb.random({3, 5, 16}), {filter = "hann"})',
+            help.text "ramp_filter", 1, true)
+        assert.matches("\nexample\n  file = mb.h5.open", help.text "h5:read")
+        assert.matches("\nexample\n  mb.random%(", help.text "array:view")
+    end)
+
+    it("has an example for all but a few", function()
+        local without = 0
+        each_record(function(name, operator)
+            if not examples(name, operator) then
+                without = without + 1
+                local known = false
+                for _, pattern in ipairs(WITHOUT) do
+                    known = known or name:find(pattern) ~= nil
+                end
+                assert(known, name .. " has no example (internal/prompt/examples.lua)")
+            end
+        end)
+        assert.is_true(without <= MOST_WITHOUT, without)
+    end)
+
+    it("has examples that run as they are", function()
+        local folder <close> = setmetatable({name = files.folder()}, {__close = function(self)
+            files.remove(self.name)
+        end})
+        local text, status = helper.run_program(("simulate %s/scan.h5 --size 64 --rows 4 --angles 30 "
+            .. "--quiet"):format(folder.name))
+        assert.equal(0, status, text)
+        local calls, seen = {}, {}
+        each_record(function(name, operator)
+            local example = examples(name, operator)
+            if example and not seen[name] then
+                seen[name] = true
+                calls[#calls + 1] = ("try(%q, %q)"):format(name, example)
+            end
+        end)
+        assert.is_true(#calls > 350)
+        files.write(folder.name .. "/all.lua", [[
+            local mb = require "moonbeam"
+            mb.images.write("stack.tif", mb.random({4, 16, 16}))
+            local out = mb.result.create("volume.h5", {shape = {4, 8, 8}})
+            out:write(mb.zeros({4, 8, 8}), 1)
+            out:finish()
+            local count = 0
+            -- At the prompt an expression needs no return: so here.
+            local function compiled(text, name, env)
+                local last = text:match("([^\n]*)$")
+                return load(text, "=" .. name, "t", env)
+                    or load(text:sub(1, #text - #last) .. "return " .. last, "=" .. name, "t", env)
+                    or assert(load("return " .. text, "=" .. name, "t", env))
+            end
+            local function try(name, text)
+                local env = setmetatable({mb = mb, print = function() end}, {__index = _G})
+                local ok, err = pcall(compiled(text, name, env))
+                if not ok then
+                    io.stderr:write(name, ": ", tostring(err), "\n")
+                end
+                count = count + (ok and 1 or 0)
+                for _, value in pairs(env) do
+                    pcall(function() value:close() end)
+                end
+                mb.collect()
+            end
+        ]] .. table.concat(calls, "\n") .. "\nprint('ran', count)\n")
+        text = helper.run_program(("-c \"cd '%s' && '%s' all.lua 2>&1 >out.txt; tail -n 1 out.txt\""):format(
+            folder.name, helper.program), nil, "sh")
+        assert.equal(("ran\t%d\n"):format(#calls), text)
+    end)
+end)
