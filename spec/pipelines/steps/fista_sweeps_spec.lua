@@ -72,13 +72,13 @@ describe("the step fista in sweeps", function()
     end)
 
     it("takes a tenth of the volume, and gives its bits", function()
-        local rows, cols = 2000, 20
+        local rows, cols = 2100, 20
         local scan, budget = scan_of(4, rows, cols), 4 * rows * cols * cols // 10
         local function step(sweep)
             return step_of(sweep, {center = 9.5, iterations = 2, tv_iterations = 3})
         end
         local want <close> = check.result(scan, {step()}, rows, LINES)
-        local p = mb.pipeline(scan, {step(2)}, {quiet = true, input = LINES,
+        local p = mb.pipeline(scan, {step(4)}, {quiet = true, input = LINES,
             devices = {"host:1"}, budget = budget})
         local got <close>, report = p:slices()
         assert.is_true(report.as_planned)

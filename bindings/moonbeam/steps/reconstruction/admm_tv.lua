@@ -8,8 +8,8 @@ return iterative.step {
         .. "attenuation per meter if the pixel size is known, otherwise per pixel. With dimensions "
         .. "= 3 all slices are in one block. Where they do not fit, slab = 32 makes the result "
         .. "from slabs of 32 slices with overlap slices beside them, which is not exact: it "
-        .. "differs near the borders of slabs, and is the same for blocks of any size. Step fista "
-        .. "reaches the same minimum in sweeps, which are exact.",
+        .. "differs near the borders of slabs (see fista), and is the same for blocks of any "
+        .. "size. Step fista reaches the same minimum in sweeps, which are exact.",
     reference = "mb.tomo.admm_tv",
     own = solvers.options,
     solver = solvers.reconstruct,

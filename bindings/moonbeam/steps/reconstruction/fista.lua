@@ -13,7 +13,10 @@ return iterative.step {
         .. "sweeps of one, and twice as many while a sweep runs: a sweep above tv_iterations, "
         .. "where so many slices fit, stores three. Without a store, slab = 32 makes the result "
         .. "from slabs of 32 slices with overlap slices beside them, which is not exact: it "
-        .. "differs near the borders of slabs, and is the same for blocks of any size.",
+        .. "differs near the borders of slabs, and is the same for blocks of any size. On blobs "
+        .. "with noise, after 30 iterations, the largest difference with an overlap of 16 was 3e-4 "
+        .. "of the range of values with a small lambda, 2e-3 with the best lambda and 1e-2 with "
+        .. "five times that; with an overlap of 4 it was two to three times as much.",
     reference = "mb.tomo.fista",
     own = solvers.options,
     solver = solvers.reconstruct,

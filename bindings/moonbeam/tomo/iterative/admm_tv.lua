@@ -43,10 +43,9 @@ end
 -- The same minimum as that of fista, in fewer and longer iterations: each takes inner + 1
 -- projections and back-projections. The values are line integrals in pixels: slices are attenuation
 -- per pixel. With dimensions = 2 each slice is reconstructed by itself. The objective in the
--- history is without the total variation, at the slices before they are denoised. Memory: seven
+-- history is without the total variation, at the slices before they are denoised. Memory: six
 -- volumes and the sinograms twice, beside those given, and what the operators take; one volume more
--- with a rule (tolerance, noise). With a normal operator eight volumes and no sinograms, and one
--- volume more for history, rules or callback.
+-- with a rule (tolerance, noise). With a normal operator seven volumes and no sinograms.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
@@ -61,37 +60,29 @@ admm_tv.reconstruct = declared("tomo.admm_tv", {
     local slope = gradient.of(job)
     local curvature = curvature_of(job)
     local z, x, u = job.x, job:volume(), job:volume(true) -- z: denoised
-    local r, p, q, work = job:volume(), job:volume(), job:volume(), job:volume()
+    local r, p, q, one = job:volume(), job:volume(), job:volume(), job:ones()
     local gamma, before, alpha = job:numbers(), job:numbers(), job:numbers()
-    local single = job:factors()
 
     -- r = -A' W (A x - b) - rho (x - z + u)
     local function gradient_at_x()
-        slope.at(x, r, -1)
-        mb.binary(x, "sub", {b = z, out = work})
-        mb.binary(work, "add", {b = u, out = work})
-        mb.binary(work, "mul", {scalar = rho, out = work})
-        mb.binary(r, "sub", {b = work, out = r})
+        slope.at(x, r, true)
+        vectors.add(r, x, one, nil, -rho)
+        vectors.add(r, z, one, nil, rho)
+        vectors.add(r, u, one, nil, -rho)
     end
     local function descend()
         mb.convert(r, "f32", {out = p})
         vectors.square(r, gamma)
         for i = 1, options.inner do
             curvature(p, q)
-            mb.binary(p, "mul", {scalar = rho, out = work})
-            mb.binary(q, "add", {b = work, out = q})
-            vectors.dot(p, q, work, alpha)
-            vectors.ratio(gamma, alpha, alpha)
-            vectors.scale(p, alpha, single, work)
-            mb.binary(x, "add", {b = work, out = x})
+            vectors.add(q, p, one, nil, rho)
+            vectors.dot(p, q, alpha)
+            vectors.add(x, p, gamma, alpha)
             if i < options.inner then
-                vectors.scale(q, alpha, single)
-                mb.binary(r, "sub", {b = q, out = r})
+                vectors.add(r, q, gamma, alpha, -1)
                 gamma, before = before, gamma
                 vectors.square(r, gamma)
-                vectors.ratio(gamma, before, alpha)
-                vectors.scale(p, alpha, single)
-                mb.binary(p, "add", {b = r, out = p})
+                vectors.follow(p, r, gamma, before)
             end
         end
     end

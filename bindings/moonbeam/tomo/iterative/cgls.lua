@@ -24,9 +24,9 @@ cgls.options = declared.options(
 -- weights; r = b - A x, s = A' r - tikhonov x, p the direction.
 local function by_pair(job, options)
     local x, p, s, r, q = job.x, job:volume(), job:volume(), job:rays(), job:rays()
-    local tikhonov, work = options.tikhonov, options.tikhonov > 0 and job:volume()
+    local tikhonov, one = options.tikhonov, job:ones()
     local gamma, before, alpha = job:numbers(), job:numbers(), job:numbers()
-    local misfit, objective, single = job:numbers(), job:numbers(), job:factors()
+    local misfit, objective = job:numbers(), job:numbers()
     local function measure()
         vectors.square(r, misfit)
         mb.binary(misfit, "mul", {scalar = 0.5, out = misfit})
@@ -36,9 +36,8 @@ local function by_pair(job, options)
     local function gradient() -- s, and gamma = |s|^2
         job:rooted(r, q)
         job.model.adjoint(job.root and q or r, s)
-        if work then
-            mb.binary(x, "mul", {scalar = tikhonov, out = work})
-            mb.binary(s, "sub", {b = work, out = s})
+        if tikhonov > 0 then
+            vectors.add(s, x, one, nil, -tikhonov)
         end
         vectors.square(s, gamma)
     end
@@ -55,24 +54,19 @@ local function by_pair(job, options)
         job.model.forward(p, q)
         job:rooted(q, q)
         vectors.square(q, alpha)
-        if work then
+        if tikhonov > 0 then
             vectors.square(p, before)
             mb.binary(before, "mul", {scalar = tikhonov, out = before})
             mb.binary(alpha, "add", {b = before, out = alpha})
         end
-        vectors.ratio(gamma, alpha, alpha)
-        vectors.scale(p, alpha, single, s)
-        mb.binary(x, "add", {b = s, out = x})
-        vectors.scale(q, alpha, single)
-        mb.binary(r, "sub", {b = q, out = r})
+        vectors.add(x, p, gamma, alpha)
+        vectors.add(r, q, gamma, alpha, -1)
         if job:over(k) or k == options.iterations then
             break
         end
         gamma, before = before, gamma
         gradient()
-        vectors.ratio(gamma, before, alpha)
-        vectors.scale(p, alpha, single)
-        mb.binary(p, "add", {b = s, out = p})
+        vectors.follow(p, s, gamma, before)
     end
 end
 
@@ -80,9 +74,8 @@ end
 -- lost, `square` is to use.
 local function begin_objective(job, c, r, square, objective)
     mb.binary(c, "add", {b = r, out = c})
-    mb.binary(c, "mul", {b = job.x, out = c})
-    vectors.sum(c, objective)
-    vectors.square_of_rays(job.b, square)
+    vectors.dot(c, job.x, objective)
+    vectors.square(job.b, square)
     mb.binary(square, "sub", {b = objective, out = objective})
     mb.binary(objective, "mul", {scalar = 0.5, out = objective})
 end
@@ -143,15 +136,14 @@ end
 -- By any normal operator N = A' A of the model, without sinograms after the first: r = A' b - (N +
 -- tikhonov) x. The objective falls by alpha gamma / 2 in a step.
 local function by_normal(job, options)
-    local x, p, r, q, work = job.x, job:volume(), job:volume(), job:volume(), job:volume()
-    local gamma, before, alpha = job:numbers(), job:numbers(), job:numbers()
-    local objective, misfit, single = job:numbers(), job:numbers(), job:factors()
+    local x, p, r, q = job.x, job:volume(), job:volume(), job:volume()
+    local gamma, before, alpha, work = job:numbers(), job:numbers(), job:numbers(), job:numbers()
+    local objective, misfit, one = job:numbers(), job:numbers(), job:ones()
     local tikhonov = options.tikhonov
     local function apply(a, out) -- (N + tikhonov) a
         job.model.normal(a, out)
         if tikhonov > 0 then
-            mb.binary(a, "mul", {scalar = tikhonov, out = work})
-            mb.binary(out, "add", {b = work, out = out})
+            vectors.add(out, a, one, nil, tikhonov)
         end
     end
 
@@ -167,23 +159,16 @@ local function by_normal(job, options)
             break
         end
         apply(p, q)
-        vectors.dot(p, q, work, alpha)
-        vectors.ratio(gamma, alpha, alpha)
-        mb.binary(gamma, "mul", {b = alpha, out = before})
-        mb.binary(before, "mul", {scalar = 0.5, out = before})
-        mb.binary(objective, "sub", {b = before, out = objective})
-        vectors.scale(p, alpha, single, work)
-        mb.binary(x, "add", {b = work, out = x})
-        vectors.scale(q, alpha, single)
-        mb.binary(r, "sub", {b = q, out = r})
+        vectors.dot(p, q, alpha)
+        lower(objective, gamma, alpha, work)
+        vectors.add(x, p, gamma, alpha)
+        vectors.add(r, q, gamma, alpha, -1)
         if job:over(k) or k == options.iterations then
             break
         end
         gamma, before = before, gamma
         vectors.square(r, gamma)
-        vectors.ratio(gamma, before, alpha)
-        vectors.scale(p, alpha, single)
-        mb.binary(p, "add", {b = r, out = p})
+        vectors.follow(p, r, gamma, before)
     end
 end
 
@@ -196,8 +181,8 @@ end
 -- line integrals in pixels: slices are attenuation per pixel. Each slice is reconstructed by
 -- itself. A model with a normal operator is iterated with it alone, if no rays are weighted.
 -- Memory: three volumes and the sinograms twice, beside those given, and what the operators take;
--- one volume more with a rule (tolerance, noise), one with tikhonov. With a normal operator five
--- volumes and no sinograms.
+-- one volume more with a rule (tolerance, noise). With a normal operator four volumes and no
+-- sinograms, and one volume more with a rule and with the preconditioner.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.

@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
+local vectors = require "moonbeam.tomo.iterative.slice_vectors"
 
 local fista = {}
 
@@ -21,6 +22,21 @@ fista.options = declared.options(
     {"nonnegative", "boolean", "no value below 0", default = true},
     solving.weights, solving.beyond, solving.options)
 
+--- y becomes y - (slope + tikhonov y) / bound; `one` are ones, a number per slice.
+function fista.descend(y, slope, one, bound, tikhonov)
+    if tikhonov > 0 then
+        mb.binary(y, "mul", {scalar = 1 - tikhonov / bound, out = y})
+    end
+    vectors.add(y, slope, one, nil, -1 / bound)
+end
+
+--- x, the slices of the iteration before, becomes made + momentum (made - x), from where the next
+-- step of the gradient begins.
+function fista.extrapolate(x, made, one, momentum)
+    vectors.follow(x, made, one, nil, -momentum)
+    vectors.add(x, made, one, nil, momentum)
+end
+
 --- Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 + lambda TV(x) by FISTA, A being
 -- the model of the rays, b the sinograms and w the weights of the rays.
 --
@@ -30,7 +46,7 @@ fista.options = declared.options(
 -- extrapolates to. A model with a normal operator is iterated with it alone, if no rays are
 -- weighted. Memory: three volumes and the sinograms once, beside those given, and what the
 -- operators take; one volume more with a rule (tolerance, noise). With a normal operator four
--- volumes and no sinograms, and one volume more for history, rules or callback.
+-- volumes and no sinograms.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
@@ -42,27 +58,22 @@ fista.reconstruct = declared("tomo.fista", {
 }, function(sinograms, angles, options)
     local job <close> = solving.begin("tomo.fista", sinograms, angles, options)
     local y, work, slope = job:volume(), job:volume(), gradient.of(job)
-    local objective, tikhonov, t = job:numbers(), options.tikhonov, 1
+    local objective, one, tikhonov, t = job:numbers(), job:ones(), options.tikhonov, 1
     local bound = job.model.bound + tikhonov
     mb.convert(job.x, "f32", {out = y})
     for k = 1, options.iterations do
-        slope.at(y, work, 1 / bound)
+        slope.at(y, work)
         if job.measures then
             job:penalized(slope.misfit, tikhonov, objective, y)
             if job:seen(k, objective, slope.misfit) then
                 break
             end
         end
-        if tikhonov > 0 then
-            mb.binary(y, "mul", {scalar = 1 - tikhonov / bound, out = y})
-        end
-        mb.binary(y, "sub", {b = work, out = y})
+        fista.descend(y, work, one, bound, tikhonov)
         solving.denoise(y, options.lambda / bound, options, work) -- the next x
         local next_t = (1 + math.sqrt(1 + 4 * t * t)) / 2
-        mb.binary(job.x, "sub", {b = work, reverse = true, out = job.x})
-        mb.binary(job.x, "mul", {scalar = (t - 1) / next_t, out = job.x})
-        mb.binary(job.x, "add", {b = work, out = y})
-        job.x, work, t = work, job.x, next_t
+        fista.extrapolate(job.x, work, one, (t - 1) / next_t)
+        job.x, y, work, t = work, job.x, y, next_t
         if job:over(k) then
             break
         end

@@ -12,6 +12,7 @@
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
+local fista = require "moonbeam.tomo.iterative.fista"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
 
@@ -42,13 +43,9 @@ local function normal_of(model, device, rows)
 end
 
 -- v becomes the point that is to be denoised; `work` is to use.
-local function descend(v, c, model, normal, tikhonov, work)
-    local bound = model.bound + tikhonov
-    gradient.by(normal, c, v, work, 1 / bound)
-    if tikhonov > 0 then
-        mb.binary(v, "mul", {scalar = 1 - tikhonov / bound, out = v})
-    end
-    mb.binary(v, "sub", {b = work, out = v})
+local function descend(v, c, model, normal, tikhonov, work, one)
+    gradient.by(normal, c, v, work)
+    fista.descend(v, work, one, model.bound + tikhonov, tikhonov)
 end
 
 -- ---- the first sweep ----
@@ -68,7 +65,7 @@ local function begin(block, own, context)
     mb.convert(job.x, "f32", {out = x})
     job.model.adjoint(job.b, work)
     mb.convert(work, "f32", {out = c})
-    descend(v, c, job.model, normal, own.tikhonov, work)
+    descend(v, c, job.model, normal, own.tikhonov, work, job:ones())
     block:replace(made)
 end
 
@@ -112,13 +109,13 @@ local function go_on(block, own, context, sweep)
     local v <close> = part(made, side, V)
     local c <close> = part(made, side, C)
     local x <close> = part(made, side, X)
-    mb.binary(old, "sub", {b = denoised, reverse = true, out = v})
-    mb.binary(v, "mul", {scalar = sweep.momentum, out = v})
-    mb.binary(v, "add", {b = denoised, out = v})
+    local one <close> = mb.ones({rows}, {dtype = "f64", device = block.device})
+    fista.extrapolate(old, denoised, one, sweep.momentum)
+    mb.convert(old, "f32", {out = v})
     mb.convert(kept, "f32", {out = c})
     mb.convert(denoised, "f32", {out = x})
     local work <close> = mb.empty({rows, side, side}, {device = block.device})
-    descend(v, c, model, normal, own.tikhonov, work)
+    descend(v, c, model, normal, own.tikhonov, work, one)
 end
 
 -- The result.

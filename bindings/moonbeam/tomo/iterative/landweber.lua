@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
+local vectors = require "moonbeam.tomo.iterative.slice_vectors"
 
 local landweber = {}
 
@@ -35,11 +36,11 @@ landweber.reconstruct = declared("tomo.landweber", {
 }, function(sinograms, angles, options)
     local job <close> = solving.begin("tomo.landweber", sinograms, angles, options)
     local x, work, slope = job.x, job:volume(), gradient.of(job)
-    local objective = job:numbers()
+    local objective, one = job:numbers(), job:ones()
     local tikhonov = options.tikhonov
     local step = options.relaxation / (job.model.bound + tikhonov)
     for k = 1, options.iterations do
-        slope.at(x, work, step)
+        slope.at(x, work)
         if job.measures then
             job:penalized(slope.misfit, tikhonov, objective)
             if job:seen(k, objective, slope.misfit) then
@@ -49,7 +50,7 @@ landweber.reconstruct = declared("tomo.landweber", {
         if tikhonov > 0 then
             mb.binary(x, "mul", {scalar = 1 - step * tikhonov, out = x})
         end
-        mb.binary(x, "sub", {b = work, out = x})
+        vectors.add(x, work, one, nil, -step)
         if options.nonnegative then
             mb.binary(x, "max", {scalar = 0, out = x})
         end

@@ -55,7 +55,7 @@ local function likelihood(part, total, out)
     mb.binary(part.rays, "max", {scalar = LEAST, out = work})
     mb.unary(work, "log", {out = work})
     mb.binary(work, "mul", {b = part.crossed, out = work})
-    vectors.dot(work, part.b, work, out)
+    vectors.dot(work, part.b, out)
     mb.binary(total, "sub", {b = out, out = out})
 end
 
@@ -68,7 +68,7 @@ end
 
 -- Slices of a direct reconstruction, made positive: a pixel of 0 stays 0.
 local function lift(job)
-    local mean, single = job:numbers(), job:factors()
+    local mean, single = job:numbers(), job:hold(mb.empty({job.rows, 1, 1}, job.where))
     mb.binary(job.x, "max", {scalar = 0, out = job.x})
     vectors.sum(job.x, mean)
     mb.binary(mean, "mul", {scalar = 0.01 / (job.side * job.side), out = mean})

@@ -139,7 +139,7 @@ local state = {}
 state.__index = state
 
 --- The state of a call: {model, rows, x (the slices, on the whole grid), device}, to be closed. It
--- has arrays by `volume`, `rays`, `numbers` and `factors`, which it releases.
+-- has arrays by `volume`, `rays`, `numbers` and `ones`, which it releases.
 function solving.begin(op, sinograms, angles, options)
     arguments.angles(angles, op, "angles", sinograms.shape[2])
     local rows, cols = sinograms.shape[1], sinograms.shape[3]
@@ -201,9 +201,10 @@ function state:numbers()
     return self:hold(vectors.numbers(self.rows, self.device))
 end
 
---- Factors of slices as f32 (row, 1, 1), for vectors.scale.
-function state:factors()
-    return self:hold(mb.empty({self.rows, 1, 1}, self.where))
+--- Ones, a number per slice: the factor of vectors.add where all slices have the same.
+function state:ones()
+    self.one = self.one or self:hold(mb.ones({self.rows}, {dtype = "f64", device = self.device}))
+    return self.one
 end
 
 --- Whether the model has a normal operator that serves: no rays are weighted.
