@@ -2812,6 +2812,7 @@ function mb.tiles.table(plan) end
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -2845,6 +2846,7 @@ function mb.tomo.angles(count, span) end
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -3050,6 +3052,7 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -3078,6 +3081,7 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -3125,6 +3129,7 @@ function mb.tomo.line_integrals(data, options) end
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
@@ -3153,6 +3158,7 @@ function mb.tomo.opposite_pair(angles) end
 ---@field center? number rotation axis on the detector, 0-based pixel centers; default (cols - 1) / 2
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
@@ -3209,6 +3215,7 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
@@ -3236,6 +3243,7 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device

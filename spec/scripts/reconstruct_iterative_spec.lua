@@ -78,7 +78,7 @@ describe("reconstruct --method", function()
         assert.is_true(shapes[1][2] > 90)
         local planned = must("reconstruct.lua", path("half.h5")
             .. " --plan --half-acquisition --device host --method cgls")
-        assert.matches("volume +at most 3 x %d+ x %d+ f32", planned)
+        assert.matches("volume +at most 3 x %d+ x %d+ %w+", planned)
     end)
 
     it("plans the same, and says what does not go with it", function()

@@ -26,7 +26,8 @@ end
 
 -- Options of the functions that steps do not have: arrays, functions, and what follows from the
 -- scan.
-local LEFT_OUT = {"center", "shifts", "model", "x0", "history", "callback", "weights"}
+local LEFT_OUT = {"center", "shifts", "model", "x0", "history", "callback", "weights",
+    "half_acquisition"}
 
 local MODEL = {"model", "choice", "of the rays: fourier is band-limited, without the artifacts of "
     .. "linear interpolation, and has a normal operator; pixel spreads pixels over two bins",
@@ -66,10 +67,6 @@ local function check_half(options)
     if options.beyond == "nothing" then
         fail("argument", nil, "beyond", "beyond is nothing, but in a half acquisition the object "
             .. "is never in view as a whole; leave it out, or use step stitch instead of "
-            .. "half_acquisition")
-    elseif options.start == "fbp" then
-        fail("argument", nil, "start", "start is fbp, which does not weight the columns that a "
-            .. "half acquisition sees twice; leave it out, or use step stitch instead of "
             .. "half_acquisition")
     end
 end
@@ -118,7 +115,7 @@ local function own_options(def, options, values, block)
     end or options.model
     own.weights = options.weights == "poisson" and "poisson" or nil
     own.size = iterative.side(options, block.data.shape[3], g, center)
-    own.beyond = options.beyond or g.half_acquisition and def.own.beyond and "unknown" or nil
+    own.half_acquisition = g.half_acquisition or nil
     return own
 end
 
@@ -207,14 +204,16 @@ local function deciding(bounds, options, heights, context)
     if not memo[key] then
         memo[key] = {}
         local circle = options.margin > 0 and options.circle > 0 and 1 or options.circle
+        local widens = g.half_acquisition and options.start == "fbp"
         local function geometry_at(off)
             local column = geometry.column(g, middle + off)
             return {angles = g.angles, cols = cols, circle = circle, start = options.start,
                 side = iterative.side(options, cols, g, column) + 2 * options.margin,
+                wide = widens and iterative.side({}, cols, g, column) or nil,
                 beyond = options.beyond or g.half_acquisition and "unknown" or nil}
         end
         for i, off in ipairs(ray_model.deciding(options.model, geometry_at, nearest, farthest,
-            rows, counts, context.device, g.half_acquisition and not options.size)) do
+            rows, counts, context.device, widens or g.half_acquisition and not options.size)) do
             memo[key][i] = geometry.column(g, middle + off <= high and middle + off
                 or middle - off)
         end

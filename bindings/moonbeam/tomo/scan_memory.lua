@@ -97,9 +97,7 @@ local function iterate(job, sinograms, scan, center, settings)
         end
     end
     options.weights = given.weights == "poisson" and "poisson" or nil
-    if settings.half_acquisition then
-        options.size = given.size or scan_recipe.extended_width(scan, center)
-    end
+    options.half_acquisition = settings.half_acquisition
     local slices = mb.tomo[name](sinograms, scan.angles, options)
     slices:release()
 end

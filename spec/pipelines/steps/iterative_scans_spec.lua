@@ -72,6 +72,22 @@ describe("iterative steps of half acquisitions", function()
         end)
     end
 
+    it("start from a direct reconstruction, too", function()
+        local scan, frames = half_scan(8, 30)
+        local _ <close> = frames
+        local errors = {}
+        for i, start in ipairs {0, "fbp"} do
+            for k, iterations in ipairs {1, 8} do
+                local slices <close> = check.gives(nil, scan, {"half_acquisition", {"cgls",
+                    center = 8, iterations = iterations, start = start}}, "line integrals")
+                errors[#errors + 1] = error_of(slices, 30)
+                assert.equal(2 * i + k - 2, #errors)
+            end
+        end
+        assert.is_true(errors[3] < 1.1 * errors[2] and errors[3] < 0.3 * errors[1],
+            table.concat(errors, " "))
+    end)
+
     it("give the same bits in blocks of any size, and on several devices", function()
         local scan, frames = half_scan(8, 30)
         local _ <close> = frames
@@ -94,7 +110,9 @@ describe("iterative steps of half acquisitions", function()
         local run = require "moonbeam.pipeline.run"
         local scan, frames = half_scan(8.25, 30)
         local _ <close> = frames
-        for name, options in pairs {cgls = {}, sirt = {model = "pixel"}, osem = {subsets = 7}} do
+        for name, options in pairs {cgls = {start = "fbp"}, fista = {start = "fbp", size = 60,
+            tv_iterations = 2}, sirt = {model = "pixel"},
+            osem = {subsets = 7}, landweber = {}} do
             local step = {name, iterations = 2}
             for key, value in pairs(options) do
                 step[key] = value
@@ -112,10 +130,11 @@ describe("iterative steps of half acquisitions", function()
             local slices, done = p:slices()
             local _ <close> = slices
             assert.is_true(done.as_planned)
-            assert.is_true(math.abs(slices.shape[3] - (2 * (COLS - 9) + 1)) < 4)
+            assert.is_true(options.size ~= nil
+                or math.abs(slices.shape[3] - (2 * (COLS - 9) + 1)) < 4)
             local direct <close> = check.result(scan, {"half_acquisition", "center", "fbp"}, 2,
                 "line integrals")
-            assert.same(direct.shape, slices.shape)
+            assert.is_true(options.size == slices.shape[3] or direct.shape[3] == slices.shape[3])
         end
     end)
 
@@ -124,8 +143,12 @@ describe("iterative steps of half acquisitions", function()
         local _ <close> = frames
         check.refused("beyond is nothing, but in a half acquisition", scan, {"half_acquisition",
             {"cgls", center = 8, beyond = "nothing"}}, "line integrals")
-        check.refused("use step stitch instead", scan, {"half_acquisition",
-            {"cgls", center = 8, start = "fbp"}}, "line integrals")
+        local sinograms <close> = mb.zeros {1, 12, COLS}
+        local angles = mb.tomo.angles(12)
+        assert.matches("half_acquisition needs center", helper.failure(mb.tomo.cgls, sinograms,
+            angles, {half_acquisition = true}))
+        assert.matches("never in view as a whole", helper.failure(mb.tomo.cgls, sinograms,
+            angles, {half_acquisition = true, center = 5, beyond = "nothing"}))
     end)
 
     it("take frames that step stitch has joined, with the normal operator", function()

@@ -41,11 +41,20 @@ function direct_start.options(geometry, period)
         padding = "edge", scale = 1, period = period}
 end
 
---- Makes x, slices on the grid of the geometry, a direct reconstruction of the sinograms.
+--- Makes x, slices on the grid of the geometry, a direct reconstruction of the sinograms. Of a half
+-- acquisition, columns that are seen twice are weighted before, in a copy of the sinograms that is
+-- as wide as the field of view: filtered rows reach beyond the near edge.
 function direct_start.make(sinograms, geometry, period, x)
     local options = direct_start.options(geometry, period)
     options.weights, options.out = parts_of(geometry.angles), x
-    mb.fourier_reconstruct(sinograms, geometry.angles, options)
+    local cols, center = sinograms.shape[3], geometry.center
+    local weighted <close> = geometry.half_acquisition
+        and mb.half_acquisition_weight(sinograms, center, {extend = true}) or nil
+    if weighted then
+        options.scale = 2 -- a whole turn sees these rays once
+        options.center = center + (center < (cols - 1) / 2 and weighted.shape[3] - cols or 0)
+    end
+    mb.fourier_reconstruct(weighted or sinograms, geometry.angles, options)
 end
 
 return direct_start

@@ -145,7 +145,8 @@ local function fourier(g)
 end
 
 --- The models by name: functions of a geometry {angles, cols, side, center, shifts, circle,
--- beyond}, and `start` for what tells what they take.
+-- beyond}. What tells what they take also looks at `start` and, of a half acquisition that begins
+-- with a direct reconstruction, `wide`: the columns of its field of view.
 ray_model.models = {pixel = pixel, fourier = fourier}
 
 --- Their names.
@@ -185,7 +186,7 @@ local function scratch_of(name, g, off, slices, count, device)
             cols = cols, circle = g.circle, period = period})
     end
     if g.start == "fbp" and count == #g.angles then
-        take("fourier_reconstruct", {count, cols}, direct_start.options(g, period))
+        take("fourier_reconstruct", {count, g.wide or cols}, direct_start.options(g, period))
     end
     return list
 end
@@ -216,7 +217,7 @@ function ray_model.deciding(name, geometry_at, nearest, farthest, rows, counts, 
             return
         end
         local g = geometry_at(off)
-        local own = {off = off, inside = off <= farthest_convolved(g), g.side}
+        local own = {off = off, inside = off <= farthest_convolved(g), g.side, g.wide}
         for _, slices in ipairs(rows) do
             for _, count in ipairs(counts) do
                 local list = scratch_of(name, g, off, slices, count, device)

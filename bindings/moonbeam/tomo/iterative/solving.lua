@@ -31,6 +31,8 @@ solving.options = declared.options(
         rank = {3, 3}, usual = "the value of start everywhere"},
     {"start", "number", "value of all pixels at the start, if there is no x0; or fbp: a direct "
         .. "reconstruction, from which a few iterations do", words = {"fbp"}, default = 0},
+    {"half_acquisition", "boolean", "a whole turn with the axis, center, near an edge of the "
+        .. "detector: slices of the whole field of view, which any of its rays has seen"},
     {"tolerance", "number", "a slice is done when its objective changes by less than this part of "
         .. "it between two checks", above = 0, below = 1},
     {"noise", "number", "standard deviation of the noise of a ray: a slice is done when the root "
@@ -122,12 +124,29 @@ function solving.denoise(y, lambda, options, out)
     end
 end
 
+local function check_half(op, options)
+    if options.half_acquisition and not options.center then
+        fail("argument", op, "center", "half_acquisition needs center, the column of the rotation "
+            .. "axis")
+    elseif options.half_acquisition and options.beyond == "nothing" then
+        fail("argument", op, "beyond", "beyond is nothing, but in a half acquisition the object is "
+            .. "never in view as a whole; leave it out, or join the frames first (stitch_turn)")
+    end
+end
+
+-- The pixels of a side of the slices, without the margin.
+local function size_of(options, cols)
+    return options.size or options.half_acquisition and mb.op.estimate("half_acquisition_weight",
+        {{"f32", cols}}, {center = options.center, extend = true}).results[1].shape[1] or cols
+end
+
 -- The geometry of a model (ray_model.lua) for the options of a method.
 local function geometry_of(angles, cols, options)
-    return {angles = angles, cols = cols, side = (options.size or cols) + 2 * options.margin,
+    return {angles = angles, cols = cols, side = size_of(options, cols) + 2 * options.margin,
         center = options.center, shifts = options.shifts,
         circle = options.margin > 0 and options.circle > 0 and 1 or options.circle,
-        beyond = options.beyond}
+        half_acquisition = options.half_acquisition,
+        beyond = options.beyond or options.half_acquisition and "unknown" or nil}
 end
 
 --- The model of the rays of a call with these options.
@@ -144,7 +163,8 @@ function solving.begin(op, sinograms, angles, options)
     arguments.angles(angles, op, "angles", sinograms.shape[2])
     local rows, cols = sinograms.shape[1], sinograms.shape[3]
     check_array(sinograms, {rows, #angles, cols}, op, "sinograms")
-    local size = options.size or cols
+    check_half(op, options)
+    local size = size_of(options, cols)
     local geometry = geometry_of(angles, cols, options)
     local side, circle = geometry.side, geometry.circle
     local model = ray_model.of(options.model, geometry, op)
