@@ -26,6 +26,11 @@ local function clock_text(seconds)
     return ("%d:%02d h"):format(seconds // 3600, math.floor(seconds % 3600) // 60)
 end
 
+-- Three digits, without an exponent.
+local function rate_text(rate)
+    return (rate >= 999.5 and "%.0f" or "%.3g"):format(rate)
+end
+
 -- ---- what there is to do ----
 
 local function check(number, arg, what)
@@ -93,8 +98,9 @@ local function text(self, now)
     local section, many = self.sections[self.at], #self.sections
     local name = self.label .. (many > 1 and (" %d/%d%s"):format(self.at, many, section.name
         and " " .. section.name or "") or "")
-    return ("%s: %d/%d %s, %.3g %s/s, %s left%s"):format(name, self.done, self.total, self.unit,
-        rate, self.unit, left and clock_text(left) or "? s", many > 1 and " in all" or "")
+    return ("%s: %d/%d %s, %s %s/s, %s left%s"):format(name, self.done, self.total, self.unit,
+        rate_text(rate), self.unit, left and clock_text(left) or "? s",
+        many > 1 and " in all" or "")
 end
 
 -- ---- showing it ----
@@ -212,9 +218,9 @@ end
 function progress:finish()
     local now = core.system.clock()
     local elapsed, count = now - self.started, all_items(self)
-    local summary = ("%s: %d %s in %s (%.3g %s/s)"):format(self.label, count, self.unit,
+    local summary = ("%s: %d %s in %s (%s %s/s)"):format(self.label, count, self.unit,
         elapsed < 10 and ("%.2f s"):format(elapsed) or clock_text(elapsed),
-        count / math.max(elapsed, 1e-6), self.unit)
+        rate_text(count / math.max(elapsed, 1e-6)), self.unit)
     if self.form == "json" then
         show_json(self, "end", now)
     elseif self.form ~= "none" then

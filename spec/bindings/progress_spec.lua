@@ -47,6 +47,14 @@ describe("progress", function()
         assert.equal(70, bar:finish())
     end)
 
+    it("tells fast rates in whole numbers", function()
+        local bar = mb.progress.new("work", 3456, {form = "line"})
+        now = now + 2
+        bar:step(3456)
+        bar:finish()
+        assert.equal("work: 3456 items in 2.00 s (1728 items/s)\n", shown[#shown])
+    end)
+
     it("counts items where nothing else is said", function()
         local bar = mb.progress.new("work", 8, {form = "none"})
         now = now + 4
