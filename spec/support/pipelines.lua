@@ -1,6 +1,7 @@
 -- A small scan, steps of a script, and random recipes for them.
 
 local mb = require "moonbeam"
+local schedule = require "moonbeam.stream.schedule"
 
 local pipelines = {}
 
@@ -96,6 +97,53 @@ function pipelines.random_recipe(seed)
         {"rescale", dtype = "uint16", sample = 3}, {"rescale", dtype = "float16"},
         {"rescale", dtype = "uint8", percentiles = {1, 99}}})
     return list
+end
+
+--- The lanes get on in a random order until the returned value is closed: often one of them several
+-- times.
+function pipelines.random_turns(seed)
+    local pick, favorite = pipelines.random_of(seed), 1
+    schedule.turn = function(list)
+        if pick {true, false, false} then
+            favorite = pick {1, 2, 3}
+        end
+        for _, number in ipairs(list) do
+            if number == favorite and pick {true, true, false} then
+                return number
+            end
+        end
+        return pick(list)
+    end
+    return setmetatable({}, {__close = function()
+        schedule.turn = nil
+    end})
+end
+
+--- Puts f(what was there) in the place of module[name] until the returned value is closed.
+function pipelines.in_place_of(module, name, f)
+    local before = module[name]
+    module[name] = f(before)
+    return setmetatable({}, {__close = function()
+        module[name] = before
+    end})
+end
+
+--- The result of a recipe as a string, in the order of its rows, and the report.
+function pipelines.volume(scan, recipe, options)
+    local own = {quiet = true, pinned = "1Mi", steps = pipelines.OWN}
+    for name, value in pairs(options or {}) do
+        own[name] = value
+    end
+    local parts = {}
+    local report = mb.pipeline(scan, recipe, own):run(function(block, first)
+        local host <close> = block:to "host"
+        parts[#parts + 1] = {first, host:to_string()}
+    end)
+    table.sort(parts, function(a, b) return a[1] < b[1] end)
+    for i, part in ipairs(parts) do
+        parts[i] = part[2]
+    end
+    return table.concat(parts), report
 end
 
 return pipelines
