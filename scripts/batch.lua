@@ -1,0 +1,148 @@
+--- Reconstructs several scans one after the other, each in a process of its own: a scan that fails
+-- costs no other. One summary, one exit status.
+
+local core = require "moonbeam.core"
+local cli = require "moonbeam.internal.cli"
+local mb = require "moonbeam"
+
+local VALUED <const> = {["--into"] = true, ["--format"] = true}
+
+-- The words of the command line: options of this program, scans, and what comes after "--".
+local function divided(words)
+    local own, scans, passed, at = {}, {}, {}, 1
+    while at <= #words and words[at] ~= "--" do
+        local word = words[at]
+        if not word:find "^%-." then
+            scans[#scans + 1] = word
+        else
+            own[#own + 1] = word
+            if VALUED[word] then
+                at = at + 1
+                own[#own + 1] = words[at]
+            end
+        end
+        at = at + 1
+    end
+    table.move(words, at + 1, #words, 1, passed)
+    return own, scans, passed
+end
+
+local own, scans, passed = divided(arg)
+local options = cli.parse(own, {
+    usage = "batch SCAN... [options] [-- OPTIONS OF reconstruct]",
+    summary = "Reconstructs several scans, one after the other, with the same options.",
+    {"into", value = "FOLDER", doc = "write FOLDER/NAME.h5 for the scan NAME.h5 (default: "
+        .. "NAME-volume.h5 beside the scan)"},
+    {"format", value = "EXTENSION", type = cli.choice("h5", "tif", "ome.tif", "zarr"),
+        default = "h5", doc = "what results are: HDF5, TIFF stacks or OME-Zarr"},
+    {"skip-done", doc = "leave scans alone that have a result, and go on with those that were "
+        .. "interrupted"},
+    {"stop", doc = "stop at the first scan that fails"},
+    notes = "Everything after -- goes to 'moonbeam reconstruct': moonbeam batch scans/*.h5 --into "
+        .. "volumes --skip-done -- --recipe fossil.lua --device all\n"
+        .. "Exit status: 0 all scans have results, 1 some failed, 2 wrong use, 130 interrupted.",
+})
+
+if #scans == 0 then
+    cli.wrong("SCAN is missing: give one scan or more")
+end
+local replaces = false
+for _, word in ipairs(passed) do
+    local name = word:match "^[^=]+"
+    if name == "-o" or name == "--output" or name == "--resume" or name == "--plan" then
+        cli.wrong("%s cannot be used here: %s", name, (name == "-o" or name == "--output")
+            and "--into and --format say where results go" or name == "--resume"
+            and "--skip-done goes on with interrupted scans" or "plan one scan with reconstruct")
+    end
+    replaces = replaces or name == "--overwrite"
+end
+if options.skip_done and replaces then
+    cli.wrong("--skip-done keeps the results that --overwrite replaces: give one of them")
+end
+
+-- The result of a scan.
+local function result_of(scan)
+    local stem = scan:gsub("/+$", ""):gsub("%.[^./]*$", "")
+    if options.into then
+        return ("%s/%s.%s"):format(options.into:gsub("/+$", ""), stem:match "[^/]*$",
+            options.format)
+    end
+    return ("%s-volume.%s"):format(stem, options.format)
+end
+
+-- What is wrong is said of all scans, before the first one is reconstructed.
+local function check()
+    local taken, existing = {}, {}
+    if options.into then
+        local facts = core.system.stat(options.into)
+        if not facts or facts.kind ~= "folder" then
+            cli.wrong("--into: there is no folder '%s'", options.into)
+        end
+    end
+    for _, scan in ipairs(scans) do
+        local name = result_of(scan)
+        if not core.system.stat(scan) then
+            cli.wrong("there is no scan '%s'", scan)
+        elseif taken[name] then
+            cli.wrong("'%s' and '%s' would have the same result, '%s'", taken[name], scan, name)
+        end
+        taken[name] = scan
+        existing[#existing + 1] = core.system.stat(name) and name
+    end
+    if #existing > 0 and not (options.skip_done or replaces) then
+        cli.wrong("%d of %d results exist, such as '%s': give --skip-done, or -- --overwrite",
+            #existing, #scans, existing[1])
+    end
+end
+
+local function quoted(words)
+    local list = {}
+    for i, word in ipairs(words) do
+        list[i] = "'" .. word:gsub("'", "'\\''") .. "'"
+    end
+    return table.concat(list, " ")
+end
+
+-- Reconstructs a scan: returns "done", "failed" or "interrupted", and the exit status.
+local function reconstruct(scan, name)
+    local words = {core.system.program(), "reconstruct", scan, "-o", name}
+    if core.unfinished.exists(name) and options.skip_done then
+        words[#words + 1] = "--resume"
+    end
+    table.move(passed, 1, #passed, #words + 1, words)
+    io.stdout:flush()
+    local ok, how, status = os.execute(quoted(words))
+    if ok then
+        return "done", 0
+    end
+    return (how == "signal" or status >= 128) and "interrupted" or "failed", status
+end
+
+check()
+local lines, counts, stopped = {}, {done = 0, skipped = 0, failed = 0, interrupted = 0}, false
+for i, scan in ipairs(scans) do
+    local name = result_of(scan)
+    local what, status, began = "skipped", 0, mb.system.clock()
+    if not (options.skip_done and core.system.stat(name)) then
+        cli.print(("scan       %d of %d: %s"):format(i, #scans, scan))
+        what, status = reconstruct(scan, name)
+    end
+    counts[what] = counts[what] + 1
+    lines[i] = ("%-11s %s -> %s%s"):format(what, scan, name,
+        what == "skipped" and " (there already)" or what == "done"
+        and (", %.1f s"):format(mb.system.clock() - began) or (" (exit status %d)"):format(status))
+    if what == "interrupted" or what == "failed" and options.stop then
+        stopped = true
+        break
+    end
+end
+
+cli.print(table.concat(lines, "\n"))
+local left = #scans - #lines
+cli.print(("scans      %d done, %d skipped, %d failed%s%s of %d"):format(counts.done,
+    counts.skipped, counts.failed, counts.interrupted > 0 and ", 1 interrupted" or "",
+    left > 0 and (", %d not begun"):format(left) or "", #scans))
+if stopped or counts.failed > 0 then
+    cli.tell("go on with the others: the same command with --skip-done")
+end
+os.exit(counts.interrupted > 0 and 130 or counts.failed > 0 and 1 or 0, true)
