@@ -23,9 +23,11 @@ enum {
 };
 
 /* Where in a window of bins of `pitch` the 16 pixels of a tile's row lie at angle k, and their
-** weights. */
-__attribute__((always_inline)) static inline void
-locate(const mb_tile_angles *t, int64_t k, int dy, uint32_t pitch, uint32_t *place, float *weight)
+** weights; with a shadow, by overlaps. */
+__attribute__((always_inline)) static inline void locate(const mb_tile_angles *t, int64_t k, int dy,
+                                                         const mb_parallel_shadow *shadow,
+                                                         uint32_t pitch, uint32_t *place,
+                                                         float *weight)
 {
     float row = t->first[k] - (float)dy * t->sine[k], cosine = t->cosine[k];
 #pragma omp simd
@@ -35,6 +37,10 @@ locate(const mb_tile_angles *t, int64_t k, int dy, uint32_t pitch, uint32_t *pla
         place[dx] = (uint32_t)index * pitch;
         weight[dx] = u - (float)index;
     }
+    if (shadow)
+#pragma omp simd
+        for (int dx = 0; dx < TILE; dx++)
+            weight[dx] = mb_parallel_share(weight[dx], *shadow);
 }
 
 #define VECTOR_(name) name##_vector
@@ -70,24 +76,19 @@ __attribute__((always_inline)) static inline mb_floats splat(const float *row, i
 #include "ops/tomography/backproject_lanes.h"
 
 /* The same for one slice: sums [pixel of the tile]. */
-__attribute__((always_inline)) static inline void add_single_by(bool distance, float *sums,
-                                                                const float *packed, int64_t pitch,
-                                                                const mb_tile_angles *t,
-                                                                int64_t count)
+MB_MULTIVERSION
+static void add_single(bool distance, float *sums, const float *packed, int64_t pitch,
+                       const mb_tile_angles *t, int64_t count)
 {
     for (int dy = 0; dy < TILE; dy++) {
         float sum[TILE];
         memcpy(sum, sums + dy * TILE, sizeof sum);
         for (int64_t k = 0; k < count; k++) {
+            const mb_parallel_shadow shadow = mb_parallel_shadow_of(t->cosine[k], t->sine[k]);
             const float *window = packed + k * pitch + t->start[k];
             uint32_t index[TILE];
             float weight[TILE];
-            locate(t, k, dy, 1, index, weight);
-            if (distance) {
-                const mb_parallel_shadow shadow = mb_parallel_shadow_of(t->cosine[k], t->sine[k]);
-                for (int dx = 0; dx < TILE; dx++)
-                    weight[dx] = mb_parallel_share(weight[dx], shadow);
-            }
+            locate(t, k, dy, distance ? &shadow : NULL, 1, index, weight);
 #pragma omp simd
             for (int dx = 0; dx < TILE; dx++) {
                 const float *q = window + index[dx];
@@ -100,30 +101,17 @@ __attribute__((always_inline)) static inline void add_single_by(bool distance, f
     }
 }
 
-MB_MULTIVERSION
-static void add_single(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
-                       int64_t count)
-{
-    add_single_by(false, sums, packed, pitch, t, count);
-}
-
-/* By overlaps of shadows. */
-MB_MULTIVERSION
-static void add_shadows(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
-                        int64_t count)
-{
-    add_single_by(true, sums, packed, pitch, t, count);
-}
-
 #ifdef MB_AVX512
 /* The same where a 32-entry table look-up is one instruction: the whole window of a tile fits two
 ** registers. */
 MB_AVX512
-static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
-                              const mb_tile_angles *t, int64_t count)
+__attribute__((always_inline)) static inline void
+add_single_by_table(bool distance, float *sums, const float *packed, int64_t pitch,
+                    const mb_tile_angles *t, int64_t count)
 {
     const mb_floats iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const mb_ints after = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 15};
+    const mb_floats one = (mb_floats){0} + 1.0F;
     mb_floats sum[TILE];
     memcpy(sum, sums, sizeof sum);
     for (int64_t k = 0; k < count; k++) {
@@ -134,12 +122,19 @@ static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
         mb_floats low = window[0], high = window[1];
         /* Bin 32 may be past the end of the scratch; a tile's shadow ends before. */
         mb_floats rise_low = next[0] - low, rise_high = __builtin_shuffle(high, after) - high;
+        const mb_parallel_shadow shadow = mb_parallel_shadow_of(t->cosine[k], t->sine[k]);
 #pragma GCC unroll 16
         for (int dy = 0; dy < TILE; dy++) {
             float row = t->first[k] - (float)dy * t->sine[k];
             mb_floats u = row + iota * t->cosine[k];
             mb_ints index = __builtin_convertvector(u, mb_ints);
             mb_floats weight = u - __builtin_convertvector(index, mb_floats);
+            if (distance) { /* mb_parallel_share */
+                weight = (weight - shadow.lead) * shadow.inverse;
+                weight = (mb_floats)((mb_ints)weight & (weight > 0.0F));
+                const mb_ints whole = weight >= 1.0F;
+                weight = (mb_floats)(((mb_ints)weight & ~whole) | ((mb_ints)one & whole));
+            }
             mb_floats lerp = __builtin_shuffle(rise_low, rise_high, index);
             lerp = __builtin_shuffle(low, high, index) + weight * lerp;
             sum[dy] += lerp;
@@ -147,22 +142,33 @@ static void add_single_avx512(float *sums, const float *packed, int64_t pitch,
     }
     memcpy(sums, sum, sizeof sum);
 }
+
+MB_AVX512
+static void add_single_avx512(bool distance, float *sums, const float *packed, int64_t pitch,
+                              const mb_tile_angles *t, int64_t count)
+{
+    if (distance)
+        add_single_by_table(true, sums, packed, pitch, t, count);
+    else
+        add_single_by_table(false, sums, packed, pitch, t, count);
+}
 #endif
 
-static void add_angles(int lanes, float *sums, const float *packed, int64_t pitch,
+static void add_angles(int lanes, bool distance, float *sums, const float *packed, int64_t pitch,
                        const mb_tile_angles *t, int64_t count)
 {
 #ifdef MB_AVX512
     if (mb_has_avx512()) {
-        (lanes == LANES ? add_lanes_avx512 : add_single_avx512)(sums, packed, pitch, t, count);
+        (lanes == LANES ? add_lanes_avx512 : add_single_avx512)(distance, sums, packed, pitch, t,
+                                                                count);
         return;
     }
     if (lanes == LANES && mb_has_avx2()) {
-        add_lanes_avx2(sums, packed, pitch, t, count);
+        add_lanes_avx2(distance, sums, packed, pitch, t, count);
         return;
     }
 #endif
-    (lanes == LANES ? add_lanes : add_single)(sums, packed, pitch, t, count);
+    (lanes == LANES ? add_lanes : add_single)(distance, sums, packed, pitch, t, count);
 }
 
 /* Slices that share a pass when `left` remain: no more than were planned for. */
@@ -204,7 +210,7 @@ static void pack_angle(const float *sino, int64_t row_stride, int64_t many, int6
 typedef struct pass {
     const mb_op_call *call;
     mb_parallel_geometry g;
-    bool distance; /* the method; one slice at a time */
+    bool distance; /* the method */
     int lanes;
     int64_t z, many;                  /* slices of this group */
     int64_t k, count;                 /* angles of this block */
@@ -322,11 +328,8 @@ static void run_tile(const pass *p, int64_t tile)
         mb_tile_angles t;
         place_tile(&p->g, angles + p->k, p->count, y, x, &t);
         memset(sums, 0, sizeof(float) * TILE * TILE * (size_t)p->lanes);
-        if (p->distance)
-            add_shadows(sums, p->call->slots[MB_BACKPROJECT_PACKED], p->pitch, &t, p->count);
-        else
-            add_angles(p->lanes, sums, p->call->slots[MB_BACKPROJECT_PACKED], p->pitch, &t,
-                       p->count);
+        add_angles(p->lanes, p->distance, sums, p->call->slots[MB_BACKPROJECT_PACKED], p->pitch, &t,
+                   p->count);
     }
     store_tile(p, sums, y, x, inside);
 }
@@ -370,7 +373,7 @@ mb_status mb_backproject_host(const mb_op_call *call)
         angles[k] = mb_backproject_angle(params, &p.g, k);
     for (p.z = 0; p.z < p.g.rows; p.z += p.many) {
         int64_t left = p.g.rows - p.z;
-        p.lanes = p.distance ? 1 : lanes_of(left);
+        p.lanes = lanes_of(left);
         p.many = left < p.lanes ? left : p.lanes;
         for (p.k = 0; p.k < p.g.angles; p.k += p.count) {
             p.count = p.g.angles - p.k < MB_TILE_ANGLES ? p.g.angles - p.k : MB_TILE_ANGLES;

@@ -12,18 +12,22 @@ typedef float VECTOR(NAME) __attribute__((vector_size(4 * WIDTH)));
 
 /* Adds `count` angles to the sums [pixel of the tile][lane]. */
 TARGET
-static void NAME(float *sums, const float *packed, int64_t pitch, const mb_tile_angles *t,
-                 int64_t count)
+static void NAME(bool distance, float *sums, const float *packed, int64_t pitch,
+                 const mb_tile_angles *t, int64_t count)
 {
     typedef VECTOR(NAME) vector;
     enum { PARTS = LANES / WIDTH };
     for (int64_t k0 = 0; k0 < count; k0 += STEP) {
         int64_t many = count - k0 < STEP ? count - k0 : STEP;
+        mb_parallel_shadow shadows[STEP];
+        for (int64_t k = 0; distance && k < many; k++)
+            shadows[k] = mb_parallel_shadow_of(t->cosine[k0 + k], t->sine[k0 + k]);
         for (int dy = 0; dy < TILE; dy++) {
             _Alignas(64) uint32_t place[STEP][TILE];
             _Alignas(64) float weight[STEP][TILE];
             for (int64_t k = 0; k < many; k++)
-                locate(t, k0 + k, dy, sizeof(float) * LANES, place[k], weight[k]);
+                locate(t, k0 + k, dy, distance ? &shadows[k] : NULL, sizeof(float) * LANES,
+                       place[k], weight[k]);
             for (int dx = 0; dx < TILE; dx += PIXELS) {
                 vector sum[PIXELS][PARTS];
                 vector *out = (vector *)(void *)(sums + (dy * TILE + dx) * LANES);

@@ -85,23 +85,25 @@ describe("backproject", function()
         end
     end)
 
-    it("makes the same slices whatever their company, bit by bit", function()
-        local angles = random_angles(140)
-        local sino <close> = mb.random({ 23, 140, 37 }, { seed = 4, low = -1 })
-        local whole <close> = mb.backproject(sino, angles)
-        for _, size in ipairs { 1, 2, 7, 16 } do
-            for first = 1, 23, size do
-                local rows <close> = sino:view { first, math.min(23, first + size - 1) }
-                local part <close> = mb.backproject(rows, angles)
-                local expected <close> = whole:view { first, math.min(23, first + size - 1) }
-                assert.same(expected:to_table(), part:to_table())
+    for _, method in ipairs { "pixel", "distance" } do
+        it("makes the same slices whatever their company, bit by bit, by " .. method, function()
+            local angles, options = random_angles(140), { method = method }
+            local sino <close> = mb.random({ 23, 140, 37 }, { seed = 4, low = -1 })
+            local whole <close> = mb.backproject(sino, angles, options)
+            for _, size in ipairs { 1, 2, 7, 16 } do
+                for first = 1, 23, size do
+                    local rows <close> = sino:view { first, math.min(23, first + size - 1) }
+                    local part <close> = mb.backproject(rows, angles, options)
+                    local expected <close> = whole:view { first, math.min(23, first + size - 1) }
+                    assert.same(expected:to_table(), part:to_table())
+                end
             end
-        end
-        local one <close> = sino:view(9)
-        local slice <close> = mb.backproject(one, angles)
-        local expected <close> = whole:view(9)
-        assert.same(expected:to_table(), slice:to_table())
-    end)
+            local one <close> = sino:view(9)
+            local slice <close> = mb.backproject(one, angles, options)
+            local expected <close> = whole:view(9)
+            assert.same(expected:to_table(), slice:to_table())
+        end)
+    end
 
     it("reads projections through a permuted view", function()
         local angles = random_angles(6)
