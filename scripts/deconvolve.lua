@@ -126,6 +126,11 @@ if options.resume and options.discard then
 end
 if not options.plan then
     if not options.output then
+        local missing = {"--output"}
+        for _, name in ipairs(options.psf and {} or {"na", "wavelength"}) do
+            missing[#missing + 1] = not options[name] and "--" .. name or nil
+        end
+        cli.missing(#missing > 1 and missing or {}, "no PSF is given, so a model is made")
         cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
     end
     local replaces = setmetatable({overwrite = options.overwrite or options.resume},
@@ -190,8 +195,8 @@ for _, name in ipairs {"pixel", "step"} do
         typed[name] = options[name] * 1e-9
     end
     if nm and typed[name] then
-        cli.tell(("warning: --%s is %.4g nm, but %s says %.4g nm: the typed one is taken, and the "
-            .. "result says it"):format(name, options[name], options.image, nm))
+        cli.warn("--%s is %.4g nm, but %s says %.4g nm: the typed one is taken, and the result "
+            .. "says it", name, options[name], options.image, nm)
     elseif nm and not options[name] then
         options[name] = nm
         named[#named + 1] = ("%s %.4g nm"):format(name, nm)
@@ -199,8 +204,8 @@ for _, name in ipairs {"pixel", "step"} do
 end
 local row, column = (meta.voxel or {}).row, (meta.voxel or {}).pixel
 if row and column and math.abs(row / column - 1) > 0.01 then
-    cli.tell(("warning: %s says that pixels are %.4g nm wide and %.4g nm high; models of the PSF "
-        .. "have square ones"):format(options.image, column * 1e9, row * 1e9))
+    cli.warn("%s says that pixels are %.4g nm wide and %.4g nm high; models of the PSF have square "
+        .. "ones", options.image, column * 1e9, row * 1e9)
 end
 if #named > 0 then
     say("voxel      %s: %s", table.concat(named, ", "), options.image)

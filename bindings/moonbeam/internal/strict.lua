@@ -7,7 +7,8 @@ local strict = {}
 
 --- "; did you mean 'x'?" if one of these names is near, otherwise "".
 function strict.suggestion(name, names)
-    local nearest = core.error.nearest(tostring(name), names)
+    name = tostring(name)
+    local nearest = core.error.nearest(name, names) or core.error.nearest(name:lower(), names)
     return nearest and ("; did you mean '%s'?"):format(nearest) or ""
 end
 

@@ -1,0 +1,181 @@
+-- Typical mistakes at a shell and in Lua, and the one line that answers each: what is wrong, with
+-- its name or value, and what to do. A row is {what is typed, what names the thing, the remedy,
+-- status}; the remedy is a pattern that must match behind the first one.
+local commands = require "spec.support.commands"
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local shell
+
+-- S, N, P, I, K: a scan, an NXtomo scan, a file that is no scan, an image and a PSF; O: a result.
+local SHELL <const> = {
+    {"reconstruct", "SCAN is missing", "%-%-help"},
+    {"reconstruct O.none.h5", "none.h5'", "check the name", 1},
+    {"reconstruct S --remove-rings", "%-%-remove%-rings", "the step stripes_all"},
+    {"reconstruct S --ring-removal vo", "%-%-ring%-removal", "the step stripes_all"},
+    {"reconstruct S --paganin", "%-%-paganin", "the step paganin"},
+    {"reconstruct S --binning 2", "%-%-binning", "the step bin"},
+    {"reconstruct S --dezinger", "%-%-dezinger", "the step dezinger"},
+    {"reconstruct S --phase-retrieval", "%-%-phase%-retrieval", "the step paganin"},
+    {"reconstruct S --rotation-axis 20", "%-%-rotation%-axis", "%-%-center"},
+    {"reconstruct S --cor 20", "%-%-cor", "%-%-center"},
+    {"reconstruct S --nproc 4", "%-%-nproc", "%-%-threads"},
+    {"reconstruct S --max-memory 8G", "%-%-max%-memory", "%-%-budget"},
+    {"reconstruct S --start-row 5", "%-%-start%-row", "%-%-rows"},
+    {"reconstruct S --sirt", "%-%-sirt", "%-%-method sirt"},
+    {"reconstruct S --filtr hann", "%-%-filtr", "%-%-filter"},
+    {"reconstruct S --outptu x.h5", "%-%-outptu", "%-%-output"},
+    {"reconstruct S -f hanning", '%-%-filter: "hanning"', "did you mean hamming"},
+    {"reconstruct S --method forier", '"forier"', "did you mean fourier"},
+    {"reconstruct S --center 900", "%-%-center 900", "columns 0 to 47"},
+    {"reconstruct S --center left", '%-%-center is "left"', "give a column"},
+    {"reconstruct S --rows 0:3 -o O.h5", "0", "the scan has rows 1 to 6"},
+    {"reconstruct S --rows 5:99 -o O.h5", "99", "the scan has rows 1 to 6"},
+    {"reconstruct S --rows 5-9", '"5%-9"', "such as 10:20"},
+    {"reconstruct S --method sirt --filter hann", "%-%-filter", "direct methods"},
+    {"reconstruct S --iterations 10", "%-%-iterations", "such as %-%-method cgls"},
+    {"reconstruct S --iterations ten", '"ten"', "a whole number"},
+    {"reconstruct S --budget 8GBB", '"8GBB"', "such as 8G"},
+    {"reconstruct S --budget 20Ki --plan", "20 KiB are available", "give %-%-budget %d+K", 1},
+    {"reconstruct S --budget", "%-%-budget", "%-%-budget SIZE"},
+    {"reconstruct S -o out.jpg", "out.jpg", "must end in"},
+    {"reconstruct S -p out.jpg", "out.jpg", "must end in .png"},
+    {"reconstruct S more.h5", "one argument too many: more.h5", "%-%-help"},
+    {"reconstruct S --device gpu", '"gpu"', 'valid names are "host"'},
+    {"reconstruct S --device cuda:31", "cuda:31", "planned:h200", 1},
+    {"reconstruct S --output-dtype u16", '"u16"', "did you mean uint16"},
+    {"reconstruct S --angles 0:180", "%-%-angles", "needs %-%-angle%-unit"},
+    {"reconstruct S --angles 0:180 --angle-unit degrees", '"degrees"', "one of deg, rad"},
+    {"reconstruct P", "is not a scan", "%-%-data%-path, %-%-angles", 1},
+    {"reconstruct P --data-path /frames", "has no angles", "%-%-angles .* %-%-angle%-unit", 1},
+    {"reconstruct N --entry /entry7", "/entry7", "two.h5", 1},
+    {"reconstruct I", "image.npy", "give %-%-angles .* and %-%-angle%-unit", 1},
+    {"reconstruct S --recipe O.lua", "there is no file", "its recipes are", 1},
+    {"reconstruct S --recipe tomopy_gridrc", "tomopy_gridrc", "did you mean 'tomopy_gridrec'", 1},
+    {"reconstruct S --recipe tomopy_gridrec --center 20", "%-%-center", "%-%-set center.column=X"},
+    {"reconstruct S --recipe tomopy_gridrec --set fourier.filtr=hann", "'filtr'",
+        "did you mean 'filter'", 1},
+    {"reconstruct S --recipe tomopy_gridrec --set furier.filter=hann", "'furier'",
+        "did you mean 'fourier'", 1},
+    {"reconstruct S --recipe tomopy_gridrec --set filter=hann", "'filter'", "write step.option", 1},
+    {"reconstruct S --set fbp.filter=hann", "%-%-set", "without %-%-recipe"},
+    {"reconstruct S --sweep center.column=20:25:1 --row 3", "%-%-sweep, %-%-row",
+        "without %-%-recipe"},
+    {"reconstruct S --snapshots O", "%-%-snapshots", "without %-%-recipe"},
+    {"reconstruct S --slurm", "%-%-slurm", "needs %-%-plan"},
+    {"reconstruct S --resume --discard", "%-%-resume", "give one of them"},
+    {"reconstruct S --pixel-size 0", '%-%-pixel%-size: "0"', "a number between"},
+    {"deconvolve", "IMAGE is missing", "%-%-help"},
+    {"deconvolve I", "no PSF is given",
+        "%-%-output, %-%-na and %-%-wavelength are missing"},
+    {"deconvolve I --na 1.4 -o O.tif", "no PSF is given",
+        "%-%-wavelength, %-%-pixel and %-%-step are missing"},
+    {"deconvolve I K", "the result is missing", "such as %-o result.tif"},
+    {"deconvolve I K -o O.jpg", "%.jpg'", "must end in .tif"},
+    {"deconvolve I K -o O.tif --method richardson_lucy", '"richardson_lucy"', "did you mean rl"},
+    {"deconvolve I K -o O.tif --method weiner", '"weiner"', "did you mean wiener"},
+    {"deconvolve I K -o O.tif --iter 10", "%-%-iter", "%-%-iterations"},
+    {"deconvolve I K -o O.tif --dtype uint16", "%-%-dtype", "%-%-output%-dtype"},
+    {"deconvolve I K -o O.tif -b reflect", '%-%-budget: "reflect"', "such as 8G"},
+    {"convolve --size 8", '%-%-size: "8"', "such as 64,512,512"},
+    {"convolve --image I", "the result is missing", "%-o"},
+    {"simulate", "OUT is missing", "%-%-help"},
+    {"simulate O.h5 --size abc", '"abc"', "a whole number from 1"},
+    {"simulate O.tif", "%.tif'", "must end in .h5"},
+    {"simulate S", "already exists", "%-%-overwrite", 1},
+    {"simulate O.h5 --half-acquisition --span 180", "%-%-span is 180", "%-%-help"},
+    {"import_recipe S", "ends neither in .conf", "%-%-from nabu"},
+}
+
+local LUA <const> = {
+    {"mb.zeros({4, 5}, {device = 'gpu'})", '"gpu"', 'valid names are "host"'},
+    {"mb.zeros({1e6, 1e6})", "4 TB do not fit", "smaller chunks"},
+    {"mb.gaussian_filter(mb.zeros {4, 5})", "'sigma', is missing", "give a table of numbers"},
+    {"mb.gausian_filter(mb.zeros {4, 5}, 1)", "'gausian_filter'", "did you mean 'gaussian_filter'"},
+    {"local a = mb.zeros {4, 5}; a:relase()", "'relase'", "did you mean 'release'"},
+    {"local a = mb.zeros {4, 5}; a[1] = 3", "cannot be assigned", "use a view"},
+    {"mb.tomo.fbp(mb.zeros {1, 30, 16}, mb.linspace(0, 180, 30))", "span 180 rad", "math.rad"},
+    {"mb.tomo.fbp(mb.zeros {1, 30, 16}, {0, 1})", "angles has 2 numbers", "give 30"},
+    {"mb.tomo.fbp(mb.zeros {1, 30, 16}, mb.tomo.angles(30), {filter = 'hanning'})", "'hanning'",
+        "did you mean 'hamming'"},
+    {"mb.tomo.fbp(mb.zeros {1, 30, 16}, mb.tomo.angles(30), {centre = 7})", "'centre'",
+        "did you mean 'center'"},
+    {"mb.tomo.FBP(mb.zeros {4, 5}, {0})", "'FBP'", "did you mean 'fbp'"},
+    {"mb.fft.rfftn(mb.zeros({4, 4}, {dtype = 'u16'}))", "a is u16", "a:cast"},
+    {"mb.images.read 'none.tif'", "none.tif", "check the name"},
+    {"mb.images.write('x.jpg', mb.zeros {4, 4})", "x.jpg", "images are"},
+    {"mb.view.save('x.jpg', mb.zeros {4, 4})", "x.jpg", "must end in .png"},
+    {"mb.view.save('x.png', mb.zeros {2, 4, 4})", "has 3 axes", "take one slice"},
+}
+
+local function files_of(text)
+    return (text:gsub("%f[%w]([SNPIKO])%f[^%w]", function(letter)
+        return shell:path(({S = "scan.h5", N = "two.h5", P = "plain.h5", I = "image.npy",
+            K = "psf.npy", O = "out"})[letter])
+    end))
+end
+
+-- What is wrong with an answer, or nil.
+local function problem_of(row, text, status, expected)
+    local _, lines = text:gsub("\n", "")
+    local _, last = text:find(row[2])
+    return status ~= expected and "status " .. tostring(status)
+        or lines ~= 1 and lines .. " lines"
+        or not last and "does not name " .. row[2]
+        or not text:find(row[3], last + 1) and "does not say " .. row[3]
+        or (text:find("the option %w+_") or text:find("stack traceback", 1, true))
+            and "speaks of Lua" or nil
+end
+
+describe("typical mistakes", function()
+    setup(function()
+        shell = commands.folder()
+        commands.must("simulate.lua", shell:path "scan.h5"
+            .. " --size 48 --rows 6 --angles 60 --quiet")
+        commands.must("simulate.lua", shell:path "two.h5"
+            .. " --size 32 --rows 3 --angles 40 --format nxtomo --quiet")
+        local image <close> = mb.random({4, 12, 12}, {seed = 1})
+        mb.npy.write(shell:path "image.npy", image)
+        local psf <close> = mb.ones {3, 3, 3}
+        mb.npy.write(shell:path "psf.npy", psf)
+        local file <close> = mb.h5.create(shell:path "plain.h5")
+        local frames <close> = mb.random({6, 4, 16}, {seed = 1})
+        file:write("/frames", frames)
+        file:finish()
+    end)
+
+    teardown(function()
+        shell:remove()
+    end)
+
+    it("are 80 and more", function()
+        assert.is_true(#SHELL + #LUA >= 80, #SHELL + #LUA)
+    end)
+
+    it("at a shell are answered by one line that names the thing and the remedy", function()
+        local wrong = {}
+        for _, row in ipairs(SHELL) do
+            local text, status = helper.run_program(files_of(row[1]))
+            local name = row[1]:match "^%S+"
+            local problem = problem_of(row, text, status, row[4] or 2)
+                or not text:find("^" .. name .. ": ") and "has another prefix" or nil
+            wrong[#wrong + 1] = problem and ("%s\n    %s: %s"):format(row[1], problem, text) or nil
+        end
+        assert(#wrong == 0, table.concat(wrong, "\n"))
+    end)
+
+    it("in Lua are answered by one line that names the thing and the remedy", function()
+        local wrong = {}
+        for _, row in ipairs(LUA) do
+            local chunk = assert(load("local mb = require 'moonbeam' " .. row[1], "=typed"))
+            local ok, err = pcall(chunk)
+            local problem = ok and "no error"
+                or problem_of(row, (tostring(err):match "^[^\n]*") .. "\n", 1, 1)
+                or not tostring(err):find "^typed:1: " and "blames another line" or nil
+            wrong[#wrong + 1] = problem and ("%s\n    %s: %s"):format(row[1], problem,
+                tostring(err)) or nil
+            mb.collect()
+        end
+        assert(#wrong == 0, table.concat(wrong, "\n"))
+    end)
+end)
