@@ -1,6 +1,8 @@
 --- Iterative reconstruction: the operators, and iterations of the methods (the time of ten more,
 -- divided), per slice. Floors count what the passes of an operator read and write, with
--- intermediate spectra; those of methods are left blank.
+-- intermediate spectra; those of methods are left blank. Peers of the host are ASTRA (its CPU
+-- algorithms) and scikit-image, timed before in the same run, each with as many slices side by side
+-- as there are threads; one that is not installed has a row that says so.
 
 local mb = require "moonbeam"
 
@@ -11,10 +13,30 @@ return function(bench)
     local n, count, slices = options.size, options.angles, options.slices
     local angles = mb.tomo.angles(count)
     local row = bench.table(("## Iterative reconstruction: %d slices of %d x %d from %d angles")
-        :format(slices, n, n, count), {"work", "ms a slice", "floor ms", "x floor"})
+        :format(slices, n, n, count), {"work",
+            "ms a slice", "floor ms", "x floor", "peer", "peer ms", "x peer"})
+    local peers = {} -- by row, lists of {name, seconds}
+    for _, peer in ipairs(bench.peers("iterative", n, count, slices, options.repeats)) do
+        local work, name = peer.name:match "^(.*) by (.-)$"
+        if peer.seconds then
+            peers[work] = peers[work] or {}
+            table.insert(peers[work], {name = name, seconds = peer.seconds})
+        else
+            row("skipped: " .. peer.name)
+        end
+    end
     local function line(name, seconds, floor)
-        row(name, ("%.4f"):format(seconds * 1e3 / slices), floor and ("%.4f"):format(floor * 1e3
-            / slices), floor and ("%.1f"):format(seconds / floor))
+        local own = seconds / slices
+        local cells = {("%.4f"):format(own * 1e3), floor and ("%.4f"):format(floor * 1e3 / slices)
+            or "", floor and ("%.1f"):format(seconds / floor) or ""}
+        local list = peers[name] or {}
+        for i = 1, math.max(1, #list) do
+            local peer = list[i]
+            row(i == 1 and name or "", cells[1], cells[2], cells[3], peer and peer.name, peer
+                and ("%.3f"):format(peer.seconds * 1e3), peer
+                and ("%.1f"):format(peer.seconds / own))
+            cells = {"", "", ""}
+        end
     end
     local function report(name, images, fn)
         if bench.wanted(name) then
@@ -59,6 +81,18 @@ return function(bench)
             mb.slice_axpy(x, p, growth, {over = over, circle = 1})
         end)
     end
+    for _, model in ipairs {{"pixel", "pixel-driven"}, {"distance", "by distances"}} do
+        report("project, " .. model[2], (1 + rays) * slices, function()
+            mb.project(a, angles, {cols = n, method = model[1], out = sino})
+        end)
+        report("backproject, " .. model[2], (1 + rays) * slices, function()
+            mb.backproject(sino, angles, {method = model[1], accuracy = "exact", scale = 1,
+                out = q})
+        end)
+    end
+    report("fbp", (1 + rays) * slices, function()
+        mb.tomo.fbp(sino, angles, {circle = 1}):release()
+    end)
     report("fourier_project, circle", (1 + rays) * slices, function()
         mb.fourier_project(a, angles, {cols = n, circle = 1, out = sino})
     end)
@@ -67,8 +101,9 @@ return function(bench)
     end)
 
     local function method(name, settings)
-        local label = ("%s%s, an iteration"):format(name, settings.preconditioner
-            and ", preconditioned" or settings.model == "fourier" and "" or ", pixel-driven")
+        local label = ("%s%s, %s"):format(name, settings.preconditioner
+            and ", preconditioned" or settings.model == "fourier" and "" or ", pixel-driven",
+            name == "sart" and "a pass" or "an iteration")
         if not bench.wanted(label) then
             return
         end
@@ -86,4 +121,5 @@ return function(bench)
     method("landweber", {model = "fourier"})
     method("fista", {model = "fourier", lambda = 0.1})
     method("sirt", {model = "pixel"})
+    method("sart", {model = "pixel", subsets = count})
 end

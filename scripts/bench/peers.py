@@ -112,6 +112,70 @@ def tomo_host(n, angles, slices, repeats):
     report(f"FBP, scikit-image iradon, {threads} at a time", seconds / threads)
 
 
+def iterations_of(run, repeats):
+    """Seconds of one more iteration of run(iterations)."""
+    return (median(lambda: run(11), repeats) - median(lambda: run(1), repeats)) / 10
+
+
+def iterative_astra(n, angles, repeats):
+    """{row of scripts/bench/iterative.lua: (what it is called, function that times it)}: ASTRA, one slice on one thread."""
+    import astra
+    import numpy as np
+
+    rays = astra.create_proj_geom("parallel", 1.0, n, np.arange(angles) * np.pi / angles)
+    sino = np.random.default_rng(1).random((angles, n), dtype=np.float32)
+    image = np.random.default_rng(2).random((n, n), dtype=np.float32)
+
+    def model(kind):
+        return astra.OpTomo(astra.create_projector(kind, rays, astra.create_vol_geom(n, n)))
+
+    linear, strip = model("linear"), model("strip")
+    return {
+        "project, pixel-driven": ("FP, linear", lambda: median(lambda: linear.FP(image), repeats)),
+        "project, by distances": ("FP, strip", lambda: median(lambda: strip.FP(image), repeats)),
+        "backproject, pixel-driven": ("BP, linear", lambda: median(lambda: linear.BP(sino), repeats)),
+        "backproject, by distances": ("BP, strip", lambda: median(lambda: strip.BP(sino), repeats)),
+        "sirt, pixel-driven, an iteration": ("SIRT, linear", lambda: iterations_of(
+            lambda k: linear.reconstruct("SIRT", sino, k), repeats)),
+        "cgls, an iteration": ("CGLS, linear", lambda: iterations_of(
+            lambda k: linear.reconstruct("CGLS", sino, k), repeats)),
+    }
+
+
+def iterative_skimage(n, angles, repeats):
+    """The same of scikit-image."""
+    import numpy as np
+    from skimage.transform import iradon, iradon_sart, radon
+
+    theta = np.arange(angles) * 180 / angles
+    sino = np.random.default_rng(1).random((n, angles), dtype=np.float32)
+    image = np.random.default_rng(2).random((n, n), dtype=np.float32)
+    return {
+        "project, pixel-driven": ("radon", lambda: median(lambda: radon(image, theta, circle=False), repeats)),
+        "fbp": ("iradon", lambda: median(lambda: iradon(sino, theta), repeats)),
+        "sart, pixel-driven, a pass": ("iradon_sart", lambda: median(lambda: iradon_sart(sino, theta), repeats)),
+    }
+
+
+def iterative_times(package, n, angles, repeats, only):
+    return {work: (name, run()) for work, (name, run) in package(n, angles, repeats).items() if only in work}
+
+
+def iterative_host(n, angles, slices, repeats, only=""):
+    """They run on one thread: as many slices side by side, in processes of their own."""
+    del slices
+    threads = host_threads()
+    for package, peer in (("ASTRA", iterative_astra), ("scikit-image", iterative_skimage)):
+        with multiprocessing.Pool(threads) as pool:
+            try:
+                found = pool.starmap(iterative_times, [(peer, n, angles, min(repeats, 3), only)] * threads, 1)
+            except ImportError as missing:
+                print(f"{package}: {missing}\tmissing", flush=True)
+                continue
+        for work, (name, _) in found[0].items():
+            report(f"{work} by {package} {name}", statistics.median(f[work][1] for f in found) / threads)
+
+
 def convolution_cuda(z, y, x, repeats):
     import cupy as cp
 
