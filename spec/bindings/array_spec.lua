@@ -364,6 +364,34 @@ describe("an array", function()
         assert.matches("outside axis 1", (helper.failure(a.item, a, 4)))
     end)
 
+    it("are told apart where they are parts of one array without a common element", function()
+        local whole <close> = mb.zeros {6, 10}
+        local held = {}
+        local function part(...)
+            local view = whole:view(...)
+            held[#held + 1] = view
+            return view
+        end
+        local left, right = part(mb.all, {1, 5}), part(mb.all, {6, 10})
+        local odd, even = part({1, 6, 2}, mb.all), part({2, 6, 2}, mb.all)
+        local function add(a, out)
+            mb.binary(a, "add", {scalar = 1, out = out})
+        end
+        add(left, right)
+        add(right, left)
+        add(odd, even)
+        add(left, left)
+        for _, case in ipairs {{left, part(mb.all, {5, 9})}, {part(mb.all, {2, 6}), left},
+            {odd, part({1, 3}, mb.all)}, {part({4, 6}, mb.all), even},
+            {part(mb.all, {10, 1, -1}), whole}} do
+            assert.matches("result overlaps a", (helper.failure(add, case[1], case[2])))
+        end
+        assert.equal(4, whole:max())
+        for _, view in ipairs(held) do
+            view:release()
+        end
+    end)
+
     it("say what to use for comparisons of arrays, and for extents without braces", function()
         local a <close> = mb.zeros {3}
         local b <close> = mb.zeros {3}
