@@ -236,7 +236,7 @@ end
 
 local function picture(name, volume)
     if name then
-        mb.view.projections(name, volume, {sz = options.sz, gamma = options.gamma,
+        mb.view.projections(name, volume, {sz = options.sz or 1, gamma = options.gamma,
             percentiles = {0, 100},
             overwrite = options.overwrite})
     end

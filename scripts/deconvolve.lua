@@ -103,7 +103,7 @@ local options = cli.parse(arg, {
     {"preview", short = "p", value = "FILE",
         doc = "PNG: maximum projections XY, ZY, XZ of the result"},
     {"preview-image", value = "FILE", doc = "PNG: maximum projections of the image"},
-    cli.shared.sz, cli.shared.verbose, cli.shared.quiet, cli.shared.log,
+    cli.shared.preview_range, cli.shared.sz, cli.shared.verbose, cli.shared.quiet, cli.shared.log,
     cli.shared.progress,
     notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
         .. "its libraries and buffers.\n"
@@ -118,6 +118,7 @@ local options = cli.parse(arg, {
         .. "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
 })
 
+cli.preview_range(options)
 local say, detail = cli.speakers(options)
 local dtype = surface.library_type(options.output_dtype)
 
@@ -593,12 +594,17 @@ say("result     %s, %s%s: %s", table.concat(shape, " x "), options.output_dtype,
 
 -- Pictures: of the first volume. A planned run has written no result; what reading it takes is the
 -- same.
-local function preview(name, volume)
+local sxy, sz = 1, options.sz or 1
+if not options.sz and options.pixel and options.step then
+    sxy, sz = surface.stretch(options.step / options.pixel)
+end
+
+local function preview(name, volume, range)
     if name then
         local opened <close> = volume
         local picture <close> = mb.volumes.load(opened, "host")
-        mb.view.projections(name, picture, {sz = options.sz, percentiles = {0.5, 99.95},
-            overwrite = options.overwrite})
+        mb.view.projections(name, picture, {sxy = sxy, sz = sz, range = range,
+            percentiles = not range and {0.5, 99.95} or nil, overwrite = options.overwrite})
     end
 end
 if options.preview_image then
@@ -607,5 +613,5 @@ end
 if options.preview then
     preview(options.preview, mb.device.dry() and mb.volumes.planned(shape, dtype)
         or mb.images.open(options.output,
-            channels * frames > 1 and {channel = 1, frame = 1} or nil))
+            channels * frames > 1 and {channel = 1, frame = 1} or nil), options.preview_range)
 end

@@ -105,6 +105,7 @@ local options = cli.parse(arg, {
         doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", also = {"picture"},
         doc = "PNG of the middle slice"},
+    cli.shared.preview_range,
     {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST",
         doc = "angles of the first and the last projection, the others "
         .. "evenly between, where the file has none; needs --angle-unit"},
@@ -151,6 +152,10 @@ function options.tell(text)
 end
 if not options.recipe then
     command.refuse_without_recipe(options)
+end
+if cli.preview_range(options) and options.output_dtype ~= "float32" then
+    cli.wrong("--preview-range is in the values of a float32 volume; --output-dtype %s stores "
+        .. "codes", options.output_dtype)
 end
 if options.slurm and not options.plan then
     cli.wrong("--slurm needs --plan: it prints what to ask a batch system for")
@@ -441,7 +446,8 @@ plan.journal = kept
 local report = mb.recon.run(source, plan, result, function(slices, z)
     if options.preview and z <= middle and middle < z + slices.shape[1] then
         local slice <close> = slices:view(middle - z + 1, mb.all, mb.all)
-        mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume})
+        mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume,
+            range = options.preview_range})
         saved = true
     end
 end)

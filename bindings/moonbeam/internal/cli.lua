@@ -105,8 +105,11 @@ cli.shared = {
     host_budget = {"host-budget", value = "SIZE", type = cli.bytes,
         doc = "memory of the host to use at most, beside a GPU's"},
     overwrite = {"overwrite", doc = "replace an existing result and existing pictures"},
-    sz = {"sz", value = "N", type = cli.count, default = 1,
-        doc = "stretch of z in the pictures"},
+    sz = {"sz", value = "N", type = cli.count,
+        doc = "stretch of z in the pictures (default: to scale where the spacing is known)"},
+    preview_range = {"preview-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
+        doc = "values that are black and white in --preview (default: what 0.5 and 99.5 % of the "
+            .. "values lie below), so that pictures of several runs can be compared"},
     verbose = {"verbose", short = "v", doc = "all that is known of the run, not only what matters "
         .. "most"},
     quiet = {"quiet", short = "q", doc = "no progress, only warnings and errors"},
@@ -175,6 +178,18 @@ end
 --- Writes a warning on stderr: a line in the words of the command line.
 function cli.warn(format, ...)
     cli.tell(("%s: warning: %s"):format(program, cli.spoken(format:format(...))))
+end
+
+--- The values of --preview-range, checked; nil without it.
+function cli.preview_range(options)
+    local range = options.preview_range
+    if range and not options.preview then
+        cli.wrong("--preview-range is for --preview FILE, which is not given")
+    elseif range and range[1] >= range[2] then
+        cli.wrong("--preview-range is \"%g:%g\"; give two numbers as LOW:HIGH, the lower first",
+            range[1], range[2])
+    end
+    return range
 end
 
 --- What a command prints of its work: a function for what everybody wants to know (nothing with

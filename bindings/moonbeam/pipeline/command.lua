@@ -150,7 +150,8 @@ local function run_sweep(scan, source, options, talk)
             sweep_values = words, row = row}})
     result:write(stack, 1)
     result:finish()
-    contact_sheet.save(options.preview, stack, words, {overwrite = options.overwrite, name = path})
+    contact_sheet.save(options.preview, stack, words, {overwrite = options.overwrite, name = path,
+        range = options.preview_range})
     say("wrote      %s, %d slices of row %d", options.output, #values, row)
     say("picture    %s (the sheet of %s)", options.preview, path)
 end
@@ -203,7 +204,8 @@ function command.preview(options, z)
     local volume <close> = mb.images.open(options.output)
     local slices <close> = volume:read({z - 1, 0, 0}, {1, volume.shape[2], volume.shape[3]})
     local slice <close> = slices:view(1, mb.all, mb.all)
-    mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume})
+    mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume,
+        range = options.preview_range})
 end
 
 local function run_whole(pipeline, options, talk)
@@ -225,7 +227,8 @@ local function run_whole(pipeline, options, talk)
         shown = function(slices, first)
             if first <= middle and middle < first + slices.shape[1] then
                 local slice <close> = slices:view(middle - first + 1, mb.all, mb.all)
-                mb.view.save(options.preview, slice, {overwrite = options.overwrite})
+                mb.view.save(options.preview, slice, {overwrite = options.overwrite,
+                    range = options.preview_range})
                 saved = true
             end
         end

@@ -136,4 +136,19 @@ function surface.length(meters)
     end
 end
 
+--- Whole factors {sxy, sz} by which `view.projections` shows a volume to scale, whose step in z is
+-- `ratio` times its pixel: the smallest of at most 4 and 16 that are within 4 % of it, or else the
+-- nearest ones. Returns sxy and sz.
+function surface.stretch(ratio)
+    local best, best_xy, best_z = math.huge, 1, 1
+    for sxy = 1, 4 do
+        local sz = math.max(1, math.min(16, math.floor(ratio * sxy + 0.5)))
+        local off = math.abs(sz / sxy / ratio - 1)
+        if off < best and best > 0.04 then
+            best, best_xy, best_z = off, sxy, sz
+        end
+    end
+    return best_xy, best_z
+end
+
 return surface

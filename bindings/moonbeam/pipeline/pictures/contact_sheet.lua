@@ -71,13 +71,13 @@ end
 
 --- Writes the sheet of a stack (value, y, x) on the host as a PNG. `values` are written on the
 -- slices. Pixels are skipped so that the sheet has at most 4096 pixels per side. Options:
--- overwrite, name (of the option with these values, for the legend).
+-- overwrite, name (of the option with these values, for the legend), range ({black, white}).
 function contact_sheet.save(path, stack, values, options)
     local count, ny, nx = table.unpack(stack.shape)
     local across = math.ceil(math.sqrt(count * ny / nx))
     local side = math.max(LEAST_SLICE, MOST_SIDE // math.max(across, math.ceil(count / across)))
     local step = math.max(1, math.ceil(math.max(ny, nx) / math.min(side, 1024)))
-    local low, high = mb.view.window(stack)
+    local low, high = table.unpack(options.range or {mb.view.window(stack)})
     local lines, blank = {}, nil
     for first = 1, count, across do
         local strip = {}
