@@ -378,6 +378,12 @@ static mb_status run_host(const mb_op_call *call)
     grid_of(&j.kernel->shape, j.grid);
     j.circle = mb_circle_of(p->circle, j.ny, j.nx);
     j.scale = (float)(1.0 / ((double)j.grid[0] * (double)j.grid[1]));
+    if (j.ny == 0 || j.nx == 0) {
+        const mb_array *dots = call->arrays[MB_NORMAL_OPERATOR_DOTS];
+        for (int64_t z = 0; dots && z < slices; z++)
+            ((double *)dots->data)[z * dots->strides[0]] = 0;
+        return MB_STATUS_OK;
+    }
     for (int64_t slice = 0; slice < slices; slice += 2) {
         j.slices = slices - slice < 2 ? 1 : 2;
         for (int64_t i = 0; i < j.slices; i++) {

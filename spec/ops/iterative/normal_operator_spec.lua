@@ -220,4 +220,16 @@ describe("normal_operator", function()
         rr:release()
         old:release()
     end)
+
+    it("gives nothing, and sums of 0, for slices without pixels", function()
+        local kernel <close> = mb.normal_kernel({0, 1}, 16, {size = 8})
+        for _, shape in ipairs {{3, 8, 0}, {3, 0, 8}} do
+            local a <close> = mb.zeros(shape)
+            local q, dots = mb.normal_operator(a, kernel, {dot = true})
+            assert.same(shape, q.shape)
+            assert.same({0, 0, 0}, dots:to_table())
+            q:release()
+            dots:release()
+        end
+    end)
 end)
