@@ -111,6 +111,19 @@ describe("charts", function()
         assert.matches("^   0⠉", lines[9])
     end)
 
+    it("show names of any bytes and numbers of any size", function()
+        local path = folder .. "/names.svg"
+        mb.plot({1, 2}, {file = path, names = {("\u{e9}"):rep(30)}, title = "\xff and \u{b5}m"})
+        local text = files.read(path)
+        assert.truthy(utf8.len(text))
+        assert.truthy(text:find("..." .. ("\u{e9}"):rep(23) .. "<", 1, true))
+        assert.truthy(text:find(">? and ??m<", 1, true))
+        for _, values in ipairs {{0 / 0}, {1e308, -1e308}, {1e-320, 2e-320}, {1e16, 1e16 + 2}} do
+            assert.truthy(utf8.len(mb.plot(values, {text = true, names = {"\xe9"}})))
+        end
+        assert.truthy(mb.plot.areas({{1e300, 0}}, {text = true, form = "bytes"}))
+    end)
+
     it("are one line where there is no terminal", function()
         assert.equal("1 line of at most 4 values from 1 to 9; file = \"plot.svg\" draws them\n",
             printed(mb.plot, {1, 9, 3, 0 / 0}))

@@ -25,8 +25,15 @@ local LONGEST_NAME <const> = 26
 
 chart.INK, chart.RED = INK, RED
 
+-- A text as UTF-8: of other bytes only those of ASCII.
+local function readable(text)
+    return utf8.len(text) and text or (text:gsub("[\128-\255]", "?"))
+end
+
 local function shortened(name)
-    return #name > LONGEST_NAME and "..." .. name:sub(-(LONGEST_NAME - 3)) or name
+    name = readable(name)
+    return utf8.len(name) > LONGEST_NAME
+        and "..." .. name:sub(utf8.offset(name, -(LONGEST_NAME - 3))) or name
 end
 
 local function color_of(i)
@@ -268,6 +275,9 @@ function chart.layout(plot, metrics)
     end
     add_marks(shapes, plot, frame, metrics, place)
     add_legend(shapes, names, frame.right + cw, frame.top, metrics)
+    for _, shape in ipairs(shapes) do
+        shape.text = shape.text and readable(shape.text)
+    end
     return shapes
 end
 

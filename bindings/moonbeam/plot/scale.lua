@@ -63,7 +63,7 @@ end
 
 --- A value as text.
 function scale.text(value, form)
-    if form == "bytes" then
+    if form == "bytes" and value < 0x1p62 then
         return core.device.format_bytes(math.floor(value + 0.5))
     elseif value == math.floor(value) and math.abs(value) < 1e6 then
         return ("%d"):format(value)
