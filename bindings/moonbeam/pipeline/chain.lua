@@ -126,7 +126,7 @@ local function parts_of(step, state)
     local list = {}
     for i, part in ipairs(parts) do
         local last = i == #parts
-        list[i] = {name = step.name, label = last and step.label or ("%s:%d"):format(step.label, i),
+        list[i] = {name = step.name, label = step.label,
             def = setmetatable(part, {__index = step.def}), given = step.given,
             options = step.options, partial = not last or nil, stored_before = i > 1 or nil}
     end
@@ -216,8 +216,9 @@ function chain.bind(recipe, source, options)
     end
     local state, done = source, {}
     for _, step in ipairs(steps) do
-        for _, part in ipairs(parts_of(step, state)) do
-            state = connect(done, part, state, source)
+        for i, part in ipairs(parts_of(step, state)) do
+            state = connect(done, part, state, source) -- what is wrong is said of the step
+            part.label = part.partial and ("%s:%d"):format(step.label, i) or step.label
             done[#done + 1] = part
         end
     end

@@ -97,6 +97,8 @@ describe("the step fista in sweeps", function()
         refused("every iteration needs the sinograms", {weights = "poisson"})
         refused("noise = 0.5 ends the work early", {noise = 0.5})
         refused("tolerance = 0.01 ends the work early", {tolerance = 0.01})
+        check.refused("step fista: it takes line integrals or phase, but the data are transmission",
+            scan, {step_of(4)}, "transmission")
         check.refused("slab is for dimensions = 3", scan, {step_of(nil, {dimensions = 2,
             slab = 3})}, LINES)
     end)
