@@ -111,7 +111,6 @@ char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size)
     static const char *const decimal[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     /* whole megabytes are what somebody has typed: 8G is 8 GB */
     const bool typed = bytes > 0 && bytes % 1000000 == 0 && bytes % ((uint64_t)1 << 20) != 0;
-    const char *const *units = typed ? decimal : binary;
     const double base = typed ? 1000 : 1024;
     int unit = 0;
     double value = (double)bytes;
@@ -122,6 +121,6 @@ char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size)
     if (unit == 0)
         snprintf(buffer, size, "%llu B", (unsigned long long)bytes);
     else
-        snprintf(buffer, size, "%.4g %s", value, units[unit]);
+        snprintf(buffer, size, "%.4g %s", value, typed ? decimal[unit] : binary[unit]);
     return buffer;
 }

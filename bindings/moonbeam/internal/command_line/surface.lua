@@ -136,9 +136,9 @@ function surface.length(meters)
     end
 end
 
---- Whole factors {sxy, sz} by which `view.projections` shows a volume to scale, whose step in z is
--- `ratio` times its pixel: the smallest of at most 4 and 16 that are within 4 % of it, or else the
--- nearest ones. Returns sxy and sz.
+--- Whole factors for maximum projections (view.projections) of a volume whose step in z is `ratio`
+-- times its pixel: the smallest of at most 4 and 16 that are within 4 % of it, or else the nearest
+-- ones. Returns sxy and sz.
 function surface.stretch(ratio)
     local best, best_xy, best_z = math.huge, 1, 1
     for sxy = 1, 4 do
