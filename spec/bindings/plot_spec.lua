@@ -326,6 +326,8 @@ describe("pictures in the terminal", function()
             y = y + 2
         end
         assert.equal(8, y)
+        assert.equal("\27[38;2;0;0;0m\27[48;2;255;255;255m▀\27[0m\n",
+            terminal.text({width = 1, height = 2, channels = 1, bytes = "\0\255"}, "blocks", "full"))
         assert.is_nil(terminal.text(picture, "blocks", true):find ";2;")
         assert.is_nil(terminal.text(picture, "blocks", false):find "\27")
         local ramp = {width = 2, height = 1, channels = 1, bytes = "\0\255"}
