@@ -39,7 +39,7 @@ end
 local function warnings_and_lines(text)
     local warnings, lines = 0, 0
     for line in text:gmatch("[^\n]+") do
-        if line:find("^warning: ") then
+        if line:find("^[%w_]*:? ?warning: ") then
             warnings = warnings + 1
         else
             lines = lines + 1
