@@ -131,6 +131,15 @@ function helper.difference(a, b)
     return largest, magnitude, consistent
 end
 
+-- The bytes of memory that a command predicted, which it has measured as well; raises where its text
+-- does not say so.
+function helper.kept_promise(text)
+    local predicted, measured = text:match("memory +predicted (%d+) bytes, measured (%d+) bytes")
+    predicted = predicted or text:match("memory +[^\n]+, as predicted %((%d+) bytes%)")
+    assert(predicted and (measured or predicted) == predicted, text)
+    return tonumber(predicted)
+end
+
 -- Raises unless the arrays agree within `tolerance` times the largest magnitude.
 function helper.assert_close(a, b, tolerance, what)
     local largest, magnitude, consistent = helper.difference(a, b)

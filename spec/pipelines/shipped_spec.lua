@@ -82,8 +82,9 @@ describe("the recipes of the library", function()
                 :format(scan, SIDE, case.simulate))
             local text = commands.must("reconstruct.lua", ("%s --recipe %s -o %s --device host %s")
                 :format(scan, name, volume, (case.add or ""):gsub("LENS", write_lens(scan))))
-            local planned, measured = text:match "memory%s+predicted (%d+) bytes, measured (%d+)"
-            assert.equal(planned, measured)
+            if not name:find "^sweep" then
+                helper.kept_promise(text)
+            end
             if case.least then
                 local found = correlation(scan, volume)
                 assert.is_true(found > case.least, found)

@@ -145,6 +145,7 @@ describe("examples", function()
         local rows, predicted, measured = text:match("of (%d+) rows, predicted (%d+) bytes, "
             .. "measured (%d+)")
         assert.is_true(tonumber(rows) < 8, text)
+        assert.is_not_nil(predicted)
         assert.equal(predicted, measured)
         local file <close> = assert(mb.h5.open(folder .. "/volume.h5"))
         local volume <close> = file:read "/entry/data/data"

@@ -73,6 +73,7 @@ describe("reconstruct --recipe", function()
         assert.is_true(bytes "fixed.h5" == bytes "recipe.h5")
         local predicted, measured, most = text:match(
             "predicted (%d+) bytes, measured (%d+) bytes %(at most (%d+)")
+        assert.is_not_nil(predicted)
         assert.equal(predicted, measured)
         assert.is_true(tonumber(predicted) <= tonumber(most))
         assert.matches("center +[%d.]+, %a+ %(", text)

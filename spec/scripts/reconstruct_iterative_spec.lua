@@ -1,5 +1,6 @@
 -- reconstruct.lua with iterative methods.
 
+local helper = require "spec.helper"
 local commands = require "spec.support.commands"
 local mb = require "moonbeam"
 
@@ -26,8 +27,7 @@ describe("reconstruct --method", function()
             local name = path(method .. ".h5")
             local text = must("reconstruct.lua", ("%s -o %s --method %s --device host%s"):format(
                 path("scan.h5"), name, method, i > 1 and " --iterations 12" or ""))
-            local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+)")
-            assert.equal(predicted, measured)
+            helper.kept_promise(text)
             local file <close> = assert(mb.h5.open(name))
             assert.equal(method, file:value("/entry/reconstruction/parameters/method"))
             volumes[i] = file:read("/entry/data/data")
@@ -45,8 +45,7 @@ describe("reconstruct --method", function()
             local name = path(("start%d.h5"):format(i))
             local text = must("reconstruct.lua", ("%s -o %s --method cgls --iterations 2 --start %s "
                 .. "--device host"):format(path("scan.h5"), name, start))
-            local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+)")
-            assert.equal(predicted, measured)
+            helper.kept_promise(text)
             local file <close> = assert(mb.h5.open(name))
             volumes[i] = file:read("/entry/data/data")
         end
@@ -67,8 +66,7 @@ describe("reconstruct --method", function()
             local name = path(("half%d.h5"):format(i))
             local text = must("reconstruct.lua", ("%s -o %s --half-acquisition --device host "
                 .. "--chunk 2 --method %s"):format(path("half.h5"), name, method))
-            local predicted, measured = text:match("predicted (%d+) bytes, measured (%d+)")
-            assert.equal(predicted, measured)
+            helper.kept_promise(text)
             local file <close> = assert(mb.h5.open(name))
             local volume <close> = file:read("/entry/data/data")
             sums[i], shapes[i] = volume:sum(), volume.shape

@@ -1,4 +1,5 @@
 -- What the command reconstruct refuses: with a message, and without leaving a file.
+local helper = require "spec.helper"
 local commands = require "spec.support.commands"
 local files = require "spec.support.files"
 local mb = require "moonbeam"
@@ -184,9 +185,7 @@ describe("reconstruct", function()
                 local text = must("reconstruct.lua",
                     ("%s -o %s --chunk 4"):format(path(dtype .. ".h5"),
                     path(dtype .. "-volume.h5")))
-                local predicted, measured =
-                    text:match("predicted (%d+) bytes, measured (%d+) bytes")
-                assert.equal(predicted, measured)
+                helper.kept_promise(text)
             end
             assert.same(volume_of("f32-volume.h5"), volume_of("f64-volume.h5"))
         end)
