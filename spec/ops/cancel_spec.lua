@@ -74,7 +74,7 @@ local function stop(call, input)
             .. ">/dev/null 2>&1 &"):format(DELAY_S, mb.system.pid(), name, mb.system.pid())):close()
         while true do
             local result = call(input)
-            if type(result) == "userdata" and result ~= input then
+            if type(result) == "userdata" and not rawequal(result, input) then
                 result:release()
             end
         end
