@@ -499,12 +499,7 @@ phase("completion")
 local times = mb.stream.describe(report.times)
 say("%s", options.verbose and times or times:match "^[^\n]*")
 detail("process    %s", table.concat(phases, ", "))
-if measured == predicted then
-    say("memory     %s, as predicted (%d bytes)", mb.device.format_bytes(measured), measured)
-else
-    say("memory     predicted %d bytes, measured %d bytes", predicted, measured)
-end
-detail("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, searched
+say("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, searched
     and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
 detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
 local _, resident = process_memory.resident()

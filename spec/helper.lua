@@ -135,8 +135,7 @@ end
 -- does not say so.
 function helper.kept_promise(text)
     local predicted, measured = text:match("memory +predicted (%d+) bytes, measured (%d+) bytes")
-    predicted = predicted or text:match("memory +[^\n]+, as predicted %((%d+) bytes%)")
-    assert(predicted and (measured or predicted) == predicted, text)
+    assert(predicted and predicted == measured, text)
     return tonumber(predicted)
 end
 

@@ -73,7 +73,7 @@ describe("examples", function()
             .. "host --steps %s/own_step.lua --recipe %s/own.lua -o %s/own.h5"):format(folder,
             EXAMPLES, folder, folder))
         assert.equal(0, status, text)
-        assert.matches("memory +[%d.]+ %a+, as predicted %(%d+ bytes%)", text)
+        assert.equal(number(text, "memory +predicted (%d+)"), number(text, "measured (%d+)"))
     end
 
     function facts.convolve_in_slabs()

@@ -49,7 +49,7 @@ describe("reconstruct", function()
         end)
 
         it("makes the volume of an upright one, in exactly the bytes it predicts", function()
-            local text = reconstruct("lean-v.h5", "--center 31.5 --axis-tilt 9 --verbose")
+            local text = reconstruct("lean-v.h5", "--center 31.5 --axis-tilt 9")
             assert.matches("leans from %-1.58 columns at row 1 to %+1.58 at row 21", text)
             helper.kept_promise(text)
             local upright, leaning = phantom_error("upright.h5", "upright-v.h5"),

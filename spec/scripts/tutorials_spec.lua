@@ -47,9 +47,10 @@ for page_name, least in pairs {pipeline = {compared = 3, lines = 8},
                 elseif language == "sh" then
                     for line in text:gmatch "[^\n]+" do
                         local said = typed(line)
-                        local equal = said:match "memory +[^\n]+, as predicted %(%d+ bytes%)"
-                        assert.is_nil(said:match "memory +predicted %d+ bytes, measured")
-                        compared, lines = compared + (equal and 1 or 0), lines + 1
+                        local predicted, measured = said:match(
+                            "memory +predicted (%d+) bytes, measured (%d+)")
+                        assert.equal(predicted, measured)
+                        compared, lines = compared + (predicted and 1 or 0), lines + 1
                     end
                 end
             end

@@ -249,13 +249,8 @@ local function run_whole(pipeline, options, talk)
             {overwrite = options.overwrite})
         say("picture    %s (the search for the axis)", options.center_picture)
     end
-    if done.peak == done.predicted then
-        say("memory     %s, as predicted (%d bytes)", mb.device.format_bytes(done.peak), done.peak)
-    else
-        say("memory     predicted %d bytes, measured %d bytes", done.predicted, done.peak)
-    end
-    talk.detail("memory     predicted %d bytes, measured %d bytes (at most %d before the values "
-        .. "were known)", done.predicted, done.peak, done.plan.at_most)
+    say("memory     predicted %d bytes, measured %d bytes (at most %d before the values were "
+        .. "known)", done.predicted, done.peak, done.plan.at_most)
     talk.detail("pinned     predicted %d bytes, measured %d bytes", done.plan.pinned, done.pinned)
     say("wrote      %s", options.output)
 end
