@@ -10,8 +10,8 @@
 #include "lua_modules.h"
 #include <limits.h>
 
-/* check(path [, overwrite]): raises unless the file, or the folder of a Zarr group, could be created
-** now. Creates nothing. */
+/* check(path [, overwrite]): raises unless the file, or the folder of a Zarr group, could be
+** created now. Creates nothing. */
 static int target_check(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");

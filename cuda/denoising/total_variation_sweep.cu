@@ -1,6 +1,6 @@
 /*
-** total_variation_sweep on CUDA: the passes of total_variation over a volume, whose state comes from
-** an array and goes to one. The field is packed in between, and what was packed once is packed to
+** total_variation_sweep on CUDA: the passes of total_variation over a volume, whose state comes
+** from an array and goes to one. The field is packed in between, and what was packed once is packed to
 ** the same bits again.
 */
 #include "denoising/total_variation_planes.cuh"

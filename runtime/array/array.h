@@ -61,8 +61,8 @@ uint64_t mb_array_bytes(const mb_array *array); /* elements x element size */
 /* Has the array bytes to move: at least one element, and a device that is not dry? */
 bool mb_array_has_data(const mb_array *array);
 mb_spec mb_array_spec(const mb_array *array);
-/* Do the address ranges of the two arrays overlap? (True does not prove a common byte.) Boxes of one
-** array that have no element in common do not. */
+/* Do the address ranges of the two arrays overlap? (True does not prove a common byte.) Boxes of
+** one array that have no element in common do not. */
 bool mb_array_overlap(const mb_array *a, const mb_array *b);
 /* Do they have the same storage, offset, shape, strides and element size? */
 bool mb_array_same(const mb_array *a, const mb_array *b);

@@ -21,8 +21,8 @@ typedef struct mb_rawfile mb_rawfile;
 mb_status mb_rawfile_open(const char *path, mb_rawfile **out); /* for reading */
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out);
-/* A new file for `path` that is called `now`, in the folder of an unfinished run: it stays there when
-** it is closed before it is finished. */
+/* A new file for `path` that is called `now`, in the folder of an unfinished run: it stays there
+** when it is closed before it is finished. */
 mb_status mb_rawfile_create_kept(const char *path, const char *now, bool overwrite,
                                  mb_rawfile **out);
 /* The same with the file that an earlier process has left. */
@@ -30,8 +30,8 @@ mb_status mb_rawfile_resume_kept(const char *path, const char *now, bool overwri
                                  mb_rawfile **out);
 /* A file without a name in the folder of `beside`, for reading and writing. */
 mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out);
-/* The file `path`, for reading and writing; new, unless it is there. A new one is for others to read
-** too if `shared`, as the system's defaults have it. */
+/* The file `path`, for reading and writing; new, unless it is there. A new one is for others to
+** read too if `shared`, as the system's defaults have it. */
 mb_status mb_rawfile_keep(const char *path, bool shared, mb_rawfile **out);
 /* Sets the size; takes the disk space now, so that a full disk is an error here. */
 mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes);

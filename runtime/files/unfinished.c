@@ -155,8 +155,8 @@ static mb_status refuse(const char *folder)
                    folder);
 }
 
-/* A folder without a record has nothing that is worth keeping: its process was killed when it began,
-** or kept no journal. */
+/* A folder without a record has nothing that is worth keeping: its process was killed when it
+** began, or kept no journal. */
 static mb_status begin(mb_unfinished *run)
 {
     if (mb_step_mkdir(run->folder) != 0 && errno != EEXIST)

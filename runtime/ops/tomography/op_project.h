@@ -2,8 +2,8 @@
 ** project: what the host and the CUDA kernels share. Arrays: volume (in), result (out): (rows,
 ** angles, cols). The exact transpose of backproject at scale 1 (geometry: parallel_geometry.h):
 ** every pixel spreads its value over the two bins beside u, with the weights that backproject reads
-** them with. Written as a gather, so that the sum has one order: no atomics. CUDA takes mb_project_lanes slices at a time, packed in scratch once for each
-** kind of ray.
+** them with. Written as a gather, so that the sum has one order: no atomics. CUDA takes
+** mb_project_lanes slices at a time, packed in scratch once for each kind of ray.
 */
 #ifndef MB_OPS_OP_PROJECT_H
 #define MB_OPS_OP_PROJECT_H
