@@ -118,7 +118,8 @@ def iterations_of(run, repeats):
 
 
 def iterative_astra(n, angles, repeats):
-    """{row of scripts/bench/iterative.lua: (what it is called, function that times it)}: ASTRA, one slice on one thread."""
+    """{row of scripts/bench/iterative.lua: (what it is called, function that times it)}: ASTRA, one
+    slice on one thread."""
     import astra
     import numpy as np
 

@@ -210,10 +210,12 @@ describe("views", function()
         assert.same({ 16, 1 }, bytes.strides)
         for _, ranges in ipairs { { 4, 11 }, { 5, 11 } } do -- offset, then width
             local odd <close> = rows:view(mb.all, ranges)
-            assert.matches("not a whole number of f32", (helper.failure(odd.reinterpret, odd, "f32")))
+            assert.matches("not a whole number of f32",
+                (helper.failure(odd.reinterpret, odd, "f32")))
         end
         local turned <close> = rows:transpose()
-        assert.matches("last axis must be dense", (helper.failure(turned.reinterpret, turned, "f32")))
+        assert.matches("last axis must be dense",
+            (helper.failure(turned.reinterpret, turned, "f32")))
     end)
 
     it("share their data, and live without the array they came from", function()

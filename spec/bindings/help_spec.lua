@@ -9,9 +9,11 @@ local helper = require "spec.helper"
 
 -- Functions without an example: those for specs, those behind others, and those that need more than
 -- a line. A new function has an example.
-local WITHOUT = {"^debug%.", "^stream%.", "^volumes%.", "^convolution%.%l+$", "^recon%.", "^ledger%.",
+local WITHOUT = {"^debug%.", "^stream%.", "^volumes%.", "^convolution%.%l+$", "^recon%.",
+    "^ledger%.",
     "^h5%.dataset:%l+$", "^h5:create_virtual$", "^h5:make_folder$", "^h5:rest$", "^h5%.scratch$",
-    "^statistics%.", "^system%.", "^tiled_deconv%.", "^progress%.", "^result:carry$", "^show.array$",
+    "^statistics%.", "^system%.", "^tiled_deconv%.", "^progress%.", "^result:carry$",
+    "^show.array$",
     "^tiles.convolve_volume$", "^zarr.open$"}
 local MOST_WITHOUT <const> = 83
 
@@ -75,7 +77,8 @@ describe("help", function()
         local folder <close> = setmetatable({name = files.folder()}, {__close = function(self)
             files.remove(self.name)
         end})
-        local text, status = helper.run_program(("simulate %s/scan.h5 --size 64 --rows 4 --angles 30 "
+        local text, status = helper.run_program(
+            ("simulate %s/scan.h5 --size 64 --rows 4 --angles 30 "
             .. "--quiet"):format(folder.name))
         assert.equal(0, status, text)
         local calls, seen = {}, {}
@@ -114,7 +117,8 @@ describe("help", function()
                 mb.collect()
             end
         ]] .. table.concat(calls, "\n") .. "\nprint('ran', count)\n")
-        text = helper.run_program(("-c \"cd '%s' && '%s' all.lua 2>&1 >out.txt; tail -n 1 out.txt\""):format(
+        text = helper.run_program(
+            ("-c \"cd '%s' && '%s' all.lua 2>&1 >out.txt; tail -n 1 out.txt\""):format(
             folder.name, helper.program), nil, "sh")
         assert.equal(("ran\t%d\n"):format(#calls), text)
     end)

@@ -89,7 +89,8 @@ describe("op.max_slices", function()
             (failure("backproject", {dim = 3, dims = {5, 5},
             available = 1000, params = {angles = {0, 1, 2, 3, 4}}})))
         assert.matches("fft cannot be cut along axis 3 with these arguments; it can along 1 "
-            .. "(where the axis is not transformed), 2", (failure("fft", {dim = 3, dims = {5, 5}, dtype = "c64",
+            .. "(where the axis is not transformed), 2",
+                (failure("fft", {dim = 3, dims = {5, 5}, dtype = "c64",
             available = 1000})), 1, true)
         assert.matches("otf cannot be cut: it is one transform over all axes",
             (failure("otf", {dim = 1, dims = {5, 5}, available = 1000,

@@ -196,7 +196,8 @@ describe("the memory over time", function()
     it("is that of the pool, by owner, tag and end", function()
         local kept <close> = mb.zeros {1000}
         for i = 1, 12 do -- more owners than bands
-            local make = load(("\n"):rep(i) .. "return require('moonbeam').zeros {256 * " .. i .. "}",
+            local make = load(("\n"):rep(i) .. "return require('moonbeam').zeros {256 * " .. i
+                .. "}",
                 "=many")
             make():release()
         end
@@ -219,7 +220,8 @@ describe("the memory over time", function()
         assert.matches("budget", text)
         assert.matches("peak", text)
         assert.matches("scratch", text)
-        assert.matches("by is the string 'colour'; it must be owner, tag or end", (helper.failure(mb.pool.plot, {by = "colour"})))
+        assert.matches("by is the string 'colour'; it must be owner, tag or end",
+            (helper.failure(mb.pool.plot, {by = "colour"})))
     end)
 
     it("names the budget and the peak in a file", function()
@@ -311,7 +313,8 @@ describe("pictures in the terminal", function()
         local y = 0
         for line in text:gmatch "([^\n]+)\n" do
             local front, back, x = nil, nil, 0
-            for kind, gray, letter in line:gsub("\27%[49m", ""):gmatch "\27%[([34]8);2;(%d+);%d+;%d+m()" do
+            for kind, gray, letter in line:gsub("\27%[49m",
+                ""):gmatch "\27%[([34]8);2;(%d+);%d+;%d+m()" do
                 front, back = kind == "38" and gray or front, kind == "48" and gray or back
                 if line:gsub("\27%[49m", ""):sub(letter, letter + 2) == "▀" then
                     assert.equal(picture.bytes:byte(y * 5 + x + 1), tonumber(front))
@@ -327,7 +330,8 @@ describe("pictures in the terminal", function()
         end
         assert.equal(8, y)
         assert.equal("\27[38;2;0;0;0m\27[48;2;255;255;255m▀\27[0m\n",
-            terminal.text({width = 1, height = 2, channels = 1, bytes = "\0\255"}, "blocks", "full"))
+            terminal.text({width = 1, height = 2, channels = 1, bytes = "\0\255"}, "blocks",
+                "full"))
         assert.is_nil(terminal.text(picture, "blocks", true):find ";2;")
         assert.is_nil(terminal.text(picture, "blocks", false):find "\27")
         local ramp = {width = 2, height = 1, channels = 1, bytes = "\0\255"}

@@ -107,7 +107,8 @@ describe("the prompt", function()
 
     it("numbers the lines of the session, so that owners tell which line", function()
         local env = setmetatable({}, { __index = _G })
-        local _, _, raw, prompts = session({ "1", "a = mb.zeros{2}", "x = {", "b = mb.zeros{3}", "}",
+        local _, _, raw, prompts = session({ "1", "a = mb.zeros{2}", "x = {", "b = mb.zeros{3}",
+            "}",
             "y y", "mb.mem()[1].owner, mb.mem()[2].owner", "a:release() x.b:release()" }, env)
         assert.matches("stdin:2\tstdin:4\n", raw)
         assert.matches("\nstdin:6: .*near 'y'\n", raw)
@@ -209,7 +210,8 @@ describe("the history of the prompt", function()
     local function terminal(home, keys)
         local program = helper.program
         files.write(home .. "/keys", keys)
-        return helper.run_program(("-c \"(sleep 0.5; cat '%s/keys'; sleep 1) | HOME='%s' TERM=xterm "
+        return helper.run_program(
+            ("-c \"(sleep 0.5; cat '%s/keys'; sleep 1) | HOME='%s' TERM=xterm "
             .. "script -qec '%s' /dev/null\""):format(home, home, program), nil, "sh")
     end
 
@@ -284,7 +286,8 @@ describe("completion", function()
     end)
 
     it("knows the values of options and arguments", function()
-        assert.same({ "hamming", "hann" }, repl.complete("ha", 'mb.ramp_filter(a, {filter = "', env))
+        assert.same({ "hamming", "hann" }, repl.complete("ha", 'mb.ramp_filter(a, {filter = "',
+            env))
         assert.same({ "hann" }, repl.complete("hann", "mb.tomo.fbp(a, b, {mode = 'fast', filter='",
             env))
         assert.same({ "lak" }, repl.complete("l", 'mb.ramp_filter(a, {filter = "ram-', env))

@@ -258,6 +258,7 @@ describe("the memory of tiles", function()
         ]])
         assert.equal(0, status, text)
         assert.matches("chunked", text)
-        assert.matches("host:6 is lost %(injected for a test%); its tiles cannot be done again", text)
+        assert.matches("host:6 is lost %(injected for a test%); its tiles cannot be done again",
+            text)
     end)
 end)

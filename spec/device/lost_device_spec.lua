@@ -94,7 +94,8 @@ describe("a lost device", function()
             writer:carry(file, part, 0, {32, 4})
             helper.failure(writer.finish, writer)
             writer[way](writer)
-            local other <close> = core.carrier.open {device = "host", writing = true, pinned = "1Mi"}
+            local other <close> = core.carrier.open {device = "host", writing = true,
+                pinned = "1Mi"}
             local function again()
                 other:carry(file, rows, 0, {32, 4})
                 other:finish()

@@ -121,7 +121,8 @@ print(mb.debug.steps() - before)]]):format(folder, folder, folder, folder)
         refused("frames/p_1.tif", angles, "is one image of")
         refused("nothing*.tif", angles, "no file has such a name")
         for name, value in pairs {data = "/entry/data", entry = "/entry"} do
-            refused("frames", {[name] = value, angles = {0, 179}, angle_unit = "deg"}, "the option " .. name .. " is for scans in HDF5")
+            refused("frames", {[name] = value, angles = {0, 179}, angle_unit = "deg"},
+                "the option " .. name .. " is for scans in HDF5")
         end
         local page <close> = mb.full({3, 5}, 1, {dtype = "u16", device = "host"})
         mb.tiff.write(folder .. "/small.tif", page, {overwrite = true})

@@ -1,4 +1,5 @@
--- Results as TIFF stacks: the same protocol as HDF5 results, texts that have room, interrupted runs.
+-- Results as TIFF stacks: the same protocol as HDF5 results, texts that have room, interrupted
+-- runs.
 local core = require "moonbeam.core"
 local files = require "spec.support.files"
 local head = require "moonbeam.tiff.head"
@@ -255,7 +256,8 @@ print(mb.debug.steps() - before)
             output, ok = files.run(("'%s' scripts/reconstruct.lua '%s/scan.h5' -o '%s/v.png' "
                 .. "-d host"):format(program, folder, folder))
             assert.is_false(ok)
-            assert.matches("must end in .h5, .hdf5, .hdf, .nxs, .nx, .tif, .tiff or .zarr", output, 1,
+            assert.matches("must end in .h5, .hdf5, .hdf, .nxs, .nx, .tif, .tiff or .zarr", output,
+                1,
                 true)
         end)
     end)

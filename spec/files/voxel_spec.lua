@@ -5,7 +5,8 @@ local voxel = require "moonbeam.tiff.voxel"
 
 -- Metadata of a new file with the text that these compose.
 local function again(meta)
-    local made = metadata.parse(metadata.compose(meta, {channels = 1, slices = 3, frames = 1}, "u16"))
+    local made = metadata.parse(metadata.compose(meta, {channels = 1, slices = 3, frames = 1},
+        "u16"))
     made.resolution = meta.resolution
     return made
 end

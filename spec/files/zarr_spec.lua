@@ -216,7 +216,8 @@ put("short", a.astype("i2"), chunks=(2, 6, 10), compressors=None)
             state = (state * 1103515245 + 12345) & 0x7fffffff
             return (state >> 8) % n
         end
-        local words = {"0", "-1", "9007199254740993", "1e400", "null", "[]", "{}", '"x"', "true", ""}
+        local words = {"0", "-1", "9007199254740993", "1e400", "null", "[]", "{}", '"x"', "true",
+            ""}
         for _ = 1, 150 do
             local text = original
             for _ = 1, 1 + random(2) do

@@ -34,7 +34,8 @@ describe("batch", function()
         assert.equal(1, status, output)
         assert.matches("scan       2 of 3: broken.h5", output, 1, true)
         assert.matches("\ndone        a.h5 %-> volumes/a.h5, [%d.]+ s\n", output)
-        assert.matches("\nfailed      broken.h5 -> volumes/broken.h5 (exit status ", output, 1, true)
+        assert.matches("\nfailed      broken.h5 -> volumes/broken.h5 (exit status ", output, 1,
+            true)
         assert.matches("2 done, 0 skipped, 1 failed of 3\n", output, 1, true)
         assert.same({"a.h5", "b.h5"}, files.list(folder .. "/volumes"))
     end)
@@ -69,7 +70,8 @@ return {name = "same", summary = "Does nothing.", takes = {quantity = "any", lay
             io.popen("kill -INT $PPID"):close()
         end
     end}]])
-        files.write(folder .. "/r.lua", '{"flat_field", "minus_log", "same", {"fbp", center = 11.5}}')
+        files.write(folder .. "/r.lua",
+            '{"flat_field", "minus_log", "same", {"fbp", center = 11.5}}')
         local output, status = batch("a.h5 b.h5 --into volumes -- -d host -q --recipe r.lua "
             .. "--steps kill.lua")
         assert.equal(130, status, output)

@@ -87,7 +87,8 @@ describe("a pipeline on several devices", function()
             assert.equal(report.sections[1].peaks["host:1"],
                 pipeline_plan.replayed(job, section, {lists})["host:1"])
             local other = pipeline_plan.replayed(job, section, {{lists[2], lists[1]}})
-            differing = differing + (other["host:1"] ~= report.sections[1].peaks["host:1"] and 1 or 0)
+            differing = differing + (other["host:1"] ~= report.sections[1].peaks["host:1"] and 1
+                or 0)
         end
         assert.is_true(differing > 5, differing)
     end)

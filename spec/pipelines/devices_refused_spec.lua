@@ -63,7 +63,8 @@ describe("a pipeline on several devices", function()
         return pipelines.volume(scan, recipe, options)
     end
 
-    it("is refused memory before a section only, and goes on in smaller blocks: 50 times", function()
+    it("is refused memory before a section only, and goes on in smaller blocks: 50 times",
+        function()
         local again, counts, last = 0, {runs = 0}, nil
         for seed = 1, 50 * REPEAT do
             local pick = pipelines.random_of(seed + 1300)
@@ -72,7 +73,8 @@ describe("a pipeline on several devices", function()
             local _ <close> = random_turns(seed)
             local _ <close> = refusals(devices, pick(devices), pick {1, 2, 3, 4, 6},
                 pick {1, #plain.sections}, counts)
-            local ok, same, report = pcall(volume, recipe, {devices = devices, block = pick {3, 5, 8}})
+            local ok, same, report = pcall(volume, recipe,
+                {devices = devices, block = pick {3, 5, 8}})
             if ok then
                 assert.is_true(whole == same, "seed " .. seed)
                 assert.is_true(report.as_planned, "seed " .. seed)

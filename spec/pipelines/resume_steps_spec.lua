@@ -1,4 +1,5 @@
--- Runs that are killed at any step and go on: the volume has the same bits, and nothing else is left.
+-- Runs that are killed at any step and go on: the volume has the same bits, and nothing else is
+-- left.
 --
 -- MOONBEAM_REPEAT=1 kills at every step.
 

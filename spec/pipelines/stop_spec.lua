@@ -153,7 +153,8 @@ describe("a pipeline that is stopped", function()
         for rows = 4, 23, 4 do
             check(ONE, "run {at = {function() signal 'INT' end}}", 130, rows)
         end
-        check(ONE, "run {at = {[2] = function() signal 'HUP' end}}", 129, 23, "interrupted by SIGHUP")
+        check(ONE, "run {at = {[2] = function() signal 'HUP' end}}", 129, 23,
+            "interrupted by SIGHUP")
         goes_on(ONE, 23)
     end)
 
@@ -163,7 +164,8 @@ describe("a pipeline that is stopped", function()
         assert.equal(130, status, output)
         assert.matches("go on with the option resume = true", output)
         local frames = 0
-        for first, last in files.read(path .. ".unfinished/journal"):gmatch "rows\"? 1 (%d+) (%d+)" do
+        for first, last in files.read(path
+            .. ".unfinished/journal"):gmatch "rows\"? 1 (%d+) (%d+)" do
             frames = frames + last - first + 1
         end
         assert.equal(8, frames)

@@ -26,7 +26,8 @@ describe("bench.lua iterative", function()
         for _, module in ipairs {{"astra", "ASTRA", "ASTRA FP"}, {"skimage", "scikit-image",
             "scikit-image radon"}} do
             if os.execute(("%s -c 'import %s' 2>/dev/null"):format(python, module[1])) then
-                assert.truthy(output:match(module[3]:gsub("%-", "%%-") .. "[^|]*|%s+[%d.]+ |%s+[%d.]+ |"),
+                assert.truthy(output:match(module[3]:gsub("%-", "%%-")
+                    .. "[^|]*|%s+[%d.]+ |%s+[%d.]+ |"),
                     output)
             else
                 assert.truthy(output:find("skipped: " .. module[2], 1, true), output)

@@ -74,7 +74,8 @@ describe("convolve.lua", function()
     it("takes the PSF from a file or a model", function()
         local psf <close> = mb.psf_gaussian({ 7, 9, 9 }, { 1.5, 2, 2 })
         mb.tiff.write(folder .. "/psf.tif", psf)
-        local from_file = must(small .. ("--psf %s/psf.tif --boundary zero -o %s/file.npy"):format(folder,
+        local from_file = must(small
+            .. ("--psf %s/psf.tif --boundary zero -o %s/file.npy"):format(folder,
             folder))
         assert.matches("psf.tif; boundary zero", from_file)
         must(small .. ("--boundary zero -o %s/model.npy"):format(folder))
@@ -116,7 +117,8 @@ describe("convolve.lua", function()
     end)
 
     it("has equal ledgers, planned and run", function()
-        for _, more in ipairs { "", "--naive", "--boundary reflect", "--keep --boundary zero --mode full",
+        for _, more in ipairs { "", "--naive", "--boundary reflect",
+            "--keep --boundary zero --mode full",
             "-t always --boundary mirror --tile 9,20,20" } do
             assert.matches("difference 0; 0 of", must("--ledger " .. small .. more))
         end
@@ -195,7 +197,8 @@ describe("deconvolve.lua", function()
         "-m rl --iterations 3 --total-variation 0.002",
         "-m rl --iterations 3 --mask FOLDER/mask.npy", "-m rl --iterations 3 --boundary circular",
         "-m rl --iterations 3 --boundary reflect --center mass",
-        "-m rl --iterations 3 --offset 10 --gain 2 --psf-background 0.001", "-m gradient_consensus --iterations 3",
+        "-m rl --iterations 3 --offset 10 --gain 2 --psf-background 0.001",
+        "-m gradient_consensus --iterations 3",
         "-m gradient_consensus --iterations 2 --mask FOLDER/mask.npy --boundary circular",
         "-m landweber --iterations 3 --metrics",
         "-m landweber --iterations 3 --relaxation 1.5 --mask FOLDER/mask.npy", "-m wiener",
@@ -221,7 +224,8 @@ describe("deconvolve.lua", function()
             "--model gibson_lanni --index-sample 1.33 --depth 2000" } do
             assert.matches("difference 0; 0 of",
                 must(("--ledger scripts/deconvolve.lua %s/image.tif -o %s/m.h5 --overwrite "
-                .. "-d host --iterations 2 --psf-size 15 %s %s"):format(folder, folder, model, more)))
+                .. "-d host --iterations 2 --psf-size 15 %s %s"):format(folder, folder, model,
+                    more)))
         end
     end)
 
@@ -364,7 +368,8 @@ describe("deconvolve.lua", function()
         local tiled <close> = mb.images.read(folder .. "/tiled.tif")
         helper.assert_close(whole, tiled, 1e-4)
         text = must(command .. (
-            "--tiles blended --tile 10,12,13 --acceleration heavy_ball -o %s/blended.npy"):format(folder))
+            "--tiles blended --tile 10,12,13 --acceleration heavy_ball -o %s/blended.npy"):format(
+                folder))
         assert.matches("seams +%d%.%d+:", text)
         assert.equal(text:match("memory +peak [^\n]-%((%d+) bytes%)"),
             text:match("measured +peak [^\n]-%((%d+) bytes%)"))
@@ -382,13 +387,15 @@ describe("deconvolve.lua", function()
             (run(command .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))
     end)
 
-    it("shares tiles between several devices, with the same bits, and says where it cannot", function()
+    it("shares tiles between several devices, with the same bits, and says where it cannot",
+        function()
         local command = ("scripts/deconvolve.lua %s/image.tif %s/psf.npy --iterations 3 --center middle --overwrite "):format(
             folder, folder)
         for _, tiles in ipairs { "exact", "blended" } do
             local bits
             for _, devices in ipairs { "host", "host,host:1", "host:1,host:2,host:3" } do
-                local text = must(command .. ("--tiles %s --tile 10,12,13 -d %s -o %s/d.npy"):format(
+                local text = must(command
+                    .. ("--tiles %s --tile 10,12,13 -d %s -o %s/d.npy"):format(
                     tiles, devices, folder))
                 local own = files.read(folder .. "/d.npy")
                 bits = bits or own
@@ -494,7 +501,8 @@ describe("deconvolve.lua", function()
             return stack:to_string()
         end
         local function killed(step, more)
-            local output, status = run(("-e 'require \"moonbeam\".debug.fail_step(%d)' %s -o %s/go.tif %s")
+            local output, status =
+                run(("-e 'require \"moonbeam\".debug.fail_step(%d)' %s -o %s/go.tif %s")
                 :format(step, command, folder, more))
             assert.is_true(status == 137 or status == 9, output)
             assert.is_true(exists "go.tif.unfinished/journal")

@@ -166,7 +166,8 @@ describe("examples", function()
         assert.equal(3 * 16, (png_size "part.png"))
     end
 
-    it("few_projections: a tooth from 40 projections is nearer to that from all by fista", function()
+    it("few_projections: a tooth from 40 projections is nearer to that from all by fista",
+        function()
         local tooth = files.data("tooth.h5")
         if not tooth then
             pending("tooth.h5 is not here (set MOONBEAM_DATA to its folder)")

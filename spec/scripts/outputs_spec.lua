@@ -120,7 +120,8 @@ describe("outputs", function()
         assert.equal("old", files.read(path "p.png"))
         for _, command in ipairs { ("scripts/reconstruct.lua %s --overwrite --preview %s"):format(
             scan, path "p.png"),
-            ("scripts/convolve.lua -n 4,8,8 -d host --overwrite --preview %s"):format(path "q.png") } do
+            ("scripts/convolve.lua -n 4,8,8 -d host --overwrite --preview %s"):format(
+                path "q.png") } do
             local text, status = helper.run_program(command)
             assert.equal(0, status, text)
         end

@@ -207,7 +207,8 @@ return {
         assert.matches("there is no step 'double'.*%-%-steps", text)
     end)
 
-    it("finds the axis in a part of the detector as in the whole, in its columns and rows", function()
+    it("finds the axis in a part of the detector as in the whole, in its columns and rows",
+        function()
         must(path("lean.h5") .. " --size 64 --rows 24 --angles 90 --axis-tilt 5 --quiet",
             "simulate.lua")
         for part, rows in pairs {["rows = {1, 6}"] = "row 3", ["rows = {19, 24}"] = "row 21",
@@ -338,7 +339,8 @@ return {
         local before = files.list(folder)
         for arguments, pattern in pairs {
             ["--set fbp.filter=hann"] = "no step 'fbp'",
-            ["--set fourier.filtr=hann"] = "step fourier: unknown option 'filtr'; did you mean 'filter'",
+            ["--set fourier.filtr=hann"] =
+                "step fourier: unknown option 'filtr'; did you mean 'filter'",
             ["--sweep center.colum=1:2:1"] = "unknown option 'colum'; did you mean 'column'",
             ["--sweep center"] = "STEP.OPTION=FIRST:LAST:STEP",
             ["--vertical z=3"] = "x=N or y=N",

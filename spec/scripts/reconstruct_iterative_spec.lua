@@ -43,7 +43,8 @@ describe("reconstruct --method", function()
         local volumes = {}
         for i, start in ipairs {"fbp", "0", "0.5"} do
             local name = path(("start%d.h5"):format(i))
-            local text = must("reconstruct.lua", ("%s -o %s --method cgls --iterations 2 --start %s "
+            local text = must("reconstruct.lua",
+                ("%s -o %s --method cgls --iterations 2 --start %s "
                 .. "--device host"):format(path("scan.h5"), name, start))
             helper.kept_promise(text)
             local file <close> = assert(mb.h5.open(name))
@@ -84,7 +85,8 @@ describe("reconstruct --method", function()
             path("scan.h5"), path("plan.h5")))
         assert.matches("method +cgls %(asked for%)", text)
         local function refused(options, pattern)
-            local status, said = commands.run("reconstruct.lua", ("%s -o %s --device host %s"):format(
+            local status, said = commands.run("reconstruct.lua",
+                ("%s -o %s --device host %s"):format(
                 path("scan.h5"), path("no.h5"), options))
             assert.equal(2, status)
             assert.matches(pattern, said)

@@ -297,7 +297,8 @@ describe("scripts", function()
         before[#before + 1] = "stopped.h5.unfinished"
         table.sort(before)
         assert.same(before, files.list(folder))
-        local _, refused = files.run(("'%s' scripts/reconstruct.lua %s -o %s --resume -q --device host "
+        local _, refused = files.run(
+            ("'%s' scripts/reconstruct.lua %s -o %s --resume -q --device host "
             .. "--center 199.5 --rows 1:9"):format(mb.system.program(), path("long.h5"),
             path("stopped.h5")))
         assert.is_false(refused)

@@ -62,7 +62,8 @@ describe("commands refuse", function()
             refuses(2, 'no record of "abacus"', script, "%s --device planned:abacus", arguments)
         end
         for _, script in ipairs { "reconstruct.lua", "deconvolve.lua", "convolve.lua" } do
-            refuses(2, "a budget of 900 TB exceeds the pool's address range", script, "%s --budget 900T",
+            refuses(2, "a budget of 900 TB exceeds the pool's address range", script,
+                "%s --budget 900T",
                 scripts[script])
         end
         -- there could be
@@ -175,7 +176,8 @@ describe("commands refuse", function()
         end
         for _, method in ipairs { "rl -t none", "rl -t exact", "wiener", "tikhonov", "landweber",
             "gradient_consensus" } do
-            spread("deconvolve.lua", "nan.npy", "psf.npy", "--iterations 2 -m " .. method, "the image")
+            spread("deconvolve.lua", "nan.npy", "psf.npy", "--iterations 2 -m " .. method,
+                "the image")
         end
     end)
 

@@ -414,7 +414,8 @@ helper.each_device(function(device, test)
             local from <close> = mb.random({7, 300, 200}, {seed = 7, device = "host"})
             for _, overlap in ipairs {true, false} do
                 for _, place in ipairs {"file", "host", "nowhere"} do
-                    local file <close> = place == "file" and mb.h5.create(folder .. "/told.h5") or nil
+                    local file <close> = place == "file" and mb.h5.create(folder .. "/told.h5")
+                        or nil
                     local dataset = file and file:create_dataset("/data", {shape = from.shape})
                     local to <close> = mb.zeros(from.shape, {device = "host"})
                     local seen, order, done = {}, {}, 0

@@ -29,7 +29,8 @@ end
 describe("normal_operator", function()
     for _, case in ipairs {
         {1, 7, 7, 5, {}}, {2, 8, 8, 1, {}}, {3, 5, 11, 4, {}}, {3, 11, 5, 4, {circle = 1}},
-        {2, 9, 9, 6, {circle = 0.7}}, {1, 1, 1, 3, {}}, {2, 1, 6, 3, {}}, {1, 13, 13, 2, {circle = 1}},
+        {2, 9, 9, 6, {circle = 0.7}}, {1, 1, 1, 3, {}}, {2, 1, 6, 3, {}},
+        {1, 13, 13, 2, {circle = 1}},
         {3, 8, 8, 5, {weights = {1, 0.5, 0, 2, 1.25}}},
         {2, 7, 9, 4, {period = 12, padded = {28, 30}}}, -- rows meet their own repetitions
         {1, 8, 8, 3, {center = 3.25, shifts = {0.5, -1.75, 3}}},
@@ -37,16 +38,20 @@ describe("normal_operator", function()
     } do
         local slices, ny, nx, count, o = table.unpack(case)
         helper.each_device(function(device, test)
-            test(("is A'A: %d of %d x %d, %d angles, circle %g, on %s"):format(slices, ny, nx, count,
+            test(("is A'A: %d of %d x %d, %d angles, circle %g, on %s"):format(slices, ny, nx,
+                count,
                 o.circle or 0, device), function()
                 local cols = o.cols or math.max(ny, nx)
                 local angles, period = random_angles(count), o.period or 2 * cols
-                local a <close> = mb.random({slices, ny, nx}, {seed = ny, low = -1, device = device})
-                local kernel <close> = mb.normal_kernel(angles, cols, {size = {ny, nx}, device = device,
+                local a <close> = mb.random({slices, ny, nx},
+                    {seed = ny, low = -1, device = device})
+                local kernel <close> = mb.normal_kernel(angles, cols,
+                    {size = {ny, nx}, device = device,
                     period = o.period, weights = o.weights, padded = o.padded})
                 local q <close> = mb.normal_operator(a, kernel, {circle = o.circle})
                 -- center and shifts drop out of A'A: the definition has them, the operator does not
-                local expected <close> = mb.array(expected_of(a:to_table(), angles, {period = period,
+                local expected <close
+                    > = mb.array(expected_of(a:to_table(), angles, {period = period,
                     circle = o.circle, weights = o.weights, center = o.center, shifts = o.shifts}),
                     {device = device})
                 assert.is_true(relative(q, expected) < 1e-6, relative(q, expected))
@@ -142,7 +147,8 @@ describe("normal_operator", function()
                     local part <close> = a:view({first, last})
                     local want <close> = q:view({first, last})
                     local sums <close> = dots:view({first, last})
-                    local alone, alone_sums = mb.normal_operator(part, kernel, {circle = 1, dot = true})
+                    local alone, alone_sums = mb.normal_operator(part, kernel,
+                        {circle = 1, dot = true})
                     assert.is_true(want:copy():to_string() == alone:to_string())
                     assert.is_true(sums:copy():to_string() == alone_sums:to_string())
                     alone:release()
@@ -164,7 +170,8 @@ describe("normal_operator", function()
                     local rays <close> = mb.fourier_project(a, angles, {cols = period,
                         period = period, circle = 1, scale = 1, accuracy = accuracy})
                     local back <close> = mb.fourier_reconstruct(rays, angles, {size = {n, n},
-                        period = period, circle = 1, scale = 1, filter = "none", accuracy = accuracy})
+                        period = period, circle = 1, scale = 1, filter = "none",
+                            accuracy = accuracy})
                     local most = accuracy == "exact" and 2e-6 or 2e-4
                     assert.is_true(relative(back, q) < most, relative(back, q))
                 end

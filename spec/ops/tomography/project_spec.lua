@@ -62,7 +62,8 @@ local cases = {
     { 11, 19, 23, { cols = 20, center = 8.25, circle = 0.9, method = "distance" } },
     { 5, 19, 18, { shifts = { 0.5, -1.25, 3, 100, -1e6 }, scale = 0.5, method = "distance" } },
     { 3, 2, 4200, { cols = 4111 } }, { 3, 4200, 2, { cols = 4220 } },
-    { 9, 35, 64, { cols = 80, circle = 1.3 } }, { 9, 70, 33, { circle = 0.1, method = "distance" } },
+    { 9, 35, 64, { cols = 80, circle = 1.3 } },
+    { 9, 70, 33, { circle = 0.1, method = "distance" } },
 }
 
 describe("project", function()

@@ -112,12 +112,14 @@ describe("iterative steps", function()
         local run = require "moonbeam.pipeline.run"
         local promises = 0
         for _, case in ipairs {{"cgls"}, {"cgls", {circle = 0.6}}, {"cgls", {beyond = "nothing"}},
-            {"cgls", {beyond = "unknown", circle = 0.8}}, {"landweber", {beyond = "unknown"}}, {"fista", {margin = 7}},
+            {"cgls", {beyond = "unknown", circle = 0.8}}, {"landweber", {beyond = "unknown"}},
+            {"fista", {margin = 7}},
             {"sirt", {circle = 0}}, {"sart", {subsets = 5}}, {"osem", {subsets = 3}},
             {"fista", {dimensions = 3, slab = 2, overlap = 1, circle = 0.8}},
             {"admm_tv", {size = 9, model = "pixel"}}} do
             local name, options = case[1], case[2] or {}
-            local step = step_of(name, options, {tv_iterations = (name == "fista" or name == "admm_tv") and 2 or nil})
+            local step = step_of(name, options,
+                {tv_iterations = (name == "fista" or name == "admm_tv") and 2 or nil})
             step.center = nil
             local made = mb.pipeline(scan, {"center", step},
                 {input = "line integrals", block = 2, quiet = true}):plan()

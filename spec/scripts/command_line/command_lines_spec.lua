@@ -142,7 +142,8 @@ end)
 
 describe("the search for a step", function()
     it("answers in the words of other programs", function()
-        for asked, step in pairs {["remove-rings"] = "stripes_all", ["ring-removal"] = "stripes_all",
+        for asked, step in pairs {["remove-rings"] = "stripes_all",
+            ["ring-removal"] = "stripes_all",
             paganin = "paganin", ["phase-retrieval"] = "paganin", binning = "bin", crop = "crop",
             ["remove-zingers"] = "dezinger", denoise = "total_variation", median = "median",
             ["flat-field"] = "flat_field", ["retrieve-phase-method"] = "paganin",
