@@ -53,7 +53,7 @@ return function(bench)
     local kernel <close> = mb.normal_kernel(angles, n, {device = device})
     local grid = kernel.bytes / (4 * n * n)
     report("normal_kernel, of all slices", nil, function()
-        mb.normal_kernel(angles, n, {out = kernel})
+        mb.normal_kernel(angles, n, {device = device, out = kernel})
     end)
     for _, circle in ipairs {0, 1} do
         report(("normal_operator%s"):format(circle > 0 and ", circle" or ""),
@@ -102,8 +102,9 @@ return function(bench)
     end)
 
     local function method(name, settings)
-        local label = ("%s%s, %s"):format(name, settings.preconditioner
+        local label = ("%s%s%s, %s"):format(name, settings.preconditioner
             and ", preconditioned" or settings.model == "fourier" and "" or ", pixel-driven",
+            settings.center and ", axis off the middle" or "",
             name == "sart" and "a pass" or "an iteration")
         if not bench.wanted(label) then
             return
@@ -118,6 +119,7 @@ return function(bench)
         line(label, (seconds[2] - seconds[1]) / more)
     end
     method("cgls", {model = "fourier"})
+    method("cgls", {model = "fourier", center = (n - 1) / 2 + n / 50})
     method("cgls", {model = "fourier", preconditioner = 0.05})
     method("landweber", {model = "fourier"})
     method("fista", {model = "fourier", lambda = 0.1})
