@@ -86,7 +86,7 @@ local function run(dry, fn, ...)
     return make(core.ledger.rows(first), dry, results, before)
 end
 
---- mb.ledger(fn, ...): calls fn(...) and returns the ledger of that, then what fn returned.
+--- Calls fn(...) and returns the ledger of that, then what fn returned.
 function ledger.record(fn, ...)
     local made = run(false, fn, ...)
     return made, table.unpack(made.results, 1, made.results.n)
@@ -154,15 +154,14 @@ local function with_finds(list, fn, ...)
     return fn(...)
 end
 
---- ledger.observe(fn, ...): calls fn(...). Returns the values that it found, for `replay`, then
--- what it returned.
+--- Calls fn(...). Returns the values that it found, for `replay`, then what it returned.
 function ledger.observe(fn, ...)
     local list = {}
     return list, with_finds(list, fn, ...)
 end
 
---- ledger.replay(finds, fn, ...): calls fn(...), whose dry runs know these values.
-ledger.replay = with_finds
+--- Calls fn(...) with dry runs that know the values that `observe` found.
+ledger.replay = declared("ledger.replay", "finds: table, fn: callable", with_finds)
 
 --- The rows: {kind, device, label, owner, tag, keep, temp, work, live, peak}. Bytes, rounded as the
 -- pool rounds them; tag is the pool.tag that was in force, or "".
@@ -317,8 +316,14 @@ end
 
 ledger.comparison = declared("ledger.comparison", "predicted: ledger, measured: ledger",
     ledger.comparison)
+ledger.observe = declared("ledger.observe", "fn: callable", ledger.observe)
 ledger.record = declared("ledger", "fn: callable", ledger.record)
 ledger.dry_run = declared("dry_run", "fn: callable", ledger.dry_run)
 ledger.bound = declared("bound", "bound: any, fn: callable", ledger.bound)
 
-return declared.module(ledger, "ledger")
+--- Calls fn(...) and returns the ledger of that, then what fn returned: mb.ledger.record.
+declared.native "ledger(fn: callable, ...)"
+
+return declared.module(ledger, "ledger", nil, function(_, ...)
+    return ledger.record(...)
+end)

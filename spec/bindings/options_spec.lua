@@ -55,7 +55,7 @@ for name in ([[array.is_array device.bytes device.cuda_problem device.default de
     debug.pretend_memory debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
     pool.reset_reach pool.trim fft.drop fft.library fft.library_bytes fft.limit
     h5.scratch picture.percentiles recon.chunk recon.frames recon.slices recon.decoded
-    stream.describe]]):gmatch "%S+" do
+    ledger.dry stream.describe]]):gmatch "%S+" do
     WITHOUT[name] = true
 end
 

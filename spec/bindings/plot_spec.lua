@@ -365,6 +365,9 @@ describe("pictures in the terminal", function()
         assert.matches("a:abs", (helper.failure(mb.show, complex)))
         local values <close> = mb.arange(6)
         assert.matches("1 line of at most 6 values", printed(mb.show, values))
+        assert.equal(printed(mb.show, color, {protocol = "sixel"}),
+            printed(mb.plot.image, color, {protocol = "sixel"}))
+        assert.matches("plot.image: array.*has 1 ax", (helper.failure(mb.plot.image, values)))
     end)
 
     it("are asked from a real terminal, which says sixel, or nothing", function()

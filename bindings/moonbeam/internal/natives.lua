@@ -256,8 +256,6 @@ native "plan(fn: callable, ...)"
 native "ledger.dry_run(fn: callable, ...)"
 --- Is a dry run going on?
 native "ledger.dry()"
---- Calls fn(...) with dry runs that know the values that `observe` found.
-native "ledger.replay(finds: table, fn: callable, ...)"
 --- A carrier by itself: threads that move blocks between files and arrays.
 native "stream.carrier(options: table)"
 

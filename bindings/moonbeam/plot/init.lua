@@ -4,6 +4,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local image = require "moonbeam.plot.image"
 local output = require "moonbeam.plot.output"
 local scale = require "moonbeam.plot.scale"
 
@@ -202,6 +203,13 @@ plot.histogram = declared("plot.histogram", {{"array", "array", "values, any sha
     return output.put({bars = {values = values, edges = edges}, title = summary,
         x = {label = options.x_label, low = low, high = high}, y = {form = "whole"}}, options,
         summary .. "; file = \"plot.svg\" draws them")
+end)
+
+--- An array of two axes as a gray picture, of three axes one slice, (row, column, 3) of u8 in
+-- colors: in the terminal as mb.show shows it, or with `file` as a PNG picture in full size.
+plot.image = declared("plot.image", {{"array", "array", "what to show", rank = {2, 3}},
+    options = image.OPTIONS}, function(array, options)
+    return image.put("plot.image", array, options)
 end)
 
 --- mb.plot(values, options): the lines of mb.plot.lines.

@@ -1,8 +1,10 @@
 --- One example for each function, for help; a spec runs all of them. "scan.h5" is a scan,
 -- "volume.h5" an HDF5 file with the dataset /entry/data/data, "stack.tif" a stack of images.
--- Examples of operators follow from the samples in their descriptors.
+-- Examples of operators follow from the samples in their descriptors, those of functions behind
+-- others are in inner_examples.lua.
 
 local core = require "moonbeam.core"
+local inner_examples = require "moonbeam.internal.prompt.inner_examples"
 
 local SINO <const> = "sino = mb.random({4, 30, 64})\n"
 local SCAN <const> = "scan = mb.scan.open(\"scan.h5\")\n"
@@ -366,5 +368,5 @@ end
 
 --- The example of a function ("tomo.fbp"), a method ("array:view") or an operator, or nil.
 return function(name, operator)
-    return operator and of_operator(name) or examples[name]
+    return operator and of_operator(name) or examples[name] or inner_examples[name]
 end
