@@ -457,13 +457,26 @@ static void parse_arguments(lua_State *L, op_call *c, void *params)
     }
 }
 
-/* The device of the first input, or the `device` option. */
-static mb_device *device_of(lua_State *L, const op_call *c)
+/* The device of the first input, the `device` option, or that of the first given result. `out` is
+** the stack index of the given results, or 0. */
+static mb_device *device_of(lua_State *L, const op_call *c, int out)
 {
-    for (int i = 0; i < c->request.entry->array_count; i++)
+    const mb_operator *entry = c->request.entry;
+    for (int i = 0; i < entry->array_count; i++)
         if (c->request.arrays[i])
             return c->request.arrays[i]->device;
-    return mbl_option_device(L, c->options);
+    const bool named = mbl_option(L, c->options, "device");
+    lua_settop(L, lua_gettop(L) - named);
+    const mb_array *given = NULL;
+    bool first = true;
+    for (int i = 0; !named && !given && i < entry->array_count; i++) {
+        if (entry->arrays[i]->kind != MB_ARG_OUT)
+            continue;
+        given = given_result(L, entry->op, entry->arrays[i], out, first);
+        first = false;
+        lua_pop(L, 1);
+    }
+    return given ? given->device : mbl_option_device(L, c->options);
 }
 
 /* Pushes the results in the order of the descriptor: arrays that the call changes, given arrays and
@@ -528,7 +541,7 @@ static int call_op(lua_State *L, const mb_operator *entry)
         out = lua_gettop(L);
         check_out(L, op, out);
     }
-    call.request.device = device_of(L, &call);
+    call.request.device = device_of(L, &call, out);
     const int results = push_results(L, &call, out);
     call.request.params = params;
     call.request.owner = mbl_owner(L);

@@ -1098,19 +1098,18 @@ function mb.ledger.dry_run(fn) end
 ---@param value any 
 function mb.ledger.found(bound, value) end
 
----ledger.observe(fn, ...): calls fn(...).
----@param fn any 
+---Calls fn(...).
+---@param fn function 
 function mb.ledger.observe(fn) end
 
----mb.ledger(fn, ...): calls fn(...) and returns the ledger of that, then what fn returned.
+---Calls fn(...) and returns the ledger of that, then what fn returned.
 ---@param fn function 
 function mb.ledger.record(fn) end
 
 ---Calls fn(...) with dry runs that know the values that `observe` found.
 ---@param finds table 
 ---@param fn function 
----@param ... any 
-function mb.ledger.replay(finds, fn, ...) end
+function mb.ledger.replay(finds, fn) end
 
 ---@class moonbeam.ledger
 local ledger = {}
@@ -1487,6 +1486,21 @@ function mb.plot.areas(values, options) end
 ---@param array moonbeam.array values, any shape
 ---@param options? moonbeam.options.plot_histogram
 function mb.plot.histogram(array, options) end
+
+---@class moonbeam.options.plot_image
+---@field slice? integer of axis 1, from 1, where there are three axes
+---@field range? number[] {black, white}, two values
+---@field percentiles? number[] {black, white}, of the finite values of the picture
+---@field protocol? "kitty"|"sixel"|"blocks"|"text" how the terminal shows it
+---@field width? integer columns of the terminal at most
+---@field height? integer rows of the terminal at most
+---@field file? string write a PNG picture in full size instead
+---@field overwrite? boolean replace an existing file
+
+---An array of two axes as a gray picture, of three axes one slice, (row, column, 3) of u8 in colors: in the terminal as mb.show shows it, or with `file` as a PNG picture in full size.
+---@param array moonbeam.array what to show
+---@param options? moonbeam.options.plot_image
+function mb.plot.image(array, options) end
 
 ---@class moonbeam.options.plot_lines
 ---@field x? any where the values lie: as many numbers

@@ -171,6 +171,46 @@ describe("planning", function()
         end
     end)
 
+    it("of a call without input arrays is that of `out`, unless the call names one", function()
+        local count = 0
+        for _, name in ipairs(mb.op.list()) do
+            local descriptor, arrays = mb.op.describe(name), {}
+            for _, arg in ipairs(descriptor.args) do
+                if arg.required and (arg.kind == "in" or arg.kind == "inout") then
+                    arrays[#arrays + 1] = arg.name
+                end
+            end
+            if #arrays == 0 then
+                local params = load("return " .. descriptor.samples[1])().params
+                local arguments, options = {}, {}
+                for _, arg in ipairs(descriptor.args) do
+                    if arg.required and arg.kind ~= "out" then
+                        arguments[#arguments + 1] = params[arg.name]
+                    elseif arg.kind ~= "out" then
+                        options[arg.name] = params[arg.name]
+                    end
+                end
+                local at = #arguments + 1
+                arguments[at] = options
+                local made <close> = mb[name](table.unpack(arguments, 1, at))
+                assert.equal("host", made.device.id)
+                local out <close> = mb.zeros(made.shape, {dtype = made.dtype, device = "host:1"})
+                for _, given in ipairs {out, {[descriptor.args[#descriptor.args].name] = out}} do
+                    options.out = given
+                    out:fill(0)
+                    assert.is_true(rawequal(out, (mb[name](table.unpack(arguments, 1, at)))))
+                    assert.equal("host:1", out.device.id)
+                    assert.is_true(made:to_string() == out:to_string(), name)
+                end
+                options.device = "host"
+                assert.matches("is on host:1, the call runs on host; move it with", (helper.failure(
+                    mb[name], table.unpack(arguments, 1, at))), 1, true)
+                count = count + 1
+            end
+        end
+        assert.is_true(count >= 5, count)
+    end)
+
     it("closes dry devices whoever refers to their arrays", function()
         local dry = mb.device("host"):dry_device()
         assert.is_true(dry.dry)
