@@ -501,6 +501,11 @@ say("%s", options.verbose and times or times:match "^[^\n]*")
 detail("process    %s", table.concat(phases, ", "))
 say("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, searched
     and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
+for i = 2, #plan.devices do
+    local id = plan.devices[i].id
+    say("           predicted %d bytes, measured %d bytes on %s", plan.made.peaks[id] or 0,
+        report.peaks[id] or 0, id)
+end
 detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
 local _, resident = process_memory.resident()
 detail("resident   %s at most in the process", mb.device.format_bytes(resident))

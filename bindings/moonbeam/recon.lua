@@ -289,10 +289,11 @@ recon.check_bytes = pipeline_run.check_bytes
 -- computed; or a function(slices, z), z counting from 1, which must not use the slices after it
 -- returns. `each` is a function like that, called before the sink. Memory that these functions take
 -- is added to the plan. Measured bytes that differ from the plan are an error in specs and a
--- prominent warning otherwise (check_bytes). Returns {seconds, peak, pinned (both measured),
--- as_planned (whether both were as planned), plan, counts = {nonfinite, clamped, nonpositive},
--- clipped = {below, above, NaN} of the values stored as another type than f32, times (see
--- stream.describe), replanned (sections that ran in smaller chunks because memory was refused
+-- prominent warning otherwise (check_bytes). Returns {seconds, peak, pinned (both measured), peaks
+-- (by the ids of the devices), as_planned (whether both were as planned), plan, counts =
+-- {nonfinite, clamped, nonpositive}, clipped = {below, above, NaN} of the values stored as another
+-- type than f32, times (see stream.describe), replanned (sections that ran in smaller chunks
+-- because memory was refused
 -- before the first chunk; `plan` is then the plan that ran), predicted (the peak of what ran),
 -- warnings: what was lost}. `plan.journal` keeps a run that is interrupted. Raises an
 -- error if everything was lost: nothing finite, no beam, everything clipped.
@@ -308,9 +309,9 @@ function recon.run(scan, plan, sink, each)
     if #done.replanned > 0 then
         plan = scan_recipe.replanned(scan, plan, done.plan)
     end
-    return {seconds = done.seconds, peak = done.peak, pinned = done.pinned, plan = plan,
-        predicted = done.predicted, replanned = done.replanned, counts = done.totals.mended,
-        clipped = done.totals.clipped, times = done.times,
+    return {seconds = done.seconds, peak = done.peak, peaks = done.peaks, pinned = done.pinned,
+        plan = plan, predicted = done.predicted, replanned = done.replanned,
+        counts = done.totals.mended, clipped = done.totals.clipped, times = done.times,
         as_planned = done.as_planned, warnings = done.warnings}
 end
 

@@ -61,6 +61,17 @@ describe("the process", function()
         end
     end)
 
+    it("tells the memory of each of several devices, promised and taken", function()
+        local text, status = helper.run_program(("scripts/reconstruct.lua %s/scan.h5 -d "
+            .. "host:1,host:2 -b 30M -o %s/v.h5 --overwrite"):format(folder, folder))
+        assert.equal(0, status, text)
+        helper.kept_promise(text)
+        local predicted, measured =
+            text:match "\n +predicted (%d+) bytes, measured (%d+) bytes on host:2\n"
+        assert.equal(predicted, measured)
+        assert.is_true(tonumber(predicted) > 1 << 20)
+    end)
+
     it("stays within what deconvolve.lua and convolve.lua say, in tiles and without", function()
         local volume <close> = mb.random({24, 128, 128}, {seed = 1})
         mb.npy.write(folder .. "/image.npy", volume)
