@@ -123,6 +123,8 @@ return function(bench)
     method("cgls", {model = "fourier", preconditioner = 0.05})
     method("landweber", {model = "fourier"})
     method("fista", {model = "fourier", lambda = 0.1})
+    method("sirt", {model = "fourier"})
     method("sirt", {model = "pixel"})
+    method("sart", {model = "fourier", subsets = 10})
     method("sart", {model = "pixel", subsets = count})
 end

@@ -8,7 +8,8 @@ describe("bench.lua iterative", function()
         assert.equal(0, status, output)
         for _, name in ipairs {"normal_kernel", "normal_operator, circle, direction and dots",
             "cgls_update", "slice_dot", "slice_axpy", "fourier_project", "cgls, preconditioned",
-            "landweber", "fista", "sirt, pixel-driven", "sart, pixel-driven, a pass",
+            "landweber", "fista", "sirt, an iteration", "sirt, pixel-driven", "sart, a pass",
+            "sart, pixel-driven, a pass",
             "project, pixel-driven", "backproject, by distances", "fbp"} do
             assert.truthy(output:find("| " .. name, 1, true), name)
         end
