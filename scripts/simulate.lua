@@ -81,7 +81,8 @@ local count = options.angles or math.ceil(1.5 * cols)
 local half = options.half_acquisition
 local span = options.span or (half and 360 or 180)
 if half and math.abs(span) < 360 then
-    cli.wrong("--half-acquisition needs a whole turn; --span is %g", span)
+    cli.wrong("--half-acquisition needs a whole turn; --span is %g; give 360, or leave --span out",
+        span)
 end
 local center = options.center or (half and 0.85 or 0.5) * (cols - 1)
 

@@ -29,11 +29,13 @@ void mbl_compose_budget(lua_State *L)
     lua_getfield(L, err, "problem");
     lua_getfield(L, err, "remedy");
     lua_getfield(L, err, "enough_for");
+    lua_getfield(L, err, "limit");
+    const uint64_t limit = (uint64_t)lua_tointeger(L, err + 6);
     const lua_Integer enough = lua_tointeger(L, err + 1), total = lua_tointeger(L, err + 2);
     const char *problem = lua_tostring(L, err + 3), *remedy = lua_tostring(L, err + 4);
     const char *what = lua_tostring(L, err + 5);
-    mb_bytes_format((uint64_t)enough, enough_text, sizeof enough_text);
-    mb_bytes_format((uint64_t)total, total_text, sizeof total_text);
+    mb_bytes_format_like((uint64_t)enough, limit, enough_text, sizeof enough_text);
+    mb_bytes_format_like((uint64_t)total, limit, total_text, sizeof total_text);
     if (remedy)
         lua_pushfstring(L, "%s; %s", problem, remedy);
     else if (enough == 0)
@@ -164,9 +166,11 @@ static long long count_field(lua_State *L, int index, const char *key)
     return n;
 }
 
+/* In the units of the limit of the error object at index 1. */
 static const char *bytes_field(lua_State *L, int index, const char *key, char *buffer, size_t room)
 {
-    return mb_bytes_format((uint64_t)count_field(L, index, key), buffer, room);
+    return mb_bytes_format_like((uint64_t)count_field(L, index, key),
+                                (uint64_t)count_field(L, 1, "limit"), buffer, room);
 }
 
 /* Appends a line to the text, cut off at the end of the buffer. */

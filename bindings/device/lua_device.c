@@ -430,12 +430,14 @@ static int module_bytes(lua_State *L)
     return 1;
 }
 
-/* format_bytes(n): 1342177280 -> "1.25 GiB". */
+/* format_bytes(n [, like]): 1342177280 -> "1.25 GiB", in the units of the size `like`. */
 static int module_format_bytes(lua_State *L)
 {
     char text[40];
     int64_t bytes = mbl_check_integer(L, 1, "bytes");
-    lua_pushstring(L, mb_bytes_format((uint64_t)(bytes < 0 ? 0 : bytes), text, sizeof text));
+    int64_t like = lua_isnoneornil(L, 2) ? bytes : mbl_check_integer(L, 2, "like");
+    lua_pushstring(L, mb_bytes_format_like((uint64_t)(bytes < 0 ? 0 : bytes),
+                                           (uint64_t)(like < 0 ? 0 : like), text, sizeof text));
     return 1;
 }
 

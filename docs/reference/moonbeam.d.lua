@@ -688,9 +688,10 @@ function mb.device.default(id) end
 ---Is a dry run going on?
 function mb.device.dry() end
 
----A number of bytes as text: 1342177280 is "1.25 GiB".
+---A number of bytes as text: 1342177280 is "1.25 GiB", whole megabytes are in decimal units, as sizes are typed ("8 GB").
 ---@param bytes integer 
-function mb.device.format_bytes(bytes) end
+---@param like? integer 
+function mb.device.format_bytes(bytes, like) end
 
 ---The ids of the available devices.
 function mb.device.list() end

@@ -105,12 +105,12 @@ char *mb_shape_format(const mb_shape *shape, char *buffer, size_t bytes)
     return buffer;
 }
 
-char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size)
+char *mb_bytes_format_like(uint64_t bytes, uint64_t like, char *buffer, size_t size)
 {
     static const char *const binary[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     static const char *const decimal[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     /* whole megabytes are what somebody has typed: 8G is 8 GB */
-    const bool typed = bytes > 0 && bytes % 1000000 == 0 && bytes % ((uint64_t)1 << 20) != 0;
+    const bool typed = like > 0 && like % 1000000 == 0 && like % ((uint64_t)1 << 20) != 0;
     const double base = typed ? 1000 : 1024;
     int unit = 0;
     double value = (double)bytes;
@@ -123,4 +123,9 @@ char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size)
     else
         snprintf(buffer, size, "%.4g %s", value, typed ? decimal[unit] : binary[unit]);
     return buffer;
+}
+
+char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size)
+{
+    return mb_bytes_format_like(bytes, bytes, buffer, size);
 }

@@ -47,6 +47,8 @@ void mb_shape_strides(const mb_shape *shape, int64_t *strides);
 char *mb_shape_format(const mb_shape *shape, char *buffer, size_t bytes);
 /* "1.25 GiB", "512 B": for messages. */
 char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size);
+/* The same in the units of the size that it is compared with, such as a budget. */
+char *mb_bytes_format_like(uint64_t bytes, uint64_t like, char *buffer, size_t size);
 
 #ifdef __cplusplus
 }

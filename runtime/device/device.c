@@ -337,19 +337,24 @@ static mb_status open_host(const char *id, int number, mb_device **out)
     return open_slot(&mb_host_backend, number, number, out);
 }
 
+static mb_status fail_no_cuda(const char *id)
+{
+    char known[200], last[16];
+    planned_names(known, sizeof known);
+    if (!cuda)
+        return mb_fail(MB_STATUS_DEVICE, "device", "no device %s: %s; choose host, or plan for %s",
+                       id, cuda_problem, known);
+    snprintf(last, sizeof last, "cuda:%d", cuda_count - 1);
+    return mb_fail(MB_STATUS_DEVICE, "device",
+                   "no device %s: this machine has %s%s; choose cuda:0, or plan for %s", id,
+                   cuda_count > 1 ? "cuda:0 to " : last, cuda_count > 1 ? last : " only", known);
+}
+
 /* Is there such a device? Looks for the plug-in. */
 static mb_status find_cuda(const char *id, int number)
 {
-    char known[200];
     look_for_cuda();
-    if (number >= cuda_count)
-        return cuda
-                   ? mb_fail(MB_STATUS_DEVICE, "device",
-                             "no device %s: this machine has cuda:0 to cuda:%d", id, cuda_count - 1)
-                   : mb_fail(MB_STATUS_DEVICE, "device",
-                             "no device %s: %s. It can be planned for: %s", id, cuda_problem,
-                             planned_names(known, sizeof known));
-    return MB_STATUS_OK;
+    return number < cuda_count ? MB_STATUS_OK : fail_no_cuda(id);
 }
 
 static mb_status open_cuda(const char *id, int number, mb_device **out)

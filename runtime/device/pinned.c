@@ -23,9 +23,9 @@ static mb_status fail_limit(const mb_device *device, uint64_t bytes)
     char need[32], live[32], limit[32];
     mb_fail_bytes(MB_STATUS_BUDGET, bytes, p->limit,
                   "%s of pinned host memory do not fit the limit of %s for %s, with %s in use",
-                  mb_bytes_format(bytes, need, sizeof need),
+                  mb_bytes_format_like(bytes, p->limit, need, sizeof need),
                   mb_bytes_format(p->limit, limit, sizeof limit), device->id,
-                  mb_bytes_format(p->live, live, sizeof live));
+                  mb_bytes_format_like(p->live, p->limit, live, sizeof live));
     mb_error_remedy("raise the limit (device:pinned(%llu)), or request less",
                     (unsigned long long)mb_bytes_add(p->live, bytes));
     return MB_STATUS_BUDGET;

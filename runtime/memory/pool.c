@@ -463,15 +463,15 @@ static mb_status fail_budget(mb_pool *pool, uint64_t rounded)
     char need[32], live[32], budget[32], hole[32];
     const uint64_t limit = pool->stats.budget, enough = mb_bytes_add(pool->stats.live, rounded);
     pool->stats.failures++;
-    mb_bytes_format(rounded, need, sizeof need);
-    mb_bytes_format(pool->stats.live, live, sizeof live);
+    mb_bytes_format_like(rounded, limit, need, sizeof need);
+    mb_bytes_format_like(pool->stats.live, limit, live, sizeof live);
     mb_bytes_format(limit, budget, sizeof budget);
     if (enough <= limit) {
         mb_fail_bytes(
             MB_STATUS_BUDGET, rounded, limit,
             "%s fit the budget of %s, but no free range of addresses is that large: the largest "
             "has %s",
-            need, budget, mb_bytes_format(largest_request(pool), hole, sizeof hole));
+            need, budget, mb_bytes_format_like(largest_request(pool), limit, hole, sizeof hole));
         mb_error_remedy("release arrays that lie between the free ranges");
     } else if (pool->unlimited) {
         mb_fail_bytes(MB_STATUS_BUDGET, rounded, limit,
@@ -494,8 +494,8 @@ static mb_status fail_refused(mb_pool *pool, uint64_t rounded)
     mb_fail_bytes(MB_STATUS_BUDGET, rounded, pool->stats.budget,
                   "%s fit the budget (%s of %s are live), but the device does not have that much "
                   "memory free: %s",
-                  mb_bytes_format(rounded, need, sizeof need),
-                  mb_bytes_format(pool->stats.live, live, sizeof live),
+                  mb_bytes_format_like(rounded, pool->stats.budget, need, sizeof need),
+                  mb_bytes_format_like(pool->stats.live, pool->stats.budget, live, sizeof live),
                   mb_bytes_format(pool->stats.budget, budget, sizeof budget),
                   mb_error_last()->text);
     mb_error_remedy("end other programs that use this memory, or set a smaller budget, so that "
@@ -753,14 +753,14 @@ mb_status mb_pool_set_budget(mb_pool *pool, uint64_t budget)
             mb_fail_bytes(MB_STATUS_ARGUMENT, pool->stats.live, budget,
                           "a budget of %s is less than the %s that are live; release arrays first",
                           mb_bytes_format(budget, asked, sizeof asked),
-                          mb_bytes_format(pool->stats.live, live, sizeof live));
+                          mb_bytes_format_like(pool->stats.live, budget, live, sizeof live));
     else if (budget > pool->stats.reserved)
         status = mb_fail_bytes(
             MB_STATUS_ARGUMENT, budget, pool->stats.reserved,
             "a budget of %s exceeds the pool's address range of %s, which is twice the memory "
             "of the device, or less under a limit (ulimit -v)",
             mb_bytes_format(budget, asked, sizeof asked),
-            mb_bytes_format(pool->stats.reserved, reserved, sizeof reserved));
+            mb_bytes_format_like(pool->stats.reserved, budget, reserved, sizeof reserved));
     else
         pool->stats.budget = budget;
     pthread_mutex_unlock(&pool->lock);
@@ -776,7 +776,7 @@ mb_status mb_pool_activate(mb_pool *pool, uint64_t low, uint64_t high)
         char asked[32], budget[32];
         status =
             mb_fail_bytes(MB_STATUS_BUDGET, bytes, pool->stats.budget, "%s exceed the budget of %s",
-                          mb_bytes_format(bytes, asked, sizeof asked),
+                          mb_bytes_format_like(bytes, pool->stats.budget, asked, sizeof asked),
                           mb_bytes_format(pool->stats.budget, budget, sizeof budget));
         set_enough(pool, bytes);
     } else {

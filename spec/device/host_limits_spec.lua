@@ -163,7 +163,7 @@ describe("a limit of the shell", function()
             print(mb.device("host", { budget = "900G" }))']], "", "ulimit -v 4000000; " .. helper.program)
         assert.equal(1, status)
         assert.matches("a budget of 900 GB exceeds the pool's address range of "
-            .. "[%d.]+ GiB", output)
+            .. "[%d.]+ GB", output)
         assert.matches("ulimit %-v", output)
     end)
 end)

@@ -119,7 +119,7 @@ describe("a planned device", function()
         if helper.gpu_problem then
             local message, err = helper.failure(mb.device, "cuda:0")
             assert.equal("device", err.code)
-            assert.matches("It can be planned for: planned:h200", message)
+            assert.matches("; choose %w+:?0?, or plan for planned:h200", message)
         end
     end)
 

@@ -439,15 +439,14 @@ function cli.parse(words, spec)
         end
         values[option[1]:gsub("-", "_")] = option.default
     end
-    local function set(option, text)
+    local function set(option, text, letter)
         local value = text
         if option.type then
             local problem
             value, problem = option.type(text)
             if value == nil then
-                cli.wrong("%s: \"%s\" is not %s", option.positional and option[1]:upper() or "--"
-                    .. option[1], text,
-                    problem)
+                cli.wrong("%s: \"%s\" is not %s%s", option.positional and option[1]:upper() or "--"
+                    .. option[1], text, problem, letter and suggestions.of_value(text, spec) or "")
             end
         end
         local name = option[1]:gsub("-", "_")
@@ -488,7 +487,7 @@ function cli.parse(words, spec)
                 if not attached then
                     cli.wrong("%s needs a value: %s %s", name, name, option.value)
                 end
-                set(option, attached)
+                set(option, attached, not name:find "^%-%-")
             end
         else
             local option = positional[next_positional]

@@ -121,8 +121,9 @@ native "device.dry()"
 native "device.cuda_problem()"
 --- A size as a number: "8G" is 8e9 bytes, "8Gi" is 8 * 2^30.
 native "device.bytes(size: bytes)"
---- A number of bytes as text: 1342177280 is "1.25 GiB".
-native "device.format_bytes(bytes: count)"
+--- A number of bytes as text: 1342177280 is "1.25 GiB", whole megabytes are in decimal units, as
+-- sizes are typed ("8 GB"). With `like`, in the units of that size: of a budget, for example.
+native "device.format_bytes(bytes: count, like: count?)"
 --- Free and total bytes, as the system or the driver reports them.
 native "device:memory()"
 --- Waits for the queued work.

@@ -231,7 +231,8 @@ local function memory_prompt(number)
         if device.id == id then
             local stats = core.pool.stats(device)
             local bytes = core.device.format_bytes
-            return ("%s%s/%s> "):format(tags, bytes(stats.live), bytes(stats.budget))
+            return ("%s%s/%s> "):format(tags, bytes(stats.live, stats.budget),
+                bytes(stats.budget))
         end
     end
     return tags:gsub(" $", "") .. "> "

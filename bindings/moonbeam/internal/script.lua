@@ -6,6 +6,7 @@
 
 local core = require "moonbeam.core"
 local ledger = require "moonbeam.ledger"
+local log = require "moonbeam.internal.log"
 local pool = require "moonbeam.pool"
 
 local script = {}
@@ -100,6 +101,12 @@ local function load_all(name, statements, globals)
     return chunks
 end
 
+-- The line of an error: a command says it in its own words and under its own name.
+local function line_of(problem)
+    local ok, text = pcall(log.speak or error, problem)
+    return ok and text or "moonbeam: " .. tostring(problem)
+end
+
 -- Runs the script once by `how` (ledger.record or ledger.dry_run). Returns its exit status, the
 -- ledger and the error. An error is printed, and there is no ledger.
 local function run(name, statements, how, changes)
@@ -131,7 +138,7 @@ local function run(name, statements, how, changes)
     local ok, made = pcall(how, body)
     rawset(_G, "arg", saved)
     if not ok then
-        io.stderr:write("moonbeam: ", core.error.printable(tostring(made), true), "\n")
+        io.stderr:write(core.error.printable(line_of(made), true), "\n")
         return 1
     end
     return status, made

@@ -3,6 +3,7 @@
 local mb = require "moonbeam"
 local chain = require "moonbeam.pipeline.chain"
 local fail = require "moonbeam.internal.fail"
+local file_name = require "moonbeam.internal.file_name"
 local geometry = require "moonbeam.pipeline.geometry"
 local journal = require "moonbeam.pipeline.journal"
 local plan = require "moonbeam.pipeline.plan"
@@ -121,6 +122,7 @@ end
 -- after its last step. A run that fails or is interrupted leaves "OUTPUT.unfinished" for another
 -- one with the option resume = true, or nothing if nothing was finished.
 function output.run(self, options)
+    file_name.check(options.output, file_name.RESULTS, nil, "pipeline:run")
     local planned = self:plan()
     if not options.resume then -- an interrupted run has taken its space
         local last = planned.sections[#planned.sections]

@@ -238,7 +238,10 @@ local function find(file, options)
     if entry then
         entry = "/" .. entry:gsub("^/+", ""):gsub("/+$", "")
         if not file:exists(entry) then
-            fail("io", "scan.open", "entry", "there is no entry '%s' in '%s'", entry, file.path)
+            fail("io", "scan.open", "entry", "there is no entry '%s' in '%s'; %s", entry, file.path,
+                #entries == 0 and "the file has none: leave the option entry out"
+                or ("give %s%s with the option entry"):format(#entries > 1 and "one of " or "",
+                    names_of(entries)))
         end
     else
         entry = entry_of(options.data, entries)

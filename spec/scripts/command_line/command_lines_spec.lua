@@ -118,7 +118,8 @@ describe("messages of the library on a command line", function()
             mb.zeros({1 << 21}, {device = mb.device("host:7", {budget = "1M"})})
         end)
         surface.speak(err, names)
-        assert.matches("^[^\n]*8 MiB do not fit[^\n]*budget of 1 MB; give %-%-budget 8.39M or more %(8388608 bytes%)$",
+        assert.matches("^[^\n]*8.389 MB do not fit: 0 B live of a budget of 1 MB; "
+            .. "give %-%-budget 8.39M or more %(8388608 bytes%)$",
             surface.line(err))
         mb.device("host:7"):close()
     end)
@@ -137,6 +138,8 @@ describe("sizes", function()
             ["512Mi"] = "512 MiB", ["2Gi"] = "2 GiB", ["900T"] = "900 TB"} do
             assert.equal(shown, mb.device.format_bytes(mb.device.bytes(typed)))
         end
+        assert.equal("33.55 MB", mb.device.format_bytes(1 << 25, 64000000))
+        assert.equal("61.04 MiB", mb.device.format_bytes(64000000, 1 << 25))
     end)
 end)
 

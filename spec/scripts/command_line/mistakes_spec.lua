@@ -42,13 +42,13 @@ local SHELL <const> = {
     {"reconstruct S -p out.jpg", "out.jpg", "must end in .png"},
     {"reconstruct S more.h5", "one argument too many: more.h5", "%-%-help"},
     {"reconstruct S --device gpu", '"gpu"', 'valid names are "host"'},
-    {"reconstruct S --device cuda:31", "cuda:31", "planned:h200", 1},
+    {"reconstruct S --device cuda:31", "cuda:31", "; choose [%w:]+, or plan for planned:h200", 1},
     {"reconstruct S --output-dtype u16", '"u16"', "did you mean uint16"},
     {"reconstruct S --angles 0:180", "%-%-angles", "needs %-%-angle%-unit"},
     {"reconstruct S --angles 0:180 --angle-unit degrees", '"degrees"', "one of deg, rad"},
     {"reconstruct P", "is not a scan", "%-%-data%-path, %-%-angles", 1},
     {"reconstruct P --data-path /frames", "has no angles", "%-%-angles .* %-%-angle%-unit", 1},
-    {"reconstruct N --entry /entry7", "/entry7", "two.h5", 1},
+    {"reconstruct N --entry /entry7", "/entry7", "; give /entry with %-%-entry", 1},
     {"reconstruct I", "image.npy", "give %-%-angles .* and %-%-angle%-unit", 1},
     {"reconstruct S --recipe O.lua", "there is no file", "its recipes are", 1},
     {"reconstruct S --recipe tomopy_gridrc", "tomopy_gridrc", "did you mean 'tomopy_gridrec'", 1},
@@ -76,20 +76,20 @@ local SHELL <const> = {
     {"deconvolve I K -o O.tif --method weiner", '"weiner"', "did you mean wiener"},
     {"deconvolve I K -o O.tif --iter 10", "%-%-iter", "%-%-iterations"},
     {"deconvolve I K -o O.tif --dtype uint16", "%-%-dtype", "%-%-output%-dtype"},
-    {"deconvolve I K -o O.tif -b reflect", '%-%-budget: "reflect"', "such as 8G"},
+    {"deconvolve I K -o O.tif -b reflect", '%-%-budget: "reflect"', "such as 8G.* did you mean %-%-boundary reflect%?"},
     {"convolve --size 8", '%-%-size: "8"', "such as 64,512,512"},
     {"convolve --image I", "the result is missing", "%-o"},
     {"simulate", "OUT is missing", "%-%-help"},
     {"simulate O.h5 --size abc", '"abc"', "a whole number from 1"},
     {"simulate O.tif", "%.tif'", "must end in .h5"},
     {"simulate S", "already exists", "%-%-overwrite", 1},
-    {"simulate O.h5 --half-acquisition --span 180", "%-%-span is 180", "%-%-help"},
+    {"simulate O.h5 --half-acquisition --span 180", "%-%-span is 180", "; give 360, or leave %-%-span out "},
     {"import_recipe S", "ends neither in .conf", "%-%-from nabu"},
 }
 
 local LUA <const> = {
     {"mb.zeros({4, 5}, {device = 'gpu'})", '"gpu"', 'valid names are "host"'},
-    {"mb.zeros({1e6, 1e6})", "4 TB do not fit", "smaller chunks"},
+    {"mb.zeros({1e6, 1e6})", "3.638 TiB do not fit: [%d.]+ K?M?i?B live of a budget of [%d.]+ GiB, and ", "smaller chunks"},
     {"mb.gaussian_filter(mb.zeros {4, 5})", "'sigma', is missing", "give a table of numbers"},
     {"mb.gausian_filter(mb.zeros {4, 5}, 1)", "'gausian_filter'", "did you mean 'gaussian_filter'"},
     {"local a = mb.zeros {4, 5}; a:relase()", "'relase'", "did you mean 'release'"},
@@ -162,6 +162,14 @@ describe("typical mistakes", function()
             wrong[#wrong + 1] = problem and ("%s\n    %s: %s"):format(row[1], problem, text) or nil
         end
         assert(#wrong == 0, table.concat(wrong, "\n"))
+    end)
+
+    it("come under the name of the command, once, in a dry run too", function()
+        for _, flag in ipairs {"", "--plan ", "--ledger "} do
+            local text = helper.run_program("--budget 1K " .. flag .. "simulate "
+                .. shell:path "none.h5")
+            assert.matches("^simulate: 128 KiB do not fit[^\n]*\n$", text)
+        end
     end)
 
     it("in Lua are answered by one line that names the thing and the remedy", function()

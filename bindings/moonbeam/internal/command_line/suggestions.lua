@@ -37,6 +37,13 @@ local function value_of(options, word)
     end
 end
 
+--- "; did you mean --boundary reflect?" for a value that the option of a letter cannot have, but
+-- another one can; or "". The letter may be that of the other option in another program.
+function suggestions.of_value(value, options)
+    local meant = value_of(options, value:lower())
+    return meant and ("; did you mean %s?"):format(meant) or ""
+end
+
 --- "; did you mean ...?" for a word like "--filtr", or "". `more(word)` may know something else: it
 -- returns a text or nil.
 function suggestions.of(word, options, more)
