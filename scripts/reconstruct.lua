@@ -11,6 +11,7 @@ local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local step_search = require "moonbeam.pipeline.imports.step_search"
 local iterative = require "moonbeam.pipeline.iterative"
+local method_options = require "moonbeam.tomo.method_options"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method = require "moonbeam.tomo.method"
 
@@ -18,13 +19,13 @@ local entries, opening = method.options, declared.of(mb.scan.open).options
 local named = table.move(iterative.names, 1, #iterative.names, #entries.method.choices + 1,
     {table.unpack(entries.method.choices)})
 
-local function start_of(text)
-    local value = text == "fbp" and text or cli.number(text)
-    if not value then
-        return nil, "a number, or fbp"
-    end
-    return value
-end
+-- The flags of the options of iterative methods: their values are checked when the method is known.
+local of_methods = cli.of_entries(method_options.list, function(option)
+    local words = option.entry.kind == "boolean" and {["true"] = "yes", ["false"] = "no"} or {}
+    local text = option.default and (" (default %s)"):format((option.default:gsub("%a+", words)))
+        or ""
+    return {library = option.name, doc = ("%s: %s%s"):format(option.of, option.entry.doc, text)}
+end)
 
 local options = cli.parse(arg, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
@@ -64,17 +65,15 @@ local options = cli.parse(arg, {
         .. "file, a dataset of SCAN, or FILE:/PATH"},
     cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm"},
         type = cli.choice(table.unpack(named, 1, #named + 1)), doc = entries.method.doc
-        .. "; or an iterative one with the defaults of its step: "
+        .. "; or an iterative one, with the options below that name it: "
         .. table.concat(iterative.names, ", ")}),
-    {"iterations", value = "N", type = cli.count, doc = "of an iterative method (default: that of "
-        .. "its step)"},
-    {"start", value = "X|fbp", type = start_of, doc = "of an iterative method: the value of all "
-        .. "pixels at the start, or fbp: a direct reconstruction, from which a few iterations do "
-        .. "(default: that of its step)"},
+    of_methods,
     cli.option(entries.mode),
     {"rows", short = "r", value = "A:B", type = cli.range, also = {"slice", "slices", "start-row",
         "end-row"},
         doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
+    {"size", short = "n", value = "N", type = cli.up_to(1 << 20),
+        doc = "pixels of a side of the slices (default: the columns of the detector)"},
     {"circle", value = "PART", type = cli.number, default = 1,
         doc = "circular mask as a part of the half-width, 0: none"},
     cli.option(entries.accuracy),
@@ -268,7 +267,16 @@ end
 local shared = declared.without(entries, "center", "scale")
 local settings = declared.part(shared, options)
 settings.device, settings.devices = devices[1].id, devices
-settings.iterations, settings.start = options.iterations, options.start
+for _, option in ipairs(of_methods) do
+    local name = option.library
+    if options.given[name] then
+        local wrong = method_options.problem(options.method, name, options[name], "--" .. option[1])
+        if wrong then
+            cli.wrong("%s", wrong)
+        end
+        settings[name] = options[name]
+    end
+end
 if iterative.is(options.method) then
     for _, name in ipairs {"filter", "cutoff", "padding", "pad_width", "mode", "accuracy",
         "axis_tilt"} do
@@ -278,10 +286,6 @@ if iterative.is(options.method) then
         end
         settings[name] = nil
     end
-elseif options.iterations then
-    cli.wrong("--iterations is for an iterative method, such as --method cgls")
-elseif options.start then
-    cli.wrong("--start is for an iterative method, such as --method cgls")
 end
 settings.dtype = dtype
 settings.range = range
@@ -404,6 +408,9 @@ if options.half_acquisition and searched then
 end
 
 local parameters = declared.part(shared, options)
+for _, option in ipairs(of_methods) do
+    parameters[option.library] = settings[option.library]
+end
 parameters.vertical_shifts = options.vertical_shifts
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode

@@ -1374,10 +1374,32 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---The largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with `basis` on a planned device.
 ---@param options? moonbeam.options.plan_max_chunk
@@ -1446,10 +1468,32 @@ function mb.plan.peaks(fn, devices) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---The peaks of a reconstruction, in bytes: {all, projection, sinogram}, and on a planned device `basis`: what they rest on.
 ---@param count integer rows or frames at a time
@@ -1837,10 +1881,32 @@ function mb.psf.sum(a) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns the axis for any frames of this scan (same options).
 ---@param scan table 
@@ -1886,10 +1952,32 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---Checks the values of a few frames before a scan is reconstructed: {kind = "flats", "transmission" or "line integrals", text, warnings}.
 ---@param scan table 
@@ -1945,10 +2033,32 @@ function mb.recon.describe(plan, options) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---What `recon.check_values` can say without reading frames: the kind and a line of text.
 ---@param scan table 
@@ -1983,10 +2093,32 @@ function mb.recon.expected_values(scan, options) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---Finds the rotation axis of a scan by registering opposite projections, and checks it in other ways.
 ---@param scan table 
@@ -2022,10 +2154,32 @@ function mb.recon.find_center(scan, options) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---The range {low, high} for storing a scan's slices as `options.dtype`.
 ---@param scan table 
@@ -2060,10 +2214,32 @@ function mb.recon.find_range(scan, options) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---The tilt of the axis in the plane of the detector, in radians: the option axis_tilt of a scan whose axis leans.
 ---@param scan table 
@@ -2107,10 +2283,32 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---What a reconstruction will take: method, chunk height, number of chunks, bytes.
 ---@param scan table 
@@ -2145,10 +2343,32 @@ function mb.recon.plan(scan, options) end
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
----@field iterations? any of an iterative method
----@field start? any of an iterative method: the value of all pixels, or "fbp", a direct reconstruction
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
+---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
+---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
+---@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
+---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
+---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
+---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
+---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
+---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
+---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
+---@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
+---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
+---@field inner? any of admm_tv: steps of conjugate gradients in each
+---@field rho? any of admm_tv: weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
+---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
+---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
+---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
 
 ---How many of the 65536 codes of u16 the slices use when they are stored with `options.range`; fewer than one is an error.
 ---@param scan table 
@@ -2826,7 +3046,7 @@ function mb.tiles.table(plan) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
@@ -2860,7 +3080,7 @@ function mb.tomo.angles(count, span) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
@@ -3066,7 +3286,7 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
@@ -3095,7 +3315,7 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
@@ -3229,7 +3449,7 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
@@ -3257,7 +3477,7 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field model? any how rays are modeled: "fourier", band-limited, or "pixel", linear interpolation between two bins; or a table of operators (ray_model.lua)
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
----@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, from which a few iterations do
+---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)

@@ -3,6 +3,7 @@
 local helper = require "spec.helper"
 local commands = require "spec.support.commands"
 local mb = require "moonbeam"
+local method_options = require "moonbeam.tomo.method_options"
 
 local must = commands.must
 local shell
@@ -99,5 +100,98 @@ describe("reconstruct --method", function()
         refused("--start fbp", "%-%-start is for an iterative method")
         refused("--method cgls --start ones", "%-%-start.*a number, or fbp")
         refused("--method art", "one of auto, fbp, fourier, cgls")
+    end)
+
+    it("takes every option of a method, with the slices of the function", function()
+        local flags = {}
+        for _, option in ipairs(method_options.list) do
+            flags[#flags + 1] = option.name
+        end
+        table.sort(flags)
+        assert.equal("beyond check dimensions inner iterations lambda margin model negative noise "
+            .. "nonnegative preconditioner relaxation rho slab slab_overlap start subsets taper "
+            .. "tikhonov tolerance tv_iterations tv_sweep weights", table.concat(flags, " "))
+        local _, help = commands.run("reconstruct.lua", "--help")
+        for _, name in ipairs(flags) do
+            assert.is_truthy(help:find("--" .. name:gsub("_", "-") .. " ", 1, true), name)
+        end
+        local cases = {
+            {"cgls", "--margin 8 --beyond unknown --tikhonov 0.5 --iterations 3",
+                {margin = 8, beyond = "unknown", tikhonov = 0.5, iterations = 3}},
+            {"sart", "--taper 2 --subsets 5 --relaxation 0.5 --nonnegative yes --iterations 2",
+                {taper = 2, subsets = 5, relaxation = 0.5, nonnegative = true, iterations = 2}},
+            {"fista", "--nonnegative false --lambda 0.02 --tv-iterations 7 --size 40 --model pixel "
+                .. "--iterations 3", {nonnegative = false, lambda = 0.02, tv_iterations = 7,
+                size = 40, model = "pixel", iterations = 3}},
+            {"admm_tv", "--inner 2 --rho 2 --weights poisson --iterations 2",
+                {inner = 2, rho = 2, weights = "poisson", iterations = 2}},
+            {"osem", "--negative zero --subsets 3 --start fbp --iterations 2",
+                {negative = "zero", subsets = 3, start = "fbp", iterations = 2}},
+        }
+        local scan <close> = assert(mb.scan.open(path "scan.h5"))
+        for i, case in ipairs(cases) do
+            local name, method, own = path(("flags%d.h5"):format(i)), case[1], case[3]
+            helper.kept_promise(must("reconstruct.lua", ("%s -o %s --device host --center 31.5 "
+                .. "--method %s %s"):format(path "scan.h5", name, method, case[2])))
+            local file <close> = assert(mb.h5.open(name))
+            local made <close> = file:read "/entry/data/data"
+            local raw <close> = scan:projections({1, scan.rows}, {device = "host"})
+            local darks <close> = scan:darks({1, scan.rows}, {device = "host"})
+            local flats <close> = scan:flats({1, scan.rows}, {device = "host"})
+            local lines, counts = mb.tomo.line_integrals(raw, {darks = darks, flats = flats})
+            counts:release()
+            local view <close> = lines:permute(2, 1, 3)
+            local sinograms <close> = view:copy()
+            lines:release()
+            own.center = 31.5
+            local slices <close> = mb.tomo[method](sinograms, scan.angles, own)
+            local scaled <close> = slices * (1 / scan.pixel_size)
+            local difference <close> = made - scaled
+            assert.is_true(difference:norm() <= 1e-6 * scaled:norm(), method)
+            assert.is_true(scaled:norm() > 0)
+            for option, value in pairs(own) do
+                local kept = file:value("/entry/reconstruction/parameters/" .. option)
+                assert.equal(tostring(value), tostring(kept), option)
+            end
+        end
+    end)
+
+    it("makes sweeps of three-dimensional total variation, with the bits of one block", function()
+        local texts = {}
+        for i, sweep in ipairs {"", " --tv-sweep 2"} do
+            local name = path(("sweep%d.h5"):format(i))
+            helper.kept_promise(must("reconstruct.lua", ("%s -o %s --device host --method fista "
+                .. "--dimensions 3 --iterations 3 --tv-iterations 5 --lambda 0.01%s"):format(
+                path "scan.h5", name, sweep)))
+            local file <close> = assert(mb.h5.open(name))
+            local volume <close> = file:read "/entry/data/data"
+            texts[i] = volume:to_string()
+        end
+        assert.is_true(texts[1] == texts[2])
+    end)
+
+    it("says whose an option is, and what its value must be", function()
+        for options, pattern in pairs {
+            ["--method cgls --taper 1"] = "%-%-taper is for sirt and sart; method cgls does not",
+            ["--method cgls --margin=-1"] = "%-%-margin: \"%-1\" is not a whole number",
+            ["--method cgls --tolerance 2"] = "%-%-tolerance is 2; .*between 0 and 1",
+            ["--method mlem --start 0"] = "%-%-start is 0; .*above 0, or \"fbp\"",
+            ["--method fista --nonnegative maybe"] = "%-%-nonnegative: \"maybe\" is not yes or no",
+            ["--preconditioner 0.05"] = "%-%-preconditioner is for %-%-method cgls",
+            ["--taper 1"] = "%-%-taper is for sirt and sart, such as %-%-method sirt",
+            ["--recipe FISTA3d_tomobar --lambda 3"] = "use %-%-set fista%.lambda=",
+        } do
+            local status, said = commands.run("reconstruct.lua",
+                ("%s -o %s --device host %s"):format(path "scan.h5", path "no.h5", options))
+            assert.equal(2, status)
+            assert.matches(pattern, said)
+        end
+        local scan <close> = assert(mb.scan.open(path "scan.h5"))
+        local ok, problem = pcall(mb.recon.plan, scan, {method = "cgls", taper = 1})
+        assert.is_false(ok)
+        assert.matches("taper is for sirt and sart; method cgls", tostring(problem))
+        ok, problem = pcall(mb.recon.plan, scan, {lambda = 1})
+        assert.is_false(ok)
+        assert.matches("lambda is for fista and admm_tv, such as method fista", tostring(problem))
     end)
 end)

@@ -70,6 +70,31 @@ function cli.option(entry, changes)
     return option
 end
 
+-- A type for the value of an entry without its range, which is checked by whoever has the entry.
+local function loose(entry)
+    if entry.kind == "boolean" then
+        return cli.switch, "yes|no"
+    elseif entry.choices then
+        return cli.choice(table.unpack(entry.choices)), "NAME"
+    elseif entry.words then
+        return cli.number_or(table.unpack(entry.words)), "X|" .. table.concat(entry.words, "|")
+    end
+    return entry.kind == "count" and types.whole(0) or cli.number, entry.kind == "count" and "N"
+        or "X"
+end
+
+--- Options from a list of {name, entry}, each with the fields that `changes` returns for it. They
+-- have no defaults, and numbers of any size are taken.
+function cli.of_entries(list, changes)
+    local made = {}
+    for i, item in ipairs(list) do
+        local kind, form = loose(item.entry)
+        made[i] = changes(item)
+        made[i][1], made[i].type, made[i].value = item.name:gsub("_", "-"), kind, form
+    end
+    return made
+end
+
 --- A copy of an option with some fields changed, such as a short name.
 function cli.changed(option, changes)
     return setmetatable(changes, {__index = option})

@@ -9,6 +9,7 @@ local cli = require "moonbeam.internal.cli"
 local contact_sheet = require "moonbeam.pipeline.pictures.contact_sheet"
 local fail = require "moonbeam.internal.fail"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
+local method_options = require "moonbeam.tomo.method_options"
 local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
@@ -261,11 +262,15 @@ local OF_CHAIN = {center = "--set center.column=X", axis_tilt = "the step tilt",
     padding = "--set fbp.padding=NAME", pad_width = "--set fbp.pad_width=N",
     half_acquisition = "the step half_acquisition", vertical_shifts = "the step vertical_shift",
     method = "the step fbp or fourier",
-    iterations = "--set cgls.iterations=N", start = "--set cgls.start=X",
     mode = "--set fbp.mode=NAME",
     circle = "--set fbp.circle=X", accuracy = "--set fbp.accuracy=NAME",
     output_dtype = "the step rescale", output_range = "--set rescale.range={LOW,HIGH}",
-    flat_mode = "--set flat_field.mode=NAME", no_log = "a recipe without minus_log, and --input"}
+    flat_mode = "--set flat_field.mode=NAME", no_log = "a recipe without minus_log, and --input",
+    size = "--set fbp.size=N"}
+
+for _, option in ipairs(method_options.list) do
+    OF_CHAIN[option.name] = ("--set %s.%s=..."):format(option.methods[1], option.own)
+end
 
 local function check(options)
     local names = {}

@@ -45,11 +45,11 @@ local WEIGHTS = {"weights", "choice", "of rays; poisson: the transmission, in in
 
 local SWEEP = declared.options({"sweep", "count", "3 dimensions: go over all slices again and "
     .. "again, with so many iterations of the denoising each time, and so many slices on both "
-    .. "sides of a block; exact. Default: all slices in one block", min = 1, max = 1000000})
+    .. "sides of a block; exact", min = 1, max = 1000000, usual = "all slices in one block"})
 
 local SLABS = declared.options(
-    {"slab", "count", "3 dimensions: slices that are made together, with overlap, an "
-        .. "approximation; default all, exact", min = 1, max = 1000000},
+    {"slab", "count", "3 dimensions: slices that are made together, with those beside them, an "
+        .. "approximation", min = 1, max = 1000000, usual = "all slices, exact"},
     {"overlap", "count", "3 dimensions: slices on both sides of a slab that it takes into account",
         min = 0, max = 1000000, default = 16})
 

@@ -1,7 +1,8 @@
---- The options of mb.recon: those of the two methods, and those of a run in chunks.
+--- The options of mb.recon: those of the methods, and those of a run in chunks.
 
 local declared = require "moonbeam.internal.declared"
 local iterative = require "moonbeam.pipeline.iterative"
+local method_options = require "moonbeam.tomo.method_options"
 local methods = require "moonbeam.tomo.method"
 
 return declared.options(
@@ -34,8 +35,6 @@ return declared.options(
     declared.from("backproject", "size", "circle", "scale", "accuracy"),
     {"method", "any", methods.options.method.doc .. "; or an iterative one: "
         .. table.concat(iterative.names, ", "), usual = "auto"},
-    {"iterations", "any", "of an iterative method", usual = "that of its step"},
-    {"start", "any", "of an iterative method: the value of all pixels, or \"fbp\", a direct "
-        .. "reconstruction", usual = "that of its step"},
     {"mode", "any", methods.options.mode.doc, usual = "auto"},
-    {"half_acquisition", "any", methods.options.half_acquisition.doc})
+    {"half_acquisition", "any", methods.options.half_acquisition.doc},
+    method_options.declarations())

@@ -7,6 +7,7 @@ local chain = require "moonbeam.pipeline.chain"
 local fail = require "moonbeam.internal.fail"
 local iterative = require "moonbeam.pipeline.iterative"
 local lean = require "moonbeam.tomo.lean"
+local method_options = require "moonbeam.tomo.method_options"
 local methods = require "moonbeam.tomo.method"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local report = require "moonbeam.pipeline.report"
@@ -49,7 +50,8 @@ local FILTERING = {"filter", "cutoff", "padding", "pad_width", "circle", "size",
 local STORED = {u16 = "uint16", f16 = "float16"}
 
 local function direct_step(scan, settings, method)
-    local last = {method, center = settings.center}
+    local last = method_options.step(method, settings)
+    last.center = settings.center
     for _, name in ipairs(FILTERING) do
         -- Without a word the defaults are those of tomo.reconstruct.
         local value = settings[name]
@@ -77,9 +79,10 @@ local function iterative_step(scan, settings)
     end
     local scale = settings.scale and settings.scale * scan.n_angles / math.pi
         / (settings.half_acquisition and 2 or 1) or 1
-    return {settings.method, center = settings.center, iterations = settings.iterations,
-        start = settings.start,
-        size = settings.size, circle = settings.circle, scale = scale}
+    local step = method_options.step(settings.method, settings)
+    step.center, step.size, step.circle = settings.center, settings.size, settings.circle
+    step.scale = scale
+    return step
 end
 
 --- The recipe of settings, a list of steps.

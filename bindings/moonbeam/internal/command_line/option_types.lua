@@ -32,6 +32,30 @@ function types.number(text)
     return value
 end
 
+--- A type for numbers, or one of these words.
+function types.number_or(...)
+    local words = {...}
+    return function(text)
+        for _, word in ipairs(words) do
+            if text == word then
+                return text
+            end
+        end
+        local value = types.number(text)
+        if not value then
+            return nil, "a number, or " .. table.concat(words, ", or ")
+        end
+        return value
+    end
+end
+
+local SWITCH <const> = {yes = true, ["true"] = true, no = false, ["false"] = false}
+
+--- "yes" or "no".
+function types.switch(text)
+    return SWITCH[text], "yes or no"
+end
+
 --- A type for numbers in a range: {min, max}, or {above, below} with the ends excluded.
 function types.bounded(range)
     return function(text)

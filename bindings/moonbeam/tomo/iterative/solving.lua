@@ -29,8 +29,8 @@ solving.options = declared.options(
         default = "fourier"},
     {"x0", "array", "slices to start from (row, y, x), f32, with the margin; they are not changed",
         rank = {3, 3}, usual = "the value of start everywhere"},
-    {"start", "number", "value of all pixels at the start, if there is no x0; or fbp: a direct "
-        .. "reconstruction, from which a few iterations do", words = {"fbp"}, default = 0},
+    {"start", "number", "value of all pixels at the start (unless an array x0 is given); or fbp: a "
+        .. "direct reconstruction, from which a few iterations do", words = {"fbp"}, default = 0},
     {"half_acquisition", "boolean", "a whole turn with the axis, center, near an edge of the "
         .. "detector: slices of the whole field of view, which any of its rays has seen"},
     {"tolerance", "number", "a slice is done when its objective changes by less than this part of "
