@@ -1779,6 +1779,22 @@ function mb.psf.born_wolf(size, options) end
 ---@param a moonbeam.array 
 function mb.psf.center(a) end
 
+---@class moonbeam.options.psf_confocal
+---@field na? number numerical aperture
+---@field wavelength? number emission wavelength in vacuum; all lengths have one unit
+---@field pixel? number lateral distance of samples
+---@field step? number axial distance of samples
+---@field index? number refractive index of the immersion
+---@field device? moonbeam.device|string where the PSF is made
+---@field excitation? number excitation wavelength in vacuum
+---@field pinhole? number diameter of the pinhole in Airy units of the emission (1.22 wavelength / na); 0: a point
+---@field field? "vector"|"scalar" focus of polarized waves, right for all apertures, or the scalar paraxial one
+
+---Confocal PSF: excitation times detection through the pinhole.
+---@param size any 
+---@param options? moonbeam.options.psf_confocal
+function mb.psf.confocal(size, options) end
+
 ---@class moonbeam.options.psf_crop
 ---@field energy? number part of the sum to keep along every axis
 ---@field center? any middle, fft, maximum, mass or coordinates (psf.center)
@@ -1821,6 +1837,23 @@ function mb.psf.gaussian(size, sigma, options) end
 ---@param options? moonbeam.options.psf_gibson_lanni
 function mb.psf.gibson_lanni(size, options) end
 
+---@class moonbeam.options.psf_light_sheet
+---@field na? number numerical aperture
+---@field wavelength? number emission wavelength in vacuum; all lengths have one unit
+---@field pixel? number lateral distance of samples
+---@field step? number axial distance of samples
+---@field index? number refractive index of the immersion
+---@field device? moonbeam.device|string where the PSF is made
+---@field field? "vector"|"scalar" focus of polarized waves, right for all apertures, or the scalar paraxial one
+---@field sheet? number thickness of the light sheet, full width at half maximum
+---@field sheet_na? number numerical aperture of the sheet's beam
+---@field excitation? number excitation wavelength in vacuum, with sheet_na
+
+---Light-sheet PSF: the widefield PSF of the detection times the sheet's profile along z.
+---@param size any 
+---@param options? moonbeam.options.psf_light_sheet
+function mb.psf.light_sheet(size, options) end
+
 ---A copy, f32, that sums to 1.
 ---@param a moonbeam.array 
 function mb.psf.normalize(a) end
@@ -1844,6 +1877,20 @@ function mb.psf.recenter(a, options) end
 ---@param options? moonbeam.options.psf_resample
 function mb.psf.resample(a, from, to, options) end
 
+---@class moonbeam.options.psf_richards_wolf
+---@field na? number numerical aperture
+---@field wavelength? number emission wavelength in vacuum; all lengths have one unit
+---@field pixel? number lateral distance of samples
+---@field step? number axial distance of samples
+---@field index? number refractive index of the immersion
+---@field device? moonbeam.device|string where the PSF is made
+---@field polarization? "none"|"x"|"y" of the light, along x or y; none: of emitters that turn freely
+
+---Widefield PSF of a lens of any aperture: the vectorial focus of an aplanatic lens.
+---@param size any 
+---@param options? moonbeam.options.psf_richards_wolf
+function mb.psf.richards_wolf(size, options) end
+
 ---A PSF without its background: subtracts `level` (default that of psf.background), negative values become 0.
 ---@param a moonbeam.array 
 ---@param level? number 
@@ -1852,6 +1899,20 @@ function mb.psf.subtract_background(a, level) end
 ---The sum of all elements; 1 in a dry run.
 ---@param a moonbeam.array 
 function mb.psf.sum(a) end
+
+---@class moonbeam.options.psf_two_photon
+---@field na? number numerical aperture
+---@field pixel? number lateral distance of samples
+---@field step? number axial distance of samples
+---@field index? number refractive index of the immersion
+---@field device? moonbeam.device|string where the PSF is made
+---@field excitation? number excitation wavelength in vacuum
+---@field field? "vector"|"scalar" focus of polarized waves, right for all apertures, or the scalar paraxial one
+
+---Two-photon PSF: the square of the excitation's intensity, all emitted light being collected.
+---@param size any 
+---@param options? moonbeam.options.psf_two_photon
+function mb.psf.two_photon(size, options) end
 
 ---@class moonbeam.options.recon_center_bounds
 ---@field device? any where the work is done

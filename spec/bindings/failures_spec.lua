@@ -158,6 +158,17 @@ describe("after an error, nothing is left by", function()
                 pixel = 0.1, step = 0.3}}}
         end)
     end
+    for name, more in pairs {richards_wolf = {wavelength = 0.5}, two_photon = {excitation = 0.9},
+        confocal = {wavelength = 0.5, excitation = 0.45}, light_sheet = {wavelength = 0.5,
+            sheet = 1}} do
+        test("psf." .. name, function()
+            local options = {na = 0.8, index = 1, pixel = 0.1, step = 0.3}
+            for key, value in pairs(more) do
+                options[key] = value
+            end
+            return {{{3, 8, 8}, options}}
+        end)
+    end
     test("psf.gibson_lanni", function()
         return {{{3, 8, 8}, {na = 1.2, wavelength = 0.5, index = 1.5, index_sample = 1.33,
             pixel = 0.1, step = 0.3}}}

@@ -159,6 +159,14 @@ local examples = {
     ["psf.gaussian"] = "psf = mb.psf.gaussian({9, 15, 15}, {1.5, 2, 2})",
     ["psf.born_wolf"] = "psf = mb.psf.born_wolf({9, 15, 15}, {na = 1.2, wavelength = 0.52, "
         .. "pixel = 0.1, step = 0.2, index = 1.33})",
+    ["psf.richards_wolf"] = "psf = mb.psf.richards_wolf({9, 15, 15}, {na = 1.4, wavelength = 520, "
+        .. "pixel = 60, step = 150})",
+    ["psf.confocal"] = "psf = mb.psf.confocal({9, 15, 15}, {na = 1.4, wavelength = 520, "
+        .. "excitation = 488, pinhole = 1, pixel = 60, step = 150})",
+    ["psf.two_photon"] = "psf = mb.psf.two_photon({9, 15, 15}, {na = 1, excitation = 920, "
+        .. "index = 1.33, pixel = 100, step = 300})",
+    ["psf.light_sheet"] = "psf = mb.psf.light_sheet({9, 15, 15}, {na = 0.8, wavelength = 520, "
+        .. "sheet = 2000, index = 1.33, pixel = 160, step = 500})",
     ["psf.normalize"] = "mb.psf.normalize(mb.random({5, 5, 5}))",
     ["psf.sum"] = "mb.psf.sum(mb.random({5, 5, 5}))",
     ["psf.center"] = "mb.psf.center(mb.psf.gaussian({5, 5, 5}, {1, 1, 1}))",

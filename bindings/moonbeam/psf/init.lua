@@ -6,9 +6,12 @@
 -- at n / 2: say center = "fft" for those.
 
 local mb = require "moonbeam"
+local bessel = require "moonbeam.psf.bessel"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local instruments = require "moonbeam.psf.instruments"
 local on_error = require "moonbeam.internal.on_error"
+local sampling = require "moonbeam.psf.sampling"
 local whole_call = require "moonbeam.internal.whole"
 
 local psf = {}
@@ -44,19 +47,7 @@ local function floats_of(a)
     return list
 end
 
--- An f32 array divided by the sum of its elements, in place.
-local function divided(array, sum)
-    local _ <close> = on_error(function() array:release() end)
-    return mb.binary(array, "div", {scalar = sum or psf.sum(array), out = array})
-end
-
--- An f32 array of `size` from a list of its elements, which is divided by their sum.
-local function array_of(values, size, device, sum)
-    for i, value in ipairs(values) do
-        values[i] = string.pack("<f", value)
-    end
-    return divided(mb.from_string(table.concat(values), size, {device = device}), sum)
-end
+local array_of = sampling.array_of
 
 -- By the names of centers: the coordinate along an axis.
 local ways = {}
@@ -188,7 +179,7 @@ end
 
 --- A copy, f32, that sums to 1.
 function psf.normalize(a)
-    return divided(a:cast("f32"))
+    return sampling.divided(a:cast("f32"), psf.sum)
 end
 
 --- The smallest box around the center, symmetric about it, that holds `energy` (default 0.99) of
@@ -237,30 +228,8 @@ function psf.gaussian(size, sigma, options)
     return mb.psf_gaussian(size, sigma, options)
 end
 
--- Bessel function of the first kind, order 0 (M. Abramowitz, I. A. Stegun, 9.4.1 and 9.4.3, error
--- below 1e-7).
-local function bessel_j0(x)
-    x = math.abs(x)
-    if x <= 3 then
-        local t = (x / 3) ^ 2
-        return 1 + t * (-2.2499997 + t * (1.2656208
-            + t * (-0.3163866 + t * (0.0444479 + t * (-0.0039444 + t * 0.00021)))))
-    end
-    local t = 3 / x
-    local f = 0.79788456 + t * (-0.00000077
-        + t * (-0.0055274 + t * (-0.00009512 + t * (0.00137237 + t * (-0.00072805
-        + t * 0.00014476)))))
-    local theta = x - 0.78539816 + t * (-0.04166397
-        + t * (-0.00003954 + t * (0.00262573 + t * (-0.00054125
-        + t * (-0.00029333 + t * 0.00013558)))))
-    return f * math.cos(theta) / math.sqrt(x)
-end
+local bessel_j0 = bessel.j0
 psf.bessel_j0 = bessel_j0
-
--- Models and resampled PSFs are made by Lua, value by value. What is more than this (minutes) is no
--- PSF that anybody wants but lengths in units that differ.
-local MOST_TERMS, MOST_VALUES = 5e9, 1 << 24
-local COARSEST = 20 -- pixels, in wavelengths over numerical apertures; a light spot is half of one
 
 -- Points of Simpson's rule in u, from 0 to 1: lists of rho and of the weights of f(rho) rho drho
 -- (but for a factor), 0 to `count`. Paths through layers end in a square root where NA exceeds an
@@ -282,9 +251,7 @@ end
 -- centers about the middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths
 -- are polynomials of rho.
 local function scalar(what, size, options, limit, path, even)
-    if type(size) ~= "table" or #size ~= 3 then
-        fail("argument", what, "size", "size is {nz, ny, nx}")
-    end
+    sampling.check_size(what, size)
     local nz, ny, nx = table.unpack(size)
     local cz, cy, cx = (nz - 1) // 2, (ny - 1) // 2, (nx - 1) // 2
     local k = 2 * math.pi / options.wavelength
@@ -299,12 +266,7 @@ local function scalar(what, size, options, limit, path, even)
         turns = math.max(turns, (length + options.na * farthest) / options.wavelength)
     end
     local terms = math.max(60, 24 * turns) * (ny * nx / 8 + 1) * nz
-    if not (terms <= MOST_TERMS and nz * ny * nx <= MOST_VALUES
-        and options.pixel * options.na <= COARSEST * options.wavelength) then
-        fail("argument", what, "size", "a model of %d x %d x %d, with %.3g wavelengths between the "
-            .. "paths of its light, is out of proportion: are wavelength, pixel, step and depth in "
-            .. "one unit?", nz, ny, nx, turns)
-    end
+    sampling.check(what, size, options, options.wavelength, terms, turns)
     -- Along a sine the points lie up to pi / 2 times as far from each other.
     local count = 2 * math.ceil(math.max(60, 24 * turns) * (even and 1 or math.pi / 2) / 2)
     local rho, weights = nodes(count, limit, even)
@@ -472,7 +434,7 @@ function psf.resample(a, from, to, options)
             or 2 * math.floor((a.shape[i] - 1) / 2 / ratios[i]) + 1
         samples = samples * size[i]
     end
-    if samples > MOST_VALUES then
+    if samples > sampling.MOST_VALUES then
         fail("argument", "psf.resample", "from",
             "%g samples from %d are out of proportion: are both distances in one unit?", samples,
             a.elements)
@@ -488,8 +450,12 @@ function psf.resample(a, from, to, options)
     for i = #values + 1, outer do -- a dry run
         values[i] = 0
     end
-    return array_of(values, size, a.device)
+    return array_of(values, size, a.device, psf.sum)
 end
+
+psf.richards_wolf, psf.confocal, psf.two_photon = instruments.richards_wolf, instruments.confocal,
+    instruments.two_photon
+psf.light_sheet = instruments.light_sheet
 
 local CENTER = "middle, fft, maximum, mass or coordinates (psf.center)"
 local MODEL = declared.options(
@@ -500,6 +466,13 @@ local MODEL = declared.options(
     {"step", "number", "axial distance of samples", above = 0, required = true},
     {"index", "number", "refractive index of the immersion", above = 0, default = 1.515},
     {"device", "device", "where the PSF is made", usual = "the default device"})
+
+local EXCITATION = declared.options({"excitation", "number", "excitation wavelength in vacuum",
+    above = 0, required = true})
+local FIELD = declared.options({"field", "choice", "focus of polarized waves, right for all "
+    .. "apertures, or the scalar paraxial one", choices = {"vector", "scalar"}, default = "vector"})
+local PINHOLE = declared.options({"pinhole", "number", "diameter of the pinhole in Airy units of "
+    .. "the emission (1.22 wavelength / na); 0: a point", min = 0, max = 20, default = 1})
 
 return whole_call.module(psf, "psf", {
     crop = {"a: array", declared.options(
@@ -525,6 +498,17 @@ return whole_call.module(psf, "psf", {
             usual = "index_glass"},
         {"glass", "number", "thickness of the coverslip, where it is not that of the design"},
         {"glass_design", "number", "thickness of that of the design", usual = "glass"})},
+    richards_wolf = {"size: any", declared.options(MODEL, {"polarization", "choice",
+        "of the light, along x or y; none: of emitters that turn freely",
+        choices = {"none", "x", "y"}, default = "none"})},
+    confocal = {"size: any", declared.options(MODEL, EXCITATION, PINHOLE, FIELD)},
+    two_photon = {"size: any", declared.options(declared.without(MODEL, "wavelength"), EXCITATION,
+        FIELD)},
+    light_sheet = {"size: any", declared.options(MODEL, FIELD,
+        {"sheet", "number", "thickness of the light sheet, full width at half maximum", above = 0,
+            usual = "from sheet_na and excitation"},
+        {"sheet_na", "number", "numerical aperture of the sheet's beam", above = 0},
+        {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0})},
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",
     normalize = "a: array", bessel_j0 = "x: number",
