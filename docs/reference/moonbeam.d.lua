@@ -548,6 +548,30 @@ function mb.debug.set_guards(on, device) end
 ---How many steps have changed the name of a file, or synced a file, since the process began.
 function mb.debug.steps() end
 
+---@class moonbeam.options.deconv_find_iterations
+---@field iterations? integer how many at most
+---@field gain? number counts per photon of the image as it is given
+---@field offset? number counts without light in the image as it is given
+---@field seed? integer how the photons are dealt out
+---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
+---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
+---@field spacing? any distance of voxels along the axes, for total_variation
+---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
+---@field center? any the center of the PSF: a name or coordinates (psf.center)
+---@field size? number[] the extents of the FFT grid
+---@field normalize? boolean the PSF is made to sum to 1
+---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
+---@field eps? number least blurred value to divide by
+---@field floor? number voxels whose normalizer is at most this were not seen and become min
+---@field min? number lower bound
+
+---After how many iterations richardson_lucy with the same options should end.
+---@param source any an array or a volume, as richardson_lucy takes it
+---@param psf moonbeam.array a point spread function of as many axes as the image
+---@param options? moonbeam.options.deconv_find_iterations
+---@return any # {iterations, reliable, why, limited, curve, noise, first, extents}: limited is true if the largest number was reached; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ... iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
+function mb.deconv.find_iterations(source, psf, options) end
+
 ---@class moonbeam.options.deconv_gradient_consensus
 ---@field iterations? integer how many at most
 ---@field seed? integer how the photons are dealt out
@@ -560,7 +584,7 @@ function mb.debug.steps() end
 ---@field start? any flat, image or an array
 ---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
 ---@field metrics? boolean record the metrics of every iteration
----@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
@@ -585,7 +609,7 @@ function mb.deconv.gradient_consensus(image, psf, options) end
 ---@field start? any flat, image or an array
 ---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
 ---@field metrics? boolean record the metrics of every iteration
----@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 
 ---Landweber iteration with positivity: x := max(x + step H'(y - H x), 0).
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
@@ -605,12 +629,24 @@ function mb.deconv.landweber(image, psf, options) end
 ---@param options? moonbeam.options.deconv_layout
 function mb.deconv.layout(shape, psf, options) end
 
+---The gain and the offset of the camera, estimated from an image or volume of raw counts.
+---@param source any an array or a volume, (z, y, x) or (y, x)
+---@return any # {reliable, why, gain, gain_error, offset, offset_error, tiles, silent, bins}: gain in counts per photon, offset in counts, each with its standard error; reliable is false where they should not be used, and `why` says so in words. `tiles` counts the tiles with a variance, `silent` those that say nothing (saturated, all pixels equal, not finite). In a dry run nothing is known. The offset is where the variance would be 0: the camera's own, less the variance of its readout noise over the gain, with which (image - offset) / gain has its mean as its variance. Structure as fine as the pixels raises the gain. Neighboring pixels that share noise (binned, filtered or lossily compressed images) lower it.
+function mb.deconv.noise(source) end
+
+---The I-divergence per element that noise alone leaves between an image and its true mean, in the image's unit.
+---@param found table what deconv.noise returned
+---@param offset? number counts that were subtracted
+---@param gain? number counts per photon, by which the image was divided
+function mb.deconv.noise_divergence(found, offset, gain) end
+
 ---@class moonbeam.options.deconv_richardson_lucy
 ---@field iterations? integer how many at most
 ---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
 ---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field tolerance? number stop when the relative change falls below
+---@field held_out? moonbeam.array other photons of the same image, of its shape: metrics say how well they are predicted; takes another working grid
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field size? number[] the extents of the FFT grid
@@ -619,7 +655,7 @@ function mb.deconv.layout(shape, psf, options) end
 ---@field start? any flat, image or an array
 ---@field weights? moonbeam.array f32, the image's shape, 0 at bad pixels; boundary zero or circular
 ---@field metrics? boolean record the metrics of every iteration
----@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
@@ -2915,7 +2951,7 @@ function mb.tiled_deconv.journal(path, options) end
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
 ---@field metrics? boolean record the metrics of every iteration
----@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go
@@ -2953,7 +2989,7 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
 ---@field metrics? boolean record the metrics of every iteration
----@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go
@@ -2990,7 +3026,7 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
 ---@field metrics? boolean record the metrics of every iteration
----@field on_iteration? function a function (k, metric or nil): return false to stop
+---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go

@@ -23,7 +23,8 @@ grid.iterative = declared.options(grid.options,
     {"start", "any", "flat, image or an array", default = "flat"},
     {"weights", "array", "f32, the image's shape, 0 at bad pixels; boundary zero or circular"},
     {"metrics", "boolean", "record the metrics of every iteration"},
-    {"on_iteration", "callable", "a function (k, metric or nil): return false to stop"})
+    {"on_iteration", "callable", "a function (k, metric or nil, look): return false to stop; "
+        .. "look(first, extents), 0-based, returns a block of the estimate, to be released"})
 
 --- Options of those for Poisson noise.
 grid.poisson = declared.options(grid.iterative,
@@ -180,14 +181,32 @@ function grid.add_change(metric, sums, skip)
     metric.change = squares > 0 and math.sqrt(sums:item(skip + 2) / squares) or 0
 end
 
+-- What on_iteration looks at the estimate with.
+local function looking(state)
+    return function(first, extents)
+        local from = {}
+        for i, at in ipairs(first) do
+            from[i] = at + state.layout.first[i]
+        end
+        return (state.current or state.estimate):view(convolution.ranges(from, extents))
+    end
+end
+
 --- Reports iteration `k` and its metric, if there is one. Returns whether it is the last one: the
--- caller says so, or the estimate changes too little.
+-- caller says so, or the estimate changes too little; `because` of the report says which.
 function grid.is_last(state, options, k, metric)
-    state.report.iterations, state.report.metrics[k] = k, metric
-    if options.on_iteration and not state.dry and options.on_iteration(k, metric) == false then
+    local report = state.report
+    report.iterations, report.metrics[k] = k, metric
+    if options.on_iteration and not state.dry
+        and options.on_iteration(k, metric, state.look or looking(state)) == false then
+        report.because = "on_iteration"
         return true
     end
-    return metric and options.tolerance and metric.change < options.tolerance
+    if metric and options.tolerance and metric.change < options.tolerance then
+        report.because = "tolerance"
+        return true
+    end
+    return false
 end
 
 --- The window of the image out of an array on the grid: that array itself where nothing is cut.

@@ -18,6 +18,8 @@ local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
 local finite = require "moonbeam.internal.finite"
+local held_out = require "moonbeam.deconv.held_out"
+local photon_noise = require "moonbeam.deconv.photon_noise"
 local psf_tools = require "moonbeam.psf"
 local whole_call = require "moonbeam.internal.whole"
 
@@ -61,8 +63,9 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 --- Richardson-Lucy: maximum likelihood for Poisson noise.
 --
 -- With `metrics`, each iteration records the I-divergence and the flux of the blurred estimate
--- before it (divergence, blurred), and the flux and the relative change after it (flux, change). A
--- dry run makes all iterations. The image is not changed.
+-- before it (divergence, blurred), and the flux and the relative change after it (flux, change).
+-- With `held_out` it also records the I-divergence of those photons before it (held_out):
+-- deconv.find_iterations deals them out. A dry run makes all iterations. The image is not changed.
 -- Returns the estimate, f32, with the image's shape, and a table {iterations =, metrics =
 -- {{divergence =, flux =, change =}, ...}}.
 -- Errors: argument, shape, dtype, budget.
@@ -72,15 +75,20 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     {"total_variation", "number", "weight of that regularization, such as 0.002 to 0.01",
         min = 0, usual = "none"},
     {"spacing", "any", "distance of voxels along the axes, for total_variation"},
-    TOLERANCE, grids.poisson), function(image, psf, options)
+    TOLERANCE,
+    {"held_out", "array", "other photons of the same image, of its shape: metrics say how well "
+        .. "they are predicted; takes another working grid"},
+    grids.poisson), function(image, psf, options)
     local state <close> = grids.prepared("richardson_lucy", image, psf, options, true)
+    local held <close> = held_out.new(state, options)
     local estimate, otf, n, dry = state.estimate, state.otf, state.n, state.dry
     local weights, eps = options.weights, state.eps
     local biggs = options.acceleration == "biggs_andrews"
     local momentum = biggs or options.acceleration == "heavy_ball"
     local previous <close> = momentum and estimate:copy() or nil
     local gradient <close> = biggs and mb.zeros(state.layout.grid, {device = image.device}) or nil
-    local measure = options.metrics or options.tolerance ~= nil
+    local measure = options.metrics or options.tolerance ~= nil or held ~= nil
+    state.current = previous or estimate
     do
         local work <close> = mb.embed(estimate, state.layout.grid)
         local update = setmetatable({min = options.min, gradient = gradient},
@@ -88,17 +96,22 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         -- An iteration in one operator, or in its parts where the regularization comes between
         -- them: then `misfit` has the first numbers of the metric, and `sums` the others, which
         -- else follow them.
-        local parts = options.total_variation ~= nil
+        local parts = options.total_variation ~= nil or held ~= nil
         local skip = parts and 0 or 2
         local function ratio()
             convolution.apply(work, otf, n)
+            if held then
+                held:look(work)
+            end
             return (select(2, mb.rl_ratio(work, state.measured,
                 {weights = weights, eps = eps, metrics = measure})))
         end
-        local function regularized_update()
+        local function update_in_parts()
             convolution.apply(work, otf, n, true)
-            mb.rl_total_variation(estimate, work, {lambda = options.total_variation,
-                spacing = options.spacing, epsilon = math.max(1e-3 * state.mean, 1e-20)})
+            if options.total_variation then
+                mb.rl_total_variation(estimate, work, {lambda = options.total_variation,
+                    spacing = options.spacing, epsilon = math.max(1e-3 * state.mean, 1e-20)})
+            end
             update.metrics = measure or biggs
             return (select(3, mb.rl_update(estimate, work, update)))
         end
@@ -108,7 +121,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         end
         for k = 1, options.iterations do
             local misfit <close> = parts and ratio() or nil
-            local sums <close> = (parts and regularized_update or whole)()
+            local sums <close> = (parts and update_in_parts or whole)()
             if momentum then
                 local alpha = (k - 1) / (k + 2)
                 if biggs then
@@ -119,7 +132,8 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
             local metric
             if measure and not dry then
                 local first = misfit or sums
-                metric = {divergence = first:item(1), blurred = first:item(2)}
+                metric = {divergence = first:item(1), blurred = first:item(2),
+                    held_out = held and held.divergence}
                 grids.add_change(metric, sums, skip)
             end
             if grids.is_last(state, options, k, metric) then
@@ -133,6 +147,29 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         previous:release()
     end
     return grids.cropped(estimate, state.layout), state.report
+end)
+
+--- After how many iterations richardson_lucy with the same options should end.
+--
+-- An eighth of the photons is held out and the others are deconvolved. The answer is the number of
+-- iterations after which the held-out photons were predicted best, and 1/7 more, because the image
+-- has 1/7 more photons than the search. Images of more than 2^22 voxels are judged by the box where
+-- the most light is. Without `gain` it is estimated from the image (deconv.noise). Where that is
+-- unreliable, or the photons are fewer than 1000, the answer is 10, `reliable` is false and `why`
+-- says why.
+-- Returns {iterations, reliable, why, limited, curve, noise, first, extents}: limited is true if
+-- the largest number was reached; curve is a list of the I-divergence of the held-out photons after
+-- 0, 1, 2, ... iterations; noise is what deconv.noise returned; first (0-based) and extents are the
+-- box. A dry run needs no values, and takes the memory of the search.
+-- Errors: argument, shape, dtype, budget.
+-- Reference: A. Dharamshi et al., arXiv:2301.07276 (thinning); J. Manton, A. York,
+-- doi:10.5281/zenodo.10278919.
+deconv.find_iterations = declared("deconv.find_iterations", {
+    {"source", "any", "an array or a volume, as richardson_lucy takes it"},
+    {"psf", "array", "a point spread function of as many axes as the image", rank = {1, 3}},
+    options = held_out.options(deconv.richardson_lucy),
+}, function(source, psf, options)
+    return held_out.find(deconv.richardson_lucy, source, psf, options)
 end)
 
 -- Wiener and Tikhonov: one transform each way.
@@ -228,5 +265,6 @@ function(image, psf, options)
 end)
 
 deconv.gradient_consensus = require "moonbeam.deconv.gradient_consensus"
+deconv.noise, deconv.noise_divergence = photon_noise.estimate, photon_noise.divergence
 
 return whole_call.module(deconv, "deconv")

@@ -266,7 +266,16 @@ function runs:told(k, report, ending, metric)
     if self.kept then
         self.kept:reached("%d of %d iterations", k, self.job.options.iterations)
     end
-    return grids.is_last({report = report, dry = self.devices[1].dry}, ending, k, metric)
+    local function look(first, extents)
+        local estimate, before = table.unpack(self.estimates:at(k))
+        local volume, from = before or estimate, {}
+        for i, at in ipairs(first) do
+            from[i] = at + self.job.lead[i]
+        end
+        return volume:read(from, extents, volume.array and self.home or mb.device "host")
+    end
+    return grids.is_last({report = report, dry = self.devices[1].dry, look = look}, ending, k,
+        metric)
 end
 
 -- Both sweeps of iteration k.

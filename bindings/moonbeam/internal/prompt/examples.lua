@@ -176,6 +176,11 @@ local examples = {
     ["deconv.richardson_lucy"] = IMAGE .. "sharp = mb.deconv.richardson_lucy(image, psf, "
         .. "{iterations = 5})",
     ["deconv.landweber"] = IMAGE .. "sharp = mb.deconv.landweber(image, psf, {iterations = 5})",
+    ["deconv.noise"] = "image = mb.poisson(mb.full({4, 64, 64}, 9))\nmb.deconv.noise(image).gain",
+    ["deconv.noise_divergence"] = IMAGE
+        .. "mb.deconv.noise_divergence(mb.deconv.noise(image), 0, 1)",
+    ["deconv.find_iterations"] = IMAGE
+        .. "mb.deconv.find_iterations(image, psf, {gain = 1, iterations = 20}).iterations",
     ["deconv.wiener"] = IMAGE .. "sharp = mb.deconv.wiener(image, psf)",
     ["deconv.tikhonov"] = IMAGE .. "sharp = mb.deconv.tikhonov(image, psf)",
     ["deconv.gradient_consensus"] = IMAGE .. "sharp = mb.deconv.gradient_consensus(image, psf, "

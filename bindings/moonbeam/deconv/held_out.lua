@@ -1,0 +1,244 @@
+--- After how many iterations Richardson-Lucy should end: an eighth of the photons is held out, and
+-- the iterations on the others go on until they predict the held-out ones worse. Noise in the two
+-- parts is independent, so what is gained after that is noise.
+--
+-- Large images are judged by a box of at most 2^22 voxels where the most light is. The box depends
+-- on the image alone, never on the budget or the device.
+
+local mb = require "moonbeam"
+local convolution = require "moonbeam.convolution"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local on_error = require "moonbeam.internal.on_error"
+local photon_noise = require "moonbeam.deconv.photon_noise"
+local volumes = require "moonbeam.volumes"
+
+local held_out = {}
+
+local PART <const> = 1 / 8 -- three halvings
+local LEAST_PHOTONS <const> = 1000
+local MOST_VOXELS <const> = 1 << 22
+local FALLBACK <const> = 10
+-- Seeds are far from those that people give to mb.poisson, which has the same generator: dealt with
+-- the seed of its noise, a simulated image would not fall into independent parts.
+local SEEDS <const> = 7919 << 36
+
+-- ---- in an iteration ----
+
+local looks = {}
+looks.__index = looks
+
+-- The I-divergence of the held-out photons from the blurred estimate of the others.
+function looks:look(work)
+    mb.convert(work, "f32", {out = self.copy})
+    local _, misfit = mb.rl_ratio(self.copy, self.held,
+        {weights = self.weights, eps = self.eps, metrics = true})
+    local sums <close> = misfit
+    if not self.dry then
+        -- D(y, s b) from D(y, b).
+        self.divergence = sums:item(1) - math.log(self.scale) * self.sum
+            + (self.scale - 1) * sums:item(2)
+    end
+end
+
+function looks:__close()
+    self.copy:release()
+end
+
+--- What an iteration holds out; nil without the option held_out. To be closed.
+function held_out.new(state, options)
+    local held = options.held_out
+    if not held then
+        return nil
+    elseif table.concat(held.shape, " ") ~= table.concat(state.layout.shape, " ") then
+        fail("shape", "deconv.richardson_lucy", "held_out", "held_out is %s, the image %s",
+            table.concat(held.shape, " x "), table.concat(state.layout.shape, " x "))
+    end
+    local layout = state.layout
+    if layout.boundary ~= "zero" and layout.boundary ~= "circular" then
+        fail("argument", "deconv.richardson_lucy", "held_out",
+            "held_out is for boundary zero or circular, not \"%s\"", layout.boundary)
+    end
+    local array <close> = mb.reduce(held, "sum")
+    local sum = state.dry and 1 or array:item()
+    return setmetatable({held = held, copy = mb.embed(state.estimate, layout.grid), sum = sum,
+        weights = options.weights, eps = state.eps, dry = state.dry,
+        scale = state.dry and 1 or sum / (state.mean * held.elements)}, looks)
+end
+
+-- ---- the search ----
+
+-- The extents of the box that is judged: the longest axis is halved until the box is small enough.
+local function extents_of(shape)
+    local extents = table.move(shape, 1, #shape, 1, {})
+    while convolution.product(extents) > MOST_VOXELS do
+        local longest = 1
+        for i, n in ipairs(extents) do
+            longest = n > extents[longest] and i or longest
+        end
+        extents[longest] = (extents[longest] + 1) // 2
+    end
+    return extents
+end
+
+-- Where the box begins, 0-based: at the begin, the middle or the end of each axis, where the tiles
+-- of the noise have the most light.
+local function place_of(shape, extents, samples)
+    local rank, best, most = #shape, nil, -math.huge
+    local function try(first)
+        local sum = 0
+        for _, tile in ipairs(samples) do
+            local inside = true
+            for i = 1, rank do
+                local at = tile.first[i + 3 - rank]
+                inside = inside and at >= first[i] and at < first[i] + extents[i]
+            end
+            sum = inside and sum + tile[1] or sum
+        end
+        if sum > most then
+            best, most = table.move(first, 1, rank, 1, {}), sum
+        end
+    end
+    local function along(axis, first)
+        if axis > rank then
+            return try(first)
+        end
+        local room = shape[axis] - extents[axis]
+        for _, at in ipairs(room > 0 and {room // 2, 0, room} or {0}) do
+            first[axis] = at
+            along(axis + 1, first)
+        end
+    end
+    along(1, {})
+    return best
+end
+
+-- The photons of an image as whole numbers: a fraction is rounded up as often as it says, because
+-- parts that share it would share its noise.
+local function photons_of(image, gain, offset, seed)
+    local photons = image:cast("f32")
+    local _ <close> = on_error(function() photons:release() end)
+    mb.binary(photons, "sub", {scalar = offset, out = photons})
+    mb.binary(photons, "max", {scalar = 0, out = photons})
+    mb.binary(photons, "div", {scalar = gain, out = photons})
+    local turn <close> = mb.random(image.shape, {device = image.device, seed = seed, low = -0.5,
+        high = 0.5})
+    mb.binary(photons, "add", {b = turn, out = photons})
+    local whole <close> = photons:cast("i32")
+    return mb.convert(whole, "f32", {out = photons})
+end
+
+-- An eighth of the photons of an image, in the image's unit, as an array of its own.
+local function dealt(image, gain, offset, seed)
+    local shape, whole, origin = image.shape, {}, {}
+    for i, n in ipairs(shape) do
+        whole[i], origin[i] = i == #shape and 2 * (n // 2 + 1) or n, 0
+    end
+    local photons = photons_of(image, gain, offset, SEEDS + 4 * seed)
+    local _ <close> = on_error(function() photons:release() end)
+    local first <close> = mb.empty(whole, {device = image.device})
+    local second <close> = mb.empty(whole, {device = image.device})
+    for turn = 1, 3 do
+        -- Over a blurred image of 2 the ratios are the halves themselves.
+        first:fill(2)
+        second:fill(0)
+        local _, _, misfit = mb.rl_split_ratio(first, second, photons,
+            {seed = SEEDS + 4 * seed + turn})
+        misfit:release()
+        local half <close> = second:view(convolution.ranges(origin, shape))
+        mb.convert(half, "f32", {out = photons})
+    end
+    mb.binary(photons, "mul", {scalar = gain, out = photons})
+    return mb.binary(photons, "add", {scalar = offset * PART, out = photons})
+end
+
+-- The rule: the iteration before which the held-out photons were predicted best, and whether the
+-- search has gone far enough beyond it.
+local function rule(report)
+    local best = math.huge
+    return function(k, metric)
+        local done = k - 1
+        report.curve[k] = metric.held_out
+        if metric.held_out < best then
+            best, report.iterations = metric.held_out, done
+        end
+        return done < 1.5 * report.iterations + 8
+    end
+end
+
+-- Why no search is made, or nil.
+local function refusal(found, options, mean, count)
+    if not found.reliable and not options.gain then
+        return found.why
+    elseif mean * count < LEAST_PHOTONS then
+        return ("%.3g photons are too few"):format(mean * count)
+    end
+end
+
+local function camera_of(found, options)
+    if options.gain then
+        return options.gain, options.offset or 0
+    elseif found.gain then
+        return found.gain, options.offset or found.offset
+    end
+    return 1, options.offset or 0
+end
+
+local function search(rl, image, psf, options, report)
+    local gain, offset = camera_of(report.noise, options)
+    local dry = image.device.dry
+    local average <close> = mb.reduce(image, "mean")
+    local mean = dry and 1 or (average:item() - offset) / gain
+    local why = not dry and refusal(report.noise, options, mean, image.elements)
+    if why then
+        report.reliable, report.why, report.iterations = false, why, math.min(FALLBACK,
+            options.iterations)
+        return
+    end
+    local part <close> = dealt(image, gain, offset, options.seed)
+    local rest <close> = image:cast("f32")
+    mb.binary(rest, "sub", {b = part, out = rest})
+    local settings = declared.part(declared.of(rl).options, options)
+    settings.held_out, settings.on_iteration, settings.metrics = part, rule(report), nil
+    settings.iterations = dry and math.min(2, options.iterations) or options.iterations + 1
+    rl(rest, psf, settings):release()
+    -- All photons are 8/7 of those of the search, and bear as many more iterations.
+    report.iterations = math.max(1, math.min(math.ceil(report.iterations / (1 - PART)),
+        options.iterations))
+    report.limited = report.iterations == options.iterations
+end
+
+--- The options of the search for a declared Richardson-Lucy.
+function held_out.options(rl)
+    return declared.options(
+        {"iterations", "count", "how many at most", min = 1, default = 200},
+        {"gain", "number", "counts per photon of the image as it is given", above = 0,
+            usual = "estimated"},
+        {"offset", "number", "counts without light in the image as it is given",
+            usual = "estimated; 0 with gain"},
+        {"seed", "count", "how the photons are dealt out", min = 0, max = 1 << 32, default = 0},
+        declared.without(declared.of(rl).options, "iterations", "held_out", "on_iteration",
+            "metrics", "otf", "start", "tolerance"))
+end
+
+--- See deconv.find_iterations.
+function held_out.find(rl, source, psf, options)
+    local volume = type(source) == "userdata" and volumes.of_array(source) or source
+    local found, extents = photon_noise.estimate(volume), extents_of(volume.shape)
+    local first = place_of(volume.shape, extents, found.samples or {})
+    local report = {iterations = 0, reliable = true, curve = {}, noise = found, extents = extents,
+        first = first}
+    local cut = convolution.product(extents) < convolution.product(volume.shape)
+    local settings = setmetatable({boundary = not cut and options.boundary == "circular"
+        and "circular" or "zero"}, {__index = options})
+    local block <close> = volumes.real(volume:read(first, extents, psf.device))
+    local dense <close> = not block.contiguous and block:copy() or nil
+    local mask <close> = options.weights
+        and options.weights:view(convolution.ranges(first, extents)) or nil
+    local weights <close> = mask and mask:copy() or nil
+    settings.weights = weights or nil
+    search(rl, dense or block, psf, settings, report)
+    return report
+end
+
+return held_out

@@ -1,0 +1,295 @@
+-- What an image says about its noise, and where iterations end because of it.
+local mb = require "moonbeam"
+local files = require "spec.support.files"
+local helper = require "spec.helper"
+local deconv = mb.deconv
+
+-- Spheres with `peak` photons: {blurred, truth, psf}, to be closed.
+local function simulated(device, peak, shape)
+    local spheres <close> = mb.phantom.spheres(shape or { 12, 58, 58 },
+        { count = 12, background = 2, margin = 4, device = device })
+    local psf = mb.psf.gaussian({ 9, 9, 9 }, { 1.5, 1.5, 1.5 }, { device = device })
+    local plain <close> = mb.convolution(spheres, psf, { boundary = "replicate" })
+    local factor = peak / plain:max()
+    return setmetatable({ blurred = plain * factor, truth = spheres * factor, psf = psf },
+        { __close = function(all)
+            for _, array in pairs(all) do
+                array:release()
+            end
+        end })
+end
+
+-- Counts of a camera that sees `blurred` photons.
+local function camera(blurred, gain, offset, readout, seed)
+    local counts = mb.poisson(blurred, { seed = seed or 4 })
+    mb.binary(counts, "mul", { scalar = gain, out = counts })
+    mb.binary(counts, "add", { scalar = offset, out = counts })
+    -- A sum of uniform numbers has nearly the normal distribution.
+    for i = 1, 12 do
+        local noise <close> = mb.random(blurred.shape,
+            { seed = 100 + i, low = -readout, high = readout, device = blurred.device })
+        local half <close> = noise * 0.5
+        mb.binary(counts, "add", { b = half, out = counts })
+    end
+    return counts
+end
+
+local function away(value, from, by)
+    return math.abs(value - from) / by
+end
+
+describe("deconv.noise", function()
+    it("finds gain and offset of a camera within its own errors", function()
+        for _, case in ipairs { { 1, 0, 0, 40 }, { 2.2, 100, 2, 40 }, { 0.4, 100, 1, 300 },
+            { 5, 400, 3, 1000 } } do
+            local gain, offset, readout, peak = table.unpack(case)
+            local s <close> = simulated("host", peak)
+            local image <close> = camera(s.blurred, gain, offset, readout)
+            local found = deconv.noise(image)
+            assert.is_true(found.reliable, found.why)
+            local text = ("gain %g: %g +- %g, offset %g +- %g"):format(gain, found.gain,
+                found.gain_error, found.offset, found.offset_error)
+            assert.is_true(away(found.gain, gain, found.gain_error + 0.08 * gain) < 2, text)
+            -- Where the variance would be 0: the camera's offset, less that of the readout noise.
+            local zero = offset - readout ^ 2 / gain
+            assert.is_true(away(found.offset, zero, found.offset_error + 0.3 * gain) < 3, text)
+            assert.is_true(found.gain_error < 0.2 * found.gain)
+            assert.equal(0, found.silent)
+        end
+    end)
+
+    it("takes integers, volumes and images of two axes", function()
+        local s <close> = simulated("host", 200, { 9, 200, 200 })
+        local counts <close> = camera(s.blurred, 3, 50, 0)
+        local plane <close> = counts:view(5, mb.all, mb.all)
+        local image <close> = plane:cast("u16")
+        local found = deconv.noise(image)
+        assert.is_true(found.reliable, found.why)
+        assert.is_true(math.abs(found.gain / 3 - 1) < 0.25)
+        local same = deconv.noise(mb.volumes.of_array(image))
+        assert.equal(found.gain, same.gain)
+    end)
+
+    it("leaves out pixels that are saturated, equal or no numbers", function()
+        local s <close> = simulated("host", 40)
+        local good <close> = camera(s.blurred, 2, 10, 0)
+        local function with(value, dtype)
+            local copy <close> = good:copy()
+            local part <close> = copy:view(mb.all, { 1, 17 }, mb.all)
+            part:fill(value)
+            local image <close> = copy:cast(dtype)
+            return deconv.noise(image)
+        end
+        for _, case in ipairs { { 65535, "u16" }, { 0 / 0, "f32" }, { 7, "f32" } } do
+            local found = with(table.unpack(case))
+            assert.is_true(found.silent > 0)
+            assert.is_true(found.reliable and math.abs(found.gain / 2 - 1) < 0.25,
+                ("%g: gain %s"):format(case[1], found.gain))
+        end
+    end)
+
+    it("says why it knows nothing", function()
+        local flat <close> = mb.full({ 4, 40, 40 }, 7)
+        assert.matches("0 tiles of 8 x 8 pixels with noise are too few, of 64",
+            deconv.noise(flat).why)
+        local line <close> = mb.random({ 500 })
+        assert.matches("one axis", deconv.noise(line).why)
+        -- The same noise everywhere: no line through it.
+        local even <close> = mb.random({ 8, 64, 64 }, { low = 90, high = 110 })
+        local found = deconv.noise(even)
+        assert.is_false(found.reliable)
+        assert.is_truthy(found.why)
+        local small <close> = mb.random({ 3, 4 })
+        assert.is_false(deconv.noise(small).reliable)
+    end)
+
+    it("takes no memory that a plan would not know", function()
+        local image <close> = mb.random({ 4, 40, 300 })
+        local function run()
+            deconv.noise(image)
+        end
+        local planned = mb.plan.peaks(run, { mb.device "host" }).peak.host
+        local scope <close> = mb.pool.scope(mb.device "host")
+        local before = mb.pool.stats("host").live
+        run()
+        assert.equal(planned, scope:finish())
+        assert.equal(before, mb.pool.stats("host").live)
+    end)
+
+    it("finds the gain of a real image", function()
+        local path = files.data("dapi_001.tif")
+        if not path then
+            return pending "the data are not here"
+        end
+        local volume <close> = mb.images.open(path)
+        local found = deconv.noise(volume)
+        assert.is_true(found.reliable, found.why)
+        assert.is_true(math.abs(found.gain - 7.6) < 0.5, found.gain)
+        assert.is_true(math.abs(found.offset - 670) < 100, found.offset)
+    end)
+end)
+
+describe("deconv.noise_divergence", function()
+    it("is what noise leaves between an image and its true mean", function()
+        for _, case in ipairs { { 0.5, 1, 0 }, { 3, 1, 0 }, { 40, 1, 0 }, { 40, 5, 0 },
+            { 40, 2, 30 } } do
+            local peak, gain, offset = table.unpack(case)
+            local s <close> = simulated("host", peak)
+            local image <close> = camera(s.blurred, gain, offset, 0)
+            -- The I-divergence of the image as it is from its mean.
+            local mean <close> = s.blurred * gain
+            mb.binary(mean, "add", { scalar = offset, out = mean })
+            -- That of the pixels that tiles cover.
+            local a <close> = mean:view(mb.all, { 2, 57 }, { 2, 57 })
+            local b <close> = image:view(mb.all, { 2, 57 }, { 2, 57 })
+            local _, sums = mb.rl_ratio(a, b, { tile = true, metrics = true, eps = 1e-6 })
+            local measured = sums:item(1) / b.elements
+            sums:release()
+            local found = deconv.noise(image)
+            found.gain, found.offset = gain, offset -- the line alone is tested above
+            local expected = deconv.noise_divergence(found)
+            -- Edges within tiles and noise of their means are worth some percent.
+            assert.is_true(math.abs(expected / measured - 1) < 0.12,
+                ("peak %g, gain %g, offset %g: %g, measured %g"):format(peak, gain, offset,
+                expected, measured))
+            -- In photons it is less by the gain.
+            assert.is_true(math.abs(deconv.noise_divergence(found, 0, gain) * gain / expected - 1)
+                < 1e-12)
+        end
+    end)
+end)
+
+helper.each_device(function(device, test)
+    describe("deconv.find_iterations on " .. device:match("^%a+"), function()
+        -- Mean square of the second differences: noise from pixel to pixel.
+        local function roughness(a, b)
+            local difference <close> = a - b
+            local n = difference.shape[3]
+            local left <close> = difference:view(mb.all, mb.all, { 1, n - 2 })
+            local middle <close> = difference:view(mb.all, mb.all, { 2, n - 1 })
+            local right <close> = difference:view(mb.all, mb.all, { 3, n })
+            local sides <close> = left + right
+            local twice <close> = middle * 2
+            local second <close> = sides - twice
+            return second:norm() / math.sqrt(second.elements)
+        end
+
+        test("ends near the least error, before noise shows", function()
+            for _, case in ipairs { { 3, 1.05 }, { 10, 1.05 }, { 100, 1.25 } } do
+                local peak, most = table.unpack(case)
+                local s <close> = simulated(device, peak)
+                local image <close> = mb.poisson(s.blurred, { seed = 2 })
+                local errors, rough = {}, {}
+                local sharp = deconv.richardson_lucy(image, s.psf, { iterations = 60,
+                    on_iteration = function(k, _, look)
+                        local now <close> = look({ 0, 0, 0 }, image.shape)
+                        errors[k] = mb.metrics.rmse(now, s.truth)
+                        rough[k] = roughness(now, s.truth)
+                    end })
+                sharp:release()
+                local least = math.min(table.unpack(errors))
+                for _, options in ipairs { { gain = 1 }, {} } do
+                    options.iterations = 60
+                    local found = deconv.find_iterations(image, s.psf, options)
+                    assert.is_true(found.reliable, found.why)
+                    local k = found.iterations
+                    local text = ("peak %g: %d iterations, error %g of %g, rough %g of %g"):format(
+                        peak, k, errors[k], least, rough[k], rough[1])
+                    assert.is_true(errors[k] <= most * least, text)
+                    -- Not rougher than the edges that the first iteration has not found yet.
+                    assert.is_true(rough[k] <= 1.1 * rough[1], text)
+                end
+            end
+        end)
+
+        test("goes on the longer the more photons there are", function()
+            local before = 0
+            for _, peak in ipairs { 3, 30, 1000 } do
+                local s <close> = simulated(device, peak)
+                local image <close> = mb.poisson(s.blurred, { seed = 2 })
+                local found = deconv.find_iterations(image, s.psf, { gain = 1, iterations = 80 })
+                assert.is_true(found.iterations > before)
+                assert.equal(found.iterations == 80, found.limited)
+                before = found.iterations
+            end
+        end)
+
+        test("does not depend on the unit of the image", function()
+            local s <close> = simulated(device, 30)
+            local photons <close> = mb.poisson(s.blurred, { seed = 2 })
+            local counts <close> = photons * 4
+            local one = deconv.find_iterations(photons, s.psf, { gain = 1 })
+            assert.equal(one.iterations,
+                deconv.find_iterations(counts, s.psf, { gain = 4 }).iterations)
+            -- Twice as many photons as there are would let noise pass for signal.
+            assert.is_true(deconv.find_iterations(counts, s.psf, { gain = 1 }).iterations
+                > 2 * one.iterations)
+        end)
+
+        test("falls back where the noise is not known, and says so", function()
+            local psf <close> = mb.psf.gaussian({ 5, 5, 5 }, { 1, 1, 1 }, { device = device })
+            local flat <close> = mb.full({ 4, 40, 40 }, 7, { device = device })
+            local found = deconv.find_iterations(flat, psf)
+            assert.same({ 10, false }, { found.iterations, found.reliable })
+            assert.matches("too few", found.why)
+            assert.equal(3, deconv.find_iterations(flat, psf, { iterations = 3 }).iterations)
+            local dark <close> = mb.full({ 4, 10, 10 }, 0.001, { device = device })
+            assert.matches("photons are too few",
+                deconv.find_iterations(dark, psf, { gain = 1 }).why)
+        end)
+
+        test("takes the memory that its dry run takes", function()
+            local s <close> = simulated(device, 30, { 10, 40, 36 })
+            local image <close> = mb.poisson(s.blurred, { seed = 2 })
+            local small <close> = image:cast("u16")
+            local mask <close> = mb.ones(image.shape, { device = device })
+            local own = mb.device(device)
+            for _, options in ipairs { { gain = 1 }, { gain = 1, acceleration = "heavy_ball" },
+                { gain = 1, acceleration = "biggs_andrews", boundary = "circular" },
+                { gain = 1, total_variation = 0.002 }, { gain = 1, weights = mask }, {} } do
+                for _, each in ipairs { image, small } do
+                    local found
+                    local function run()
+                        found = deconv.find_iterations(each, s.psf, options)
+                    end
+                    local planned = mb.plan.peaks(run, { own }).peak[own.id]
+                    local before = mb.pool.stats(own).live
+                    local scope <close> = mb.pool.scope(own)
+                    run()
+                    assert.equal(planned, scope:finish())
+                    assert.equal(before, mb.pool.stats(own).live)
+                    assert.is_true(found.reliable, found.why)
+                end
+            end
+        end)
+    end)
+end)
+
+describe("deconv.find_iterations", function()
+    it("judges a large image by a box of it", function()
+        local found
+        mb.plan.peaks(function()
+            local image <close> = mb.zeros({ 100, 600, 500 }, { dtype = "u16" })
+            local psf <close> = mb.zeros { 5, 5, 5 }
+            found = deconv.find_iterations(image, psf)
+        end, { mb.device "host" })
+        assert.same({ 100, 150, 250 }, found.extents)
+        assert.same({ 0, 225, 125 }, found.first)
+    end)
+
+    it("refuses held-out photons that are of another image", function()
+        local image <close> = mb.ones { 4, 8, 8 }
+        local psf <close> = mb.ones { 3, 3, 3 }
+        local other <close> = mb.ones { 4, 8, 6 }
+        local text, err = helper.failure(function()
+            deconv.richardson_lucy(image, psf, { held_out = other })
+        end)
+        assert.equal("shape", err.code)
+        assert.matches("held_out is 4 x 8 x 6, the image 4 x 8 x 8", text)
+        text, err = helper.failure(function()
+            deconv.richardson_lucy(image, psf, { held_out = image, boundary = "reflect" })
+        end)
+        assert.equal("argument", err.code)
+        assert.matches("boundary zero or circular", text)
+    end)
+end)
