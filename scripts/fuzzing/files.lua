@@ -16,6 +16,36 @@ local function write(path, text)
     assert(file:write(text))
 end
 
+-- Writes a seed, with one of its parts as `changed` ({[number] = text}; false: without that part).
+local function write_parts(path, parts, changed)
+    for i, part in ipairs(parts) do
+        local text = part.text
+        if changed[i] ~= nil then
+            text = changed[i]
+        end
+        local inner = path .. "/" .. part.name
+        assert(core.system.mkdir(inner:match("^(.*)/")))
+        if text then
+            write(inner, text)
+        end
+    end
+end
+
+-- A mutant of a folder: one of its files is damaged, more often one that describes the others, or
+-- is missing.
+local function damaged_parts(seed)
+    local described, at = {}, math.random(#seed.parts)
+    for i, part in ipairs(seed.parts) do
+        described[#described + 1] = (part.name:find("zarr%.json$") or part.name:find("%.z%a+$"))
+            and i or nil
+    end
+    if #described > 0 and math.random(3) > 1 then
+        at = described[math.random(#described)]
+    end
+    local text = seed.parts[at].text
+    return {[at] = math.random(20) > 1 and #text > 0 and mutate.structure(text, {})}
+end
+
 -- Runs campaign.program with these arguments, for campaign.seconds at most. Returns {how =
 -- "exit", code = 0, seconds, kib, out, err}.
 local function run(campaign, ...)
@@ -176,7 +206,11 @@ end
 function files.prepare(campaign, seeds)
     for _, seed in ipairs(seeds) do
         local path = ("%s/seed.%s"):format(campaign.folder, seed.extension)
-        write(path, seed.text)
+        if seed.parts then
+            write_parts(path, seed.parts, {})
+        else
+            write(path, seed.text)
+        end
         local facts, result = facts_of(campaign, seed.kind, path)
         seed.facts = facts or error(("the undamaged %s is refused: %s"):format(seed.name,
             result.err), 0)
@@ -188,7 +222,7 @@ function files.prepare(campaign, seeds)
             seed.sum = assert(sum_of(campaign))
         end
         clean(campaign)
-        os.remove(path)
+        os.execute(("rm -rf '%s'"):format(path))
     end
 end
 
@@ -197,21 +231,26 @@ end
 -- folder.
 function files.try(campaign, seed, kind, index, note)
     math.randomseed(campaign.seed, index)
-    local text = kind == "values" and mutate.values(seed.text, seed.values)
-        or mutate.structure(seed.text, seed.protected)
+    local parts = seed.parts and damaged_parts(seed)
+    local text = not parts and (kind == "values" and mutate.values(seed.text, seed.values)
+        or mutate.structure(seed.text, seed.protected))
     local name = ("mutant-%s-%d-%d.%s"):format(seed.name:gsub("%W", "-"), campaign.seed, index,
         seed.extension)
     local path = campaign.folder .. "/" .. name
-    write(path, text)
+    if parts then
+        write_parts(path, seed.parts, parts)
+    else
+        write(path, text)
+    end
     for _, entry in ipairs((seed.kind == "scan" and try_scan or try_image)(campaign, seed, path)) do
         entry.name = name
         if note(entry) and campaign.keep then
-            write(("%s/%s"):format(campaign.keep, name), text)
+            os.execute(("cp -r '%s' '%s/'"):format(path, campaign.keep))
             write(("%s/%s.%s.txt"):format(campaign.keep, name, entry.run), entry.verdict .. "\n"
                 .. entry.result.err)
         end
     end
-    os.remove(path)
+    os.execute(("rm -rf '%s'"):format(path))
 end
 
 return files

@@ -2,7 +2,8 @@
 --
 -- A seed is {name, kind = "scan" or "image", extension, text, values, protected}: `values` are
 -- the byte ranges of numbers of which any is plausible (angles, image keys, pixel sizes),
--- `protected` those and the pixels.
+-- `protected` those and the pixels. A seed that is a folder has no text but `parts`, a list of
+-- {name, text} with names relative to the folder.
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
@@ -93,6 +94,108 @@ local function write_packed(path)
     file:finish()
 end
 
+-- A folder as a seed: the files below it, sorted.
+local function folder_seed(name, extension, path)
+    local parts = {}
+    local function add(below)
+        local names = core.system.folder(path .. below)
+        table.sort(names)
+        for _, each in ipairs(names) do
+            local inner = below .. "/" .. each
+            if core.system.stat(path .. inner).kind == "folder" then
+                add(inner)
+            else
+                parts[#parts + 1] = {name = inner:sub(2), text = read(path .. inner)}
+            end
+        end
+    end
+    add("")
+    assert(#parts > 1, "a seed has no files")
+    return {name = name, kind = "image", extension = extension, parts = parts, values = {},
+        protected = {}}
+end
+
+local SHAPE <const> = {3, 20, 21}
+
+-- Our own result: format 3, shards, a pyramid.
+local function write_shards(path)
+    local result = mb.result.create(path, {shape = SHAPE, overwrite = true})
+    local slices <close> = mb.random(SHAPE, {seed = 3})
+    result:write(slices, 1)
+    result:finish()
+end
+
+-- Format 2 or 3 in chunks of {2, 8, 21}, of u16, big-endian in format 2; each chunk through
+-- `encoded`.
+local function write_chunks(path, version, codec, encoded)
+    local three = version == 3
+    for _, inner in ipairs {"", "/c", "/c/0", "/c/1"} do
+        assert(inner ~= "" and not three or core.system.mkdir(path .. inner))
+    end
+    local json <close> = assert(io.open(path .. (three and "/zarr.json" or "/.zarray"), "w"))
+    json:write(three and ([[{"zarr_format": 3, "node_type": "array", "shape": [3, 20, 21],
+"data_type": "uint16", "chunk_grid": {"name": "regular", "configuration":
+{"chunk_shape": [2, 8, 21]}}, "chunk_key_encoding": {"name": "default", "configuration":
+{"separator": "/"}}, "fill_value": 0, "codecs": [{"name": "bytes", "configuration":
+{"endian": "little"}}%s], "attributes": {}}]]):format(codec)
+        or ([[{"zarr_format": 2, "shape": [3, 20, 21], "chunks": [2, 8, 21], "dtype": ">u2",
+"compressor": %s, "fill_value": 0, "order": "C", "filters": null}]]):format(codec))
+    for z = 0, 1 do
+        assert(not three or core.system.mkdir(("%s/c/%d"):format(path, z)))
+        for y = 0, 2 do
+            local values = {}
+            for i = 1, 2 * 8 * 21 do
+                values[i] = string.pack(three and "<I2" or ">I2", (z * 7919 + y * 104 + i * i)
+                    % 4096)
+            end
+            assert(not three or core.system.mkdir(("%s/c/%d/%d"):format(path, z, y)))
+            local name = (three and "%s/c/%d/%d/0" or "%s/%d.%d.0"):format(path, z, y)
+            local chunk <close> = assert(io.open(name, "wb"))
+            chunk:write(encoded(table.concat(values)))
+        end
+    end
+end
+
+-- What gzip(1) makes of a text.
+local function gzipped(text)
+    local name = os.tmpname()
+    local file <close> = assert(io.open(name, "wb"))
+    file:write(text)
+    file:close()
+    local pipe <close> = assert(io.popen(("gzip -nc '%s'"):format(name), "r"))
+    local bytes = pipe:read("a")
+    os.remove(name)
+    return bytes
+end
+
+local function unchanged(text)
+    return text
+end
+
+-- Zarr in both formats, and a series of TIFF files.
+local function add_folders(list, folder)
+    local path = folder .. "/shards.zarr"
+    write_shards(path)
+    list[#list + 1] = folder_seed("Zarr 3 shards", "zarr", path)
+    for _, case in ipairs {
+        {"Zarr 3 gzip", 3, [[, {"name": "gzip", "configuration": {"level": 5}}]], gzipped},
+        {"Zarr 2 zlib", 2, [[{"id": "zlib", "level": 1}]], tiff_encoder.deflate},
+        {"Zarr 2 plain", 2, "null", unchanged},
+    } do
+        path = ("%s/%s.zarr"):format(folder, case[1]:gsub("%W", "-"))
+        write_chunks(path, case[2], case[3], case[4])
+        list[#list + 1] = folder_seed(case[1], "zarr", path)
+    end
+    path = folder .. "/series"
+    assert(core.system.mkdir(path))
+    for i = 1, 3 do
+        local file <close> = assert(io.open(("%s/frame_%02d.tif"):format(path, i), "wb"))
+        file:write(tiff_encoder.encode(tiff_encoder.sample(1, 20, 21, "u16"),
+            {dtype = "u16", method = i == 2 and "lzw" or nil}))
+    end
+    list[#list + 1] = folder_seed("TIFF series", "series", path)
+end
+
 --- Makes all seeds, in a folder that may be removed afterwards.
 function seeds.make(folder)
     local list = {}
@@ -120,6 +223,7 @@ function seeds.make(folder)
             protected = {},
             text = tiff_encoder.encode(tiff_encoder.sample(3, 20, 21, kind.dtype), kind)}
     end
+    add_folders(list, folder)
     return list
 end
 

@@ -222,4 +222,4 @@ local function sample(pages, rows, columns, dtype)
     return values
 end
 
-return { encode = encode, sample = sample }
+return { encode = encode, sample = sample, deflate = encoders.deflate }
