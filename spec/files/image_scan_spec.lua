@@ -64,17 +64,110 @@ describe("a scan of images", function()
             .. "--angles-path scan.h5:/exchange/theta --angle-unit deg")), "flats in HDF5")
     end)
 
-    it("is known in memory, and is released when it is closed", function()
+    -- A scan of images of the folder.
+    local function opened(name, flats)
+        return assert(mb.scan.open(folder .. "/" .. name, {angles = {0, 179}, angle_unit = "deg",
+            flats_file = flats and folder .. "/" .. flats}))
+    end
+
+    it("stays in its files: the parts that are asked for are read, whatever they are", function()
         local host = mb.device "host"
         local before = mb.pool.stats(host).live
-        local scan = assert(mb.scan.open(folder .. "/frames", {angles = {0, 179},
-            angle_unit = "deg", flats_file = folder .. "/flats.tif"}))
-        assert.equal(30, scan.n_angles)
-        assert.near(math.rad(179), scan.angles[30], 1e-12)
-        assert.equal(0, scan.n_darks)
-        assert.is_true(mb.pool.stats(host).live > before)
-        scan:close()
+        local whole <close> = assert(mb.scan.open(folder .. "/scan.h5"))
+        local all <close> = whole:projections(mb.all, {device = host})
+        for _, name in ipairs {"frames", "frames.zarr"} do
+            local scan = opened(name, "flats.tif")
+            assert.equal(30, scan.n_angles)
+            assert.near(math.rad(179), scan.angles[30], 1e-12)
+            assert.equal(0, scan.n_darks)
+            assert.equal(before + mb.pool.round(all.bytes), mb.pool.stats(host).live)
+            for _, case in ipairs {{{1, 30}, {1, 6}}, {{3, 3}, {2, 4}}, {{4, 20}, 3},
+                {{2, 28, 3}, {1, 6}}, {{30, 1, -1}, {6, 2, -2}}, {{5, 6}, {1, 5, 2}}} do
+                local angles, rows = table.unpack(case)
+                local expected <close> = all:view(angles, rows)
+                for _, device in ipairs {"host", "host:1"} do
+                    local got <close> = scan:projections(rows, {angles = angles, device = device})
+                    assert.equal(device, got.device.id)
+                    assert.same(expected.shape, got.shape)
+                    local dense <close> = expected:copy()
+                    assert(dense:to_string() == got:to_string(), name)
+                end
+            end
+            assert.matches("30 projections of 6 rows x 24 columns, u16, in ", scan:describe(), 1,
+                true)
+            scan:close()
+        end
+    end)
+
+    it("may be larger than the memory, which is what was planned", function()
+        local raw <close> = mb.random({60, 40, 64}, {seed = 2, low = 100, high = 900,
+            dtype = "u16"})
+        mb.system.mkdir(folder .. "/large")
+        for i = 1, 60 do
+            local page <close> = raw:view(i)
+            mb.tiff.write(("%s/large/p_%d.tif"):format(folder, i), page)
+        end
+        mb.tiff.write(folder .. "/large.tif", raw)
+        mb.npy.write(folder .. "/large.npy", raw)
+        local flats <close> = mb.full({2, 40, 64}, 1000, {dtype = "u16"})
+        mb.tiff.write(folder .. "/large_flats.tif", flats)
+        local arrays = mb.scan.of_arrays(raw, mb.tomo.angles(60), {flats = flats})
+        local function run(scan, device)
+            local recipe = {"flat_field", "minus_log", {"fbp", center = 31.5}}
+            local job = mb.pipeline(scan, recipe, {devices = device, block = 4, quiet = true,
+                pinned = "1M"})
+            local out = {}
+            job:run(function(block)
+                out[#out + 1] = block:to_string()
+            end)
+            return table.concat(out)
+        end
+        local expected = run(arrays, "host:1")
+        for _, name in ipairs {"large", "large.tif", "large.npy"} do
+            local scan <close> = assert(mb.scan.open(folder .. "/" .. name, {
+                angles = mb.tomo.angles(60), angle_unit = "rad",
+                flats_file = folder .. "/large_flats.tif"}))
+            local device = mb.device("host:1")
+            local budget = device:budget()
+            local _ <close> = setmetatable({}, {__close = function() device:budget(budget) end})
+            device:budget(mb.pool.stats(device).live + raw.bytes - 4096)
+            assert(run(scan, device) == expected, name)
+        end
+    end)
+
+    it("is decoded once where it is compressed and fits, and else for each block", function()
+        local encoder = require "spec.support.tiff_encoder"
+        mb.system.mkdir(folder .. "/packed")
+        for i = 1, 6 do -- one file needs more memory for decoding than the first
+            files.write(("%s/packed/p_%d.tif"):format(folder, i), encoder.encode(
+                encoder.sample(1, 20, 21, "u16"), {dtype = "u16", rows = i == 4 and 20 or 5,
+                method = i ~= 2 and "lzw" or nil}))
+        end
+        local host = mb.device "host"
+        local before, budget = mb.pool.stats(host).live, host:budget()
+        local _ <close> = setmetatable({}, {__close = function() host:budget(budget) end})
+        local expected
+        do
+            local scan <close> = opened("packed")
+            assert.equal(before + mb.pool.round(6 * 20 * 21 * 2), mb.pool.stats(host).live)
+            local all <close> = scan:projections(nil, {device = host})
+            expected = all:to_string()
+        end
         assert.equal(before, mb.pool.stats(host).live)
+        host:budget(before + 2 * 6 * 20 * 21 * 2 - 512)
+        local scan <close> = opened("packed")
+        assert.equal(before, mb.pool.stats(host).live)
+        assert.matches("the frames are compressed, and 4.922 KiB of them do not fit in half of the "
+            .. "9.344 KiB that the host has left", table.concat(scan.warnings, "\n"), 1, true)
+        host:budget(budget)
+        for _, angles in ipairs {{1, 6}, {1, 1}, {2, 2}, {4, 4}} do
+            local function read(device)
+                scan:projections({3, 12}, {device = device, angles = angles}):release()
+            end
+            assert.equal(mb.plan.peak(read, host).peak, mb.pool.peak(read, "host", host))
+        end
+        local all <close> = scan:projections(nil, {device = host})
+        assert(expected == all:to_string())
     end)
 
     it("goes on after an interruption", function()

@@ -16,13 +16,15 @@ local scan_arrays = {}
 local methods = {}
 local metatable = { __name = "moonbeam.scan", __index = methods }
 
+-- `array` may be frames that stay in a file (stored_frames.lua).
 local function check_frames(array, name, rows, cols)
-    if array.device.kind ~= "host" then
+    if type(array) ~= "table" and array.device.kind ~= "host" then
         fail("argument", "scan.of_arrays", name, "%s must be on the host, not on %s", name,
             array.device.id)
     end
     local shape = array.shape
-    if #shape ~= 3 or array.elements == 0 or rows and (shape[2] ~= rows or shape[3] ~= cols) then
+    if #shape ~= 3 or shape[1] * shape[2] * shape[3] == 0
+        or rows and (shape[2] ~= rows or shape[3] ~= cols) then
         fail("shape", "scan.of_arrays", name,
             "%s have shape %s; they must be (frame, row, column)%s", name,
             table.concat(shape, " x "),
@@ -30,21 +32,9 @@ local function check_frames(array, name, rows, cols)
     end
 end
 
---- A scan whose frames are arrays on the host: `projections` (angle, row, column), as the detector
--- gave them or as line integrals, `angles` in radians.
---
--- The arrays are not copied and not released; they must stay as they are while the scan is used.
--- Those in pinned memory (mb.empty(shape, {pinned = device})) go to a device without being copied
--- first.
-scan_arrays.new = declared("scan.of_arrays", {
-    {"projections", "array", "(angle, row, column)"},
-    {"angles", "angles", "in radians, one for each projection"},
-    options = declared.options({"flats", "array", "(frame, row, column)"},
-        {"darks", "array", "(frame, row, column)"}, pixel_size.option,
-        {"flat_positions", "list", "how many projections were taken before each flat"},
-        {"current", "list", "ring current of each projection"},
-        {"flats_current", "list", "ring current of each flat"}),
-}, function(projections, angles, options)
+--- What scan_arrays.new returns; each of projections, flats and darks may also be frames that stay
+-- in a file.
+function scan_arrays.made(projections, angles, options)
     check_frames(projections, "projections")
     local n_angles, rows, cols = table.unpack(projections.shape)
     if type(angles) ~= "table" or #angles ~= n_angles then
@@ -66,9 +56,31 @@ scan_arrays.new = declared("scan.of_arrays", {
             self.arrays[#self.arrays + 1] = array
         end
     end
+    for _, array in ipairs(self.arrays) do
+        if type(array) == "table" then
+            self.arrays = nil -- a carrier's ring is needed
+            break
+        end
+    end
     timeline.of_arrays(self, options)
     return setmetatable(self, metatable)
-end)
+end
+
+--- A scan whose frames are arrays on the host: `projections` (angle, row, column), as the detector
+-- gave them or as line integrals, `angles` in radians.
+--
+-- The arrays are not copied and not released; they must stay as they are while the scan is used.
+-- Those in pinned memory (mb.empty(shape, {pinned = device})) go to a device without being copied
+-- first.
+scan_arrays.new = declared("scan.of_arrays", {
+    {"projections", "array", "(angle, row, column)"},
+    {"angles", "angles", "in radians, one for each projection"},
+    options = declared.options({"flats", "array", "(frame, row, column)"},
+        {"darks", "array", "(frame, row, column)"}, pixel_size.option,
+        {"flat_positions", "list", "how many projections were taken before each flat"},
+        {"current", "list", "ring current of each projection"},
+        {"flats_current", "list", "ring current of each flat"}),
+}, scan_arrays.made)
 
 -- Some rows of some frames on a device: filled by the carrier if there is one, else at once. All
 -- frames take the options of projections but those that say how stored values are read.
@@ -80,6 +92,8 @@ local function reader(name, field)
         local array, carrier = self[field], options.carrier
         if not array then
             return nil
+        elseif type(array) == "table" then
+            return array:part(options.angles, rows, options)
         end
         local part <close> = array:view(options.angles or core.array.all, rows or core.array.all)
         if not carrier then
@@ -98,16 +112,17 @@ methods.darks = reader("darks", "own_darks")
 
 --- What there is, as text.
 function methods:describe()
-    local text = "%-11s%d projections of %d rows x %d columns, %s, in memory\n"
+    local text = "%-11s%d projections of %d rows x %d columns, %s, in %s\n"
         .. "%-11s%d flats, %d darks"
-    return text:format("scan", self.n_angles, self.rows, self.cols, self.dtype, "reference",
-        self.n_flats, self.n_darks)
+    return text:format("scan", self.n_angles, self.rows, self.cols, self.dtype, self.arrays
+        and "memory" or core.error.printable(self.path), "reference", self.n_flats, self.n_darks)
 end
 
---- Releases the arrays that the scan has read from files itself; those of the caller stay.
+--- Closes the scan's files and releases the arrays that it has read from files itself; those of
+-- the caller stay.
 function methods:close()
-    for _, array in ipairs(self.owned or {}) do
-        array:release()
+    for _, each in ipairs(self.owned or {}) do
+        local _ <close> = each -- an array or a volume
     end
 end
 

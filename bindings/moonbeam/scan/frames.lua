@@ -112,7 +112,8 @@ end
 
 --- Flats or darks that are an image: in memory of the host until the scan is closed.
 function frames.of_image(s, name, what)
-    local array, files = image_frames.load(name, what)
+    local volume <close>, files = image_frames.open(name, what)
+    local array = image_frames.load(volume)
     table.move(files, 1, #files, #s.files + 1, s.files)
     s.files[#s.files + 1] = {path = name, close = function() array:release() end}
     if array.shape[2] ~= s.rows or array.shape[3] ~= s.cols then

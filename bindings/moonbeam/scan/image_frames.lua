@@ -1,5 +1,5 @@
 --- Frames that are images, rather than datasets of HDF5: TIFF stacks, series of TIFF files, Zarr,
--- .npy. They are read into memory of the host.
+-- .npy.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -31,25 +31,34 @@ local function files_of(volume, name)
     return list
 end
 
---- The frames of an image as an array on the host (frame, row, column), and its files. The caller
--- releases the array.
-function image_frames.load(name, what)
-    local volume <close> = images.open(name)
+--- The frames of an image as a volume, and its files. The caller closes the volume. What flat_field
+-- does not take as it is stored is read as f32.
+function image_frames.open(name, what)
+    local volume = images.open(name)
+    local _ <close> = on_error(function() volume:close() end)
     if #volume.shape ~= 3 and what == "data" then
         fail("shape", "scan.open", "path", "'%s' is one image of %s pixels; a scan is a stack of "
             .. "them, or a folder of files", name, table.concat(volume.shape, " x "))
     end
+    local files = files_of(volume, name)
+    if TAKEN[volume.dtype] then
+        return volume, files
+    end
+    local mapped = volumes.map(volume, "f32", function(block)
+        return block:cast "f32"
+    end)
+    mapped.compressed = volume.compressed
+    return mapped, files
+end
+
+--- The frames of a volume as an array on the host (frame, row, column), which the caller releases.
+function image_frames.load(volume)
     local array = volumes.load(volume, core.device.open "host")
-    local _ <close> = on_error(function() array:release() end)
-    if not TAKEN[array.dtype] then
-        local own <close> = array
-        array = own:cast "f32"
+    if #array.shape == 3 then
+        return array
     end
-    if #array.shape == 2 then
-        local own <close> = array
-        array = own:reshape(1, table.unpack(own.shape))
-    end
-    return array, files_of(volume, name)
+    local own <close> = array
+    return own:reshape(1, table.unpack(own.shape))
 end
 
 return image_frames

@@ -1,5 +1,7 @@
---- Scans whose frames are images (image_frames.lua). The frames are read into memory of the host
--- when the scan is opened, and stay there until it is closed; from then on it is a scan of arrays.
+--- Scans whose frames are images (image_frames.lua). The frames stay in their files, and what a
+-- block needs is read with it (stored_frames.lua). Compressed frames would be decoded again for
+-- each block: where they fit in half of the memory that is left, they are decoded into it when the
+-- scan is opened, and it is a scan of arrays.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -8,6 +10,8 @@ local image_frames = require "moonbeam.scan.image_frames"
 local images = require "moonbeam.images"
 local on_error = require "moonbeam.internal.on_error"
 local scan_arrays = require "moonbeam.scan.arrays"
+local stored_frames = require "moonbeam.scan.stored_frames"
+local volumes = require "moonbeam.volumes"
 
 local image_scan = {}
 
@@ -48,16 +52,54 @@ local function angles_of(s, options)
     find_angles(s, {}, {angles = angles, angle_unit = options.angle_unit})
 end
 
--- A list of arrays and files that is released where something fails.
-local function collected()
-    local list = {files = {}}
-    function list.add(name, what)
-        local array, files = image_frames.load(name, what)
-        list[#list + 1] = array
-        table.move(files, 1, #files, #list.files + 1, list.files)
-        return array
+-- The volumes of projections, flats and darks, by name, with `list`, what is to be released, and
+-- the files.
+local function opened(path, options)
+    local made = {list = {}, files = {}}
+    local _ <close> = on_error(function()
+        for _, each in ipairs(made.list) do
+            local _ <close> = each
+        end
+    end)
+    for _, what in ipairs {"data", "flats", "darks"} do
+        local name = path
+        if what ~= "data" then
+            name = options[what] ~= false and (options[what .. "_file"] or options[what])
+        end
+        if name then
+            local volume, files = image_frames.open(name, what)
+            made[what], made.list[#made.list + 1] = volume, volume
+            table.move(files, 1, #files, #made.files + 1, made.files)
+        end
     end
-    return list
+    return made
+end
+
+-- The frames of the volumes: arrays on the host, or in their files. Sets own.list; returns the
+-- frames by name, and a warning or nil.
+local function frames_of(own)
+    local bytes, compressed, frames, host = 0, false, {}, core.device.open "host"
+    for _, volume in ipairs(own.list) do
+        bytes, compressed = bytes + volumes.bytes(volume), compressed or volume.compressed
+    end
+    local left, text = host:budget() - core.pool.stats(host).live, core.device.format_bytes
+    local held, list = compressed and bytes <= left // 2, {}
+    for _, what in ipairs {"data", "flats", "darks"} do
+        local volume = own[what]
+        if volume and held then
+            frames[what] = image_frames.load(volume)
+            list[#list + 1] = frames[what]
+            volume:close()
+            own.list[#own.list + 1] = frames[what]
+        elseif volume then
+            frames[what] = stored_frames.new(volume)
+        end
+    end
+    own.list = held and list or own.list
+    return frames, compressed and not held and ("the frames are compressed, and %s of them do not "
+        .. "fit in half of the %s that the host has left: they are decoded again for every block "
+        .. "of rows; save them without compression"):format(text(bytes), text(left))
+        or nil
 end
 
 --- The scan of an image; `options` are those of scan.open.
@@ -68,31 +110,29 @@ function image_scan.open(path, options)
                 .. "stack of images", name, path)
         end
     end
-    local own = collected()
+    local own = opened(path, options)
     local _ <close> = on_error(function()
-        for _, array in ipairs(own) do
-            array:release()
+        for _, each in ipairs(own.list) do
+            local _ <close> = each
         end
     end)
-    local frames, references = own.add(path, "data"), {}
-    for _, what in ipairs {"flats", "darks"} do
-        local name = options[what] ~= false and (options[what .. "_file"] or options[what])
-        references[what] = name and own.add(name, what) or nil
-    end
-    local s = {path = path, n_projections = frames.shape[1], n_frames = frames.shape[1],
+    local frames, warning = frames_of(own)
+    local s = {path = path, n_projections = frames.data.shape[1],
+        n_frames = frames.data.shape[1],
         positions = {}, frames = {}, warnings = {}, warn = function(self, text)
             self.warnings[#self.warnings + 1] = core.error.printable(text)
         end}
-    for i = 1, frames.shape[1] do
+    for i = 1, frames.data.shape[1] do
         s.positions[i], s.frames[i] = i, i
     end
     angles_of(s, options)
-    local made = scan_arrays.new(frames, s.angles, {flats = references.flats,
-        darks = references.darks, pixel_size = options.pixel_size,
+    local made = scan_arrays.made(frames.data, s.angles, {flats = frames.flats,
+        darks = frames.darks, pixel_size = options.pixel_size,
         flat_positions = options.flat_positions, current = options.current,
         flats_current = options.flats_current})
-    made.path, made.files, made.owned, made.warnings = path, own.files, own, s.warnings
-    if not references.flats and options.flats ~= false then
+    made.path, made.files, made.owned, made.warnings = path, own.files, own.list, s.warnings
+    made.warnings[#made.warnings + 1] = warning
+    if not frames.flats and options.flats ~= false then
         made.warnings[#made.warnings + 1] = "there are no flats: the projections cannot be "
             .. "normalized"
     end

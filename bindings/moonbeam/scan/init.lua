@@ -82,8 +82,9 @@ end
 
 --- Opens a scan: the scan, or nil and an error object.
 --
--- The frames of a stack of images are read into memory of the host; it needs `angles`: numbers, a
--- text file of them, or "FILE.h5:/path".
+-- A stack of images needs `angles`: numbers, a text file of them, or "FILE.h5:/path". Its frames
+-- stay in their files, and what a block needs is read with it; compressed ones are decoded into
+-- memory of the host where they fit in half of what its budget leaves.
 --
 -- The options name what the file does not say, or says in an unusual place. A dataset may be that
 -- of another file, "FILE:/path", for all but `data`. Angles may also be numbers, one for each

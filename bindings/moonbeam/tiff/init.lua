@@ -54,14 +54,15 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Reading
 
--- Pages that have to be decoded, or lie anywhere.
+-- Pages that have to be decoded, or lie anywhere. `decoding`: bytes of scratch.
 local paged = volumes.file_class {}
 
-function paged:fill(block, first)
-    local flat, pages, each = #self.shape == 2, self.pages, self.scratch_bytes
-    local threads = math.max(1, math.min(#pages[1].offsets, self.threads))
-    local scratch <close> = each > 0 and mb.empty({each * threads}, {dtype = "u8",
-        device = block.device}) or nil
+-- `scratch`: bytes for decoding; nil: they are allocated.
+function paged:fill(block, first, scratch)
+    local flat, pages = #self.shape == 2, self.pages
+    local own <close> = not scratch and self.decoding > 0 and mb.empty({self.decoding},
+        {dtype = "u8", device = block.device}) or nil
+    scratch = scratch or own
     for i = 1, flat and 1 or block.shape[1] do
         local page <close> = flat and block:view() or block:view(i)
         self.file:read_tiff(page, pages[flat and 1 or first[1] + i], first[#first - 1],
@@ -139,11 +140,13 @@ function tiff.open(name, options)
         end
         return volumes.raw(made)
     end
-    made.pages, made.scratch_bytes, made.threads = pages, 0, options.threads
+    made.pages, made.decoding = pages, 0
     for _, page in ipairs(pages) do
-        made.scratch_bytes = math.max(made.scratch_bytes,
+        made.compressed = made.compressed or page.compression ~= 1
+        made.decoding = math.max(made.decoding,
             core.rawfile.tiff_scratch_bytes(page, page.dtype))
     end
+    made.decoding = made.decoding * math.max(1, math.min(#first.offsets, options.threads))
     return setmetatable(made, paged)
 end
 

@@ -2,6 +2,7 @@
 -- such as "frames/proj_*.tif". Files follow one another by the numbers in their names: a_9 is
 -- before a_10.
 
+local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local tiff = require "moonbeam.tiff"
@@ -80,13 +81,13 @@ local function open_page(self, number)
     return page
 end
 
--- The first page stands for all in a dry run.
 function volume:fill(block, first)
-    local count = block.device.dry and math.min(1, block.shape[1]) or block.shape[1]
-    for i = 1, count do
+    local scratch <close> = self.decoding > 0 and mb.empty({self.decoding}, {dtype = "u8",
+        device = block.device}) or nil
+    for i = 1, block.device.dry and 0 or block.shape[1] do
         local page <close> = open_page(self, first[1] + i)
         local own <close> = block:view(i)
-        page:fill(own, {first[2], first[3]})
+        page:fill(own, {first[2], first[3]}, scratch)
     end
 end
 
@@ -100,11 +101,14 @@ function series.open(name, options)
     do
         local page <close> = open_page(self, 1)
         self.page = {shape = page.shape, dtype = page.dtype}
+        self.decoding, self.compressed = page.decoding or 0, page.compressed
         self.meta = {resolution = page.meta.resolution, unit = page.meta.unit,
             spacing = page.meta.spacing}
     end
     for number = 2, #self.names do
-        open_page(self, number):close()
+        local page <close> = open_page(self, number)
+        self.decoding = math.max(self.decoding, page.decoding or 0)
+        self.compressed = self.compressed or page.compressed
     end
     self.dtype = self.page.dtype
     self.shape = {#self.names, self.page.shape[1], self.page.shape[2]}

@@ -294,7 +294,7 @@ function zarr.open(name, options)
     local meta = {unit = image.unit, spacing = image.scale and rank >= 3
         and tonumber(image.scale[rank - 2]) or nil}
     return setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,
-        lead = leading(array, image, options, name),
+        compressed = array.codec ~= "none", lead = leading(array, image, options, name),
         shape = {table.unpack(array.shape, math.max(1, rank - 2))}}, volume)
 end
 
