@@ -19,8 +19,7 @@ local function show(place, slices)
 end
 for place, method in ipairs {"fbp", "cgls", "sart", "fista"} do
     local options = ({fbp = {circle = 1}, cgls = {iterations = 10},
-        sart = {iterations = 4, subsets = count, relaxation = 0.5},
-        fista = {iterations = 200, lambda = 0.1}})[method]
+        sart = {iterations = 4}, fista = {iterations = 200, lambda = 0.1}})[method]
     local slices <close> = mb.tomo[method](sinogram, angles, options)
     local difference <close> = slices - truth
     print(("%-6s relative error %.3f"):format(method, difference:norm() / truth:norm()))

@@ -141,7 +141,7 @@ end
 function plain.sart(b, iterations, w, order, relaxation, taper)
     local D = window(taper or 0)
     local x, lengths = vector(PIXELS, 0), map(function(v)
-        return v > 0 and 1 / math.max(v, taper and 1 or 0) or 0
+        return v > 0 and 1 / math.max(v, taper and N / 16 or 0) or 0
     end, forward(D))
     for _ = 1, iterations do
         for _, first in ipairs(order) do
@@ -208,10 +208,13 @@ local METHODS = {
         return plain.landweber(b, n, w, 0.3)
     end},
     {"sirt", 5, {weights = true}, function(b, n, w) return plain.sart(b, n, w, {1}, 1) end},
-    {"sart", 3, {subsets = 3, relaxation = 0.7}, function(b, n)
+    {"sart", 2, {}, function(b, n)
+        return plain.sart(b, n, vector(RAYS, 1), {1, 5, 3, 7, 2, 6, 4}, 1, 1.2)
+    end},
+    {"sart", 3, {subsets = 3, relaxation = 0.7, taper = 0}, function(b, n)
         return plain.sart(b, n, vector(RAYS, 1), {1, 3, 2}, 0.7)
     end},
-    {"sart", 2, {subsets = 100, weights = true}, function(b, n, w)
+    {"sart", 2, {subsets = 100, weights = true, taper = 0}, function(b, n, w)
         return plain.sart(b, n, w, {1, 5, 3, 7, 2, 6, 4}, 1)
     end},
     {"sart", 2, {subsets = 4, taper = 1.5, relaxation = 0.8}, function(b, n)

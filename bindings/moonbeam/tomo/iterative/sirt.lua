@@ -10,20 +10,24 @@ local sirt = {}
 
 local RELAXATION = {"relaxation", "number", "factor of a correction", above = 0, below = 2,
     default = 1}
-local TAPER = {"taper", "number", "how much more the middle of a ray is corrected than its ends: "
-    .. "the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike", min = 0, max = 8,
-    default = 0}
+
+local function taper(default)
+    return {"taper", "number", "how much more the middle of a ray is corrected than its ends: the "
+        .. "power of 1 - (r / radius)^2 that weights its pixels; 0: all alike", min = 0, max = 8,
+        default = default}
+end
+
 local NONNEGATIVE = {"nonnegative", "boolean", "no value below 0", default = false}
 
 sirt.options = declared.options(
     {"iterations", "count", "corrections by all rays", min = 1, max = 10000, default = 100},
-    RELAXATION, TAPER, NONNEGATIVE, solving.weights, solving.options)
+    RELAXATION, taper(0), NONNEGATIVE, solving.weights, solving.options)
 
 sirt.sart_options = declared.options(
     {"iterations", "count", "passes over all rays", min = 1, max = 10000, default = 10},
     {"subsets", "count", "parts of the angles, every n-th one; the slices are corrected by one "
         .. "part after the other. The number of angles: SART proper; at most that many", min = 1,
-        max = 1 << 24, default = 10}, RELAXATION, TAPER, NONNEGATIVE, solving.weights,
+        max = 1 << 24, default = 40}, RELAXATION, taper(1.2), NONNEGATIVE, solving.weights,
     solving.options)
 
 -- x = x - relaxation D C A' W R (A x - b) for every part: D is the window of taper, R are the
@@ -84,13 +88,16 @@ end)
 --- Slices by corrections from one part of the angles after the other: SART, or SIRT with ordered
 -- subsets.
 --
--- A pass costs about as much as an iteration of sirt and gets as far as many of them, but with
--- noise it ends in a cycle and not in a minimum: give a relaxation below 1. The parts are taken in
--- an order in which neighbors are far apart. The objective in the history is the sum over the
--- parts, each where it is reached. With few angles many slices fit the data, and a taper of 1 to 3
--- takes one with little at the rim: right for an object with empty space around it, wrong for one
--- that fills the field of view. Memory: as sirt, and one part of the sinograms more. The sums of
--- the pixels are made again for each part, by a back-projection of one slice.
+-- A pass gets as far as many iterations of sirt, but with noise it ends in a cycle and not in a
+-- minimum: a relaxation below 1 makes the cycle smaller. The parts are taken in an order in which
+-- neighbors are far apart. The objective in the history is the sum over the parts, each where it is
+-- reached. Like the window along a ray of the first description, the default taper corrects the
+-- middle of a ray more than its ends. With few angles many slices fit the data, and a taper takes
+-- one with little at the rim: 2 or 3 suits an object with empty space around it, 0 one that fills
+-- the field of view. With the band-limited model a pass over n parts costs n times two transforms
+-- of the slices: with fewer parts it is faster, and more passes are needed. Memory: as sirt, and
+-- one part of the sinograms and one slice more. The sums of the pixels are made again for each
+-- part, by a back-projection of one slice.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.

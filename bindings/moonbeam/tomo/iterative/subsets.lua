@@ -53,9 +53,10 @@ local function picked(job, array, first, count)
     return array and job:hold(array:view(mb.all, {first, job.model.angles, count}, mb.all))
 end
 
--- Least factor of a window, and least sum of its factors along a ray, in pixels: what a ray with
--- little weight says is noise, and the band-limited model spreads it.
-local LEAST <const>, SHORTEST <const> = 0.01, 1
+-- Least factor of a window, and least sum of its factors along a ray, as a part of the side: what a
+-- ray with little weight says is noise, and the band-limited model spreads it. With a part of one
+-- angle and a window of power 3, a correction by 1 would grow without it.
+local LEAST <const>, SHORTEST <const> = 0.01, 1 / 16
 
 -- (1 - (r / radius)^2)^power, r being the distance from the middle.
 local function window_of(job, power)
@@ -82,7 +83,7 @@ local function sums_of(job, kind, window)
     local by = job.model.sums or job.model
     by.forward(one, sums)
     if kind == "lengths" then
-        invert(sums, 1, some, window and SHORTEST)
+        invert(sums, 1, some, window and SHORTEST * job.side)
     else
         indicate(sums, sums)
     end
