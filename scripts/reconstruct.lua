@@ -126,6 +126,7 @@ local options = cli.parse(arg, {
     cli.option(opening.flats_current, {"flats-current-path", value = "[FILE:]/PATH"}),
     cli.option(opening.entry, {value = "PATH"}),
     cli.options(opening, {}, "allow_missing", "allow_external"),
+    cli.option(opening.wait, {value = "SECONDS"}),
     cli.shared.verbose, cli.shared.quiet, cli.shared.log, cli.shared.progress,
     command.options,
     suggest = step_search.suggestion,
@@ -242,6 +243,8 @@ local opened, problem = mb.scan.open(options.scan, {
     entry = options.entry,
     allow_external = options.allow_external,
     allow_missing = options.allow_missing,
+    wait = options.wait,
+    tell = not options.quiet and cli.tell or nil,
 })
 local scan <close> = cli.must(opened, problem)
 phase("scan")

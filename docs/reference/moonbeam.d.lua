@@ -933,6 +933,7 @@ function h5_dataset:write(array, ...) end
 ---@field mode? "r"|"r+" r: read; r+: also write
 ---@field allow_external? boolean read data that the file refers to outside its own folder
 ---@field allow_missing? boolean read data with parts that were never written
+---@field swmr? boolean read a file that its writer shares (HDF5's single writer, multiple readers), as it is when it is opened
 
 ---Opens an HDF5 file.
 ---@param path string 
@@ -2594,6 +2595,8 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field entry? string the NXtomo entry, where the file has several
 ---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
 ---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition
+---@field wait? number how long a scan that is still being written is waited for
+---@field tell? function gets a line where the wait begins, and when it sees more
 
 ---Opens a scan: the scan, or nil and an error object.
 ---@param path string HDF5 file, Data Exchange or NXtomo; or a stack of images: TIFF, a folder or pattern of TIFF files, Zarr, .npy

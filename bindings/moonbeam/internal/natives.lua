@@ -268,7 +268,9 @@ local STORED = {"dtype", "string", "u8, u16, i32, f16, f32, f64, c64 or c128", u
 native("h5.open(path: string, options)", list(
     {"mode", "choice", "r: read; r+: also write", choices = {"r", "r+"}, default = "r"},
     {"allow_external", "boolean", "read data that the file refers to outside its own folder"},
-    {"allow_missing", "boolean", "read data with parts that were never written"}))
+    {"allow_missing", "boolean", "read data with parts that were never written"},
+    {"swmr", "boolean", "read a file that its writer shares (HDF5's single writer, multiple "
+        .. "readers), as it is when it is opened"}))
 --- A file without a name, which is deleted when it is closed.
 native "h5.scratch(folder: string)"
 --- A new HDF5 file. `file:finish()` gives it its name.

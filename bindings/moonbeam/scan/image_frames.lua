@@ -40,6 +40,12 @@ function image_frames.open(name, what)
         fail("shape", "scan.open", "path", "'%s' is one image of %s pixels; a scan is a stack of "
             .. "them, or a folder of files", name, table.concat(volume.shape, " x "))
     end
+    local gap = volume.missing and volume:missing()
+    if gap then
+        fail("io", "scan.open", "allow_missing", "%d of the %d frames of '%s' are missing, the "
+            .. "first is %d: they were never written; the option wait = SECONDS waits for them",
+            gap.count, volume.shape[1], name, gap.first)
+    end
     local files = files_of(volume, name)
     if TAKEN[volume.dtype] then
         return volume, files

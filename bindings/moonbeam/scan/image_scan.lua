@@ -49,6 +49,13 @@ local function angles_of(s, options)
             .. "give the option angles (the first and the last) and the option angle_unit, or the "
             .. "option angles = PATH", s.path)
     end
+    local count = s.n_projections
+    if #angles > count and #angles ~= 2 then
+        fail("shape", "scan.open", "angles", "'%s' has %d frames for %d angles: frames %d to %d "
+            .. "are missing%s; the option wait = SECONDS waits for them", s.path, count, #angles,
+            count + 1, #angles,
+            s.last_file and ("; the last file is '%s'"):format(s.last_file) or "")
+    end
     find_angles(s, {}, {angles = angles, angle_unit = options.angle_unit})
 end
 
@@ -68,6 +75,7 @@ local function opened(path, options)
         end
         if name then
             local volume, files = image_frames.open(name, what)
+            made.series = made.series or #files -- of the projections, which come first
             made[what], made.list[#made.list + 1] = volume, volume
             table.move(files, 1, #files, #made.files + 1, made.files)
         end
@@ -122,7 +130,9 @@ function image_scan.open(path, options)
         positions = {}, frames = {}, warnings = {}, warn = function(self, text)
             self.warnings[#self.warnings + 1] = core.error.printable(text)
         end}
-    for i = 1, frames.data.shape[1] do
+    local count = s.n_projections
+    s.last_file = count > 1 and own.series == count and own.files[count].path or nil
+    for i = 1, count do
         s.positions[i], s.frames[i] = i, i
     end
     angles_of(s, options)

@@ -9,6 +9,7 @@ local surface = require "moonbeam.internal.command_line.surface"
 local fail = require "moonbeam.internal.fail"
 local find_angles = require "moonbeam.scan.stored_angles"
 local frames = require "moonbeam.scan.frames"
+local growing = require "moonbeam.scan.growing"
 local image_frames = require "moonbeam.scan.image_frames"
 local image_scan = require "moonbeam.scan.image_scan"
 local layout_of = require "moonbeam.scan.layout"
@@ -80,6 +81,22 @@ local function fill(s, options)
     s.pixel_size = pixel_size.find(s, layout, options)
 end
 
+-- The scan, or nil and an error object.
+local function open_once(path, options)
+    local of_images = image_frames.is(path)
+    local s = not of_images and setmetatable({path = path, warnings = {}, files = {}}, metatable)
+    local ok, made = pcall(of_images and image_scan.open or fill, s or path, options)
+    if ok then
+        return s or made
+    elseif s then
+        s:close()
+    end
+    if type(made) ~= "table" then
+        error(made, 0)
+    end
+    return nil, made
+end
+
 --- Opens a scan: the scan, or nil and an error object.
 --
 -- A stack of images needs `angles`: numbers, a text file of them, or "FILE.h5:/path". Its frames
@@ -90,6 +107,9 @@ end
 -- of another file, "FILE:/path", for all but `data`. Angles may also be numbers, one for each
 -- projection or {first, last}, and image keys a list; flats = false and darks = false leave them
 -- out.
+--
+-- A scan that a writer has open is refused, with what was seen of it, or waited for (`wait`): until
+-- it is closed and has all frames that its angles or image keys speak of.
 scan.open = declared("scan.open", {
     {"path", "string", "HDF5 file, Data Exchange or NXtomo; or a stack of images: TIFF, a folder "
         .. "or pattern of TIFF files, Zarr, .npy"},
@@ -107,27 +127,15 @@ scan.open = declared("scan.open", {
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
             .. "only for files that you trust"},
         {"allow_missing", "boolean", "leave out frames that the file says it has and that were "
-            .. "never written, as of a broken-off acquisition"}),
+            .. "never written, as of a broken-off acquisition"},
+        {"wait", "number", "how long a scan that is still being written is waited for", unit = "s",
+            min = 0, max = 1e7, usual = "such a scan is refused"},
+        {"tell", "callable", "gets a line where the wait begins, and when it sees more"}),
 }, function(path, options)
-    if image_frames.is(path) then
-        local ok, made = pcall(image_scan.open, path, options)
-        if ok then
-            return made
-        elseif type(made) ~= "table" then
-            error(made, 0)
-        end
-        return nil, made
-    end
-    local s = setmetatable({path = path, warnings = {}, files = {}}, metatable)
-    local ok, err = pcall(fill, s, options)
-    if ok then
-        return s
-    end
-    s:close()
-    if type(err) ~= "table" then
-        error(err, 0)
-    end
-    return nil, err
+    return growing.wait(path, options, function()
+        local opened, problem = open_once(path, options)
+        return opened, problem
+    end)
 end)
 
 function methods:warn(text)

@@ -196,6 +196,25 @@ function volume:fill(block, first)
     end)
 end
 
+--- The indices of the first axis that no chunk was written for, or not all: {first, count}; nil:
+-- none. Readers take them for the fill value.
+function volume:missing()
+    local lost, gap, zero = {}, {count = 0}, {}
+    for axis = 1, #self.shape do
+        zero[axis] = 0
+    end
+    each_chunk(self, zero, self.shape, function(at, _, ranges)
+        if not find(self, at) then
+            for index = ranges[1][1], ranges[1][2] do
+                gap.count = gap.count + (lost[index] and 0 or 1)
+                lost[index] = true
+                gap.first = math.min(gap.first or index, index)
+            end
+        end
+    end)
+    return gap.first and gap
+end
+
 -- ---------------------------------------------------------------------------------------------
 -- Opening
 

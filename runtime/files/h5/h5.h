@@ -79,6 +79,7 @@ typedef struct mb_h5_access {
     bool writable;
     bool allow_external; /* links, virtual datasets and storage may lead out of the file's folder */
     bool allow_missing;  /* what was never written reads as the fill value, instead of failing */
+    bool swmr;           /* a file that its writer shares (single writer, multiple readers) */
 } mb_h5_access;
 
 typedef struct mb_h5_layout {

@@ -111,7 +111,11 @@ static mb_status open_contents(mb_h5 *file)
     H5Pset_file_locking(access, file->writable, true);
     if (file->writable)
         mb_h5_use_driver(access, &file->disk);
-    file->id = H5Fopen(file->path, file->writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
+    file->id = H5Fopen(file->path,
+                       file->writable ? H5F_ACC_RDWR
+                       : file->swmr   ? H5F_ACC_RDONLY | H5F_ACC_SWMR_READ
+                                      : H5F_ACC_RDONLY,
+                       access);
     if (file->id < 0)
         return mb_h5_failure(file, NULL, "open the contents");
     if (fstat(mb_h5_descriptor(file->id), &about) == 0)
@@ -135,6 +139,7 @@ mb_status mb_h5_open_unprobed(const char *path, const mb_h5_access *how, mb_h5 *
         file->writable = how->writable;
         file->allow_external = how->allow_external;
         file->allow_missing = how->allow_missing;
+        file->swmr = how->swmr && !how->writable;
     }
     file->path = mb_h5_copy_text(path);
     mb_status status = file->path ? mb_h5_begin_links(file) : MB_STATUS_MEMORY;

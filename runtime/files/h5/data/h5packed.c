@@ -38,8 +38,8 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
     MB_H5_GUARD;
     const mb_h5_info *info = &dataset->info;
     int shuffle, deflate;
-    if (!dataset->file || dataset->id < 0 || dataset->file->writable || !info->numeric ||
-        !info->filtered || info->rank != 3 || info->chunks[1] != info->dims[1] ||
+    if (!dataset->file || dataset->id < 0 || dataset->file->writable || dataset->file->swmr ||
+        !info->numeric || !info->filtered || info->rank != 3 || info->chunks[1] != info->dims[1] ||
         info->chunks[2] != info->dims[2])
         return false;
     mb_h5_quiet();

@@ -147,6 +147,8 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
                                  : layout != H5D_CHUNKED || user_block != 0 ||
                                        (file->created && !allocated_early(properties)))
         return "only libhdf5 knows its layout";
+    if (file->swmr)
+        return "its writer shares it";
     if (raw->chunk[2] != raw->dims[2])
         return "its chunks do not span whole rows";
     if (too_many_chunks(raw))
