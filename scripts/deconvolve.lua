@@ -6,6 +6,7 @@ local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
+local psf_options = require "moonbeam.internal.command_line.psf_options"
 local file_name = require "moonbeam.internal.file_name"
 local progress = require "moonbeam.progress"
 local voxel = require "moonbeam.tiff.voxel"
@@ -24,7 +25,6 @@ local landweber = declared.of(mb.deconv.landweber).options
 local consensus = declared.of(mb.deconv.gradient_consensus).options
 local wiener = declared.of(mb.deconv.wiener).options
 local tikhonov = declared.of(mb.deconv.tikhonov).options
-local optics = declared.of(mb.psf.gibson_lanni).options
 local crop = declared.of(mb.psf.crop).options
 local RL_ITERATIONS <const> = 20
 
@@ -80,14 +80,7 @@ local options = cli.parse(arg, {
         doc = "crop the PSF to the box that has this part of its sum along every axis"}),
     {"psf-spacing", value = "Z,Y,X", type = cli.numbers,
         doc = "distance of a measured PSF's samples: resampled to --step and --pixel"},
-    {"model", value = "NAME", type = cli.choice("born_wolf", "gibson_lanni"),
-        default = "born_wolf",
-        doc = "without a PSF file; gibson_lanni: sample and immersion differ"},
-    cli.options(optics, {of = "model"}, "na", "index"),
-    cli.option(optics.index_sample, {of = "gibson_lanni"}),
-    cli.option(optics.depth, {value = "NM", default = false, of = "gibson_lanni"}),
-    cli.option(optics.wavelength, {value = "NM", of = "model"}),
-    cli.options(optics, {value = "NM"}, "pixel", "step"),
+    psf_options.list(),
     {"psf-size", value = "N", type = cli.count, default = 65,
         doc = "model: lateral extent in px"},
     {"channel", value = "N", type = cli.count,
@@ -128,8 +121,8 @@ end
 if not options.plan then
     if not options.output then
         local missing = {"--output"}
-        for _, name in ipairs(options.psf and {} or {"na", "wavelength"}) do
-            missing[#missing + 1] = not options[name] and "--" .. name or nil
+        for _, name in ipairs(options.psf and {} or psf_options.missing(options)) do
+            missing[#missing + 1] = name ~= "--pixel" and name ~= "--step" and name or nil
         end
         cli.missing(#missing > 1 and missing or {}, "no PSF is given, so a model is made")
         cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
@@ -146,8 +139,10 @@ local function new_journal()
     for _, name in ipairs {"image", "psf"} do
         inputs[#inputs + 1] = options[name] and options[name]:gsub(":/.*$", "") or nil
     end
-    for _, name in ipairs {"channel", "frame", "offset", "gain"} do
-        also[#also + 1] = {"--" .. name, tostring(options[name] or "not given")}
+    for _, name in ipairs {"channel", "frame", "offset", "gain", "wavelength", "excitation"} do
+        local value = options[name]
+        also[#also + 1] = {"--" .. name, type(value) == "table" and table.concat(value, ",")
+            or tostring(value or "not given")}
     end
     return cli.tried(nil, mb.tiled_deconv.journal, options.plan and "" or
         options.output:gsub(":/.*$", ""), {inputs = inputs, also = also, plan = options.plan,
@@ -213,11 +208,8 @@ if #named > 0 then
 end
 
 if not options.psf then
-    local missing = {}
-    for _, name in ipairs {"na", "wavelength", "pixel", "step"} do
-        missing[#missing + 1] = not options[name] and "--" .. name or nil
-    end
-    cli.missing(missing, "no PSF is given, so a model is made")
+    cli.missing(psf_options.missing(options), "no PSF is given, so a model is made")
+    psf_options.check(options)
 end
 
 -- Counts -> photons.
@@ -244,16 +236,13 @@ if options.offset or options.gain then
     say("photons    (image - %g) / %g, float32", options.offset or 0, options.gain or 1)
 end
 
-local function model()
+-- The model of the PSF of a channel.
+local function model(channel)
     if #shape ~= 3 then
         cli.wrong("the model is for stacks; this image has %d axes: give a PSF file", #shape)
     end
-    if options.model ~= "gibson_lanni" and (options.index_sample or options.depth) then
-        cli.wrong("--index-sample and --depth are for --model gibson_lanni")
-    end
-    local settings = declared.part(declared.of(mb.psf[options.model]).options, options)
-    settings.device = id
-    return mb.psf[options.model]({2 * shape[1] - 1, options.psf_size, options.psf_size}, settings)
+    return psf_options.make(options, {2 * shape[1] - 1, options.psf_size, options.psf_size}, id,
+        channel)
 end
 
 -- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
@@ -277,9 +266,23 @@ local function background_of(psf)
     return 0
 end
 
+-- Warns where the PSF's file says another size of voxels than the image's.
+local function compare_voxels(told)
+    for _, name in ipairs {"pixel", "step"} do
+        local nm = told.voxel and told.voxel[name] and told.voxel[name] * 1e9
+        if nm and options[name] and math.abs(nm / options[name] - 1) > 0.01 then
+            cli.warn("%s says that its %s is %.4g nm; that of the image is %.4g nm: --psf-spacing "
+                .. "resamples the PSF", options.psf, name, nm, options[name])
+        end
+    end
+end
+
 -- The measured PSF, each step in place of the one before.
 local function measured()
-    local psf = cli.tried({}, mb.images.read, options.psf, id)
+    local psf, told = cli.tried({}, mb.images.read, options.psf, id)
+    if not options.psf_spacing then
+        compare_voxels(told)
+    end
     local function become(f, ...)
         local owned <close> = psf
         psf = f(owned, ...)
@@ -299,14 +302,38 @@ local function measured()
     return psf
 end
 
-local spread = options.psf and measured() or model()
-if options.psf_crop then
-    local owned <close> = spread
-    local where = options.psf and options.center or "middle"
-    spread = mb.psf.crop(owned, {energy = options.psf_crop, center = where})
-    options.center = "middle"
+-- With one wavelength for each channel every channel has a PSF of its own, else all have the first.
+local own_psfs = not options.psf and psf_options.count(options, meta.channels or 1) > 1
+if own_psfs and options.psf_crop then
+    cli.wrong("--psf-crop would cut the PSFs of several wavelengths to boxes that differ: leave it "
+        .. "out, give a smaller --psf-size, or deconvolve the channels one by one (--channel)")
 end
-local psf <close> = spread
+local where = options.psf and options.center or "middle"
+
+-- The PSF of a channel, ready to be used.
+local function spread_of(channel)
+    local spread = options.psf and measured() or model(channel)
+    if options.psf_crop then
+        local owned <close> = spread
+        spread = mb.psf.crop(owned, {energy = options.psf_crop, center = where})
+        options.center, where = "middle", "middle"
+    end
+    return spread
+end
+
+-- By channel; they are closed together.
+local psfs <close> = setmetatable({}, {__close = function(list)
+    for _, each in pairs(list) do
+        each:release()
+    end
+end})
+local function number_of(channel)
+    return own_psfs and (options.channel or channel) or 1
+end
+for channel = 1, own_psfs and channels or 1 do
+    psfs[number_of(channel)] = spread_of(number_of(channel))
+end
+local psf = psfs[number_of(1)]
 local center = mb.psf.center(psf, options.psf and options.center or "middle")
 local texts = {}
 for i, value in ipairs(center) do
@@ -314,6 +341,10 @@ for i, value in ipairs(center) do
 end
 say("PSF        %s, %s, center (%s)", table.concat(psf.shape, " x "),
     options.psf or options.model, table.concat(texts, ", "))
+for channel = 1, own_psfs and channels or 0 do
+    say("           channel %d: %s", number_of(channel),
+        psf_options.text(options, number_of(channel)))
+end
 
 local run = mb.deconv[options.method == "rl" and "richardson_lucy" or options.method]
 local taken = declared.of(run).options
@@ -329,7 +360,7 @@ if taken.iterations then
     settings.iterations = options.iterations
         or options.method == "rl" and RL_ITERATIONS or taken.iterations.default
 end
-if taken.spacing and options.pixel and options.step and #shape == 3 then
+if options.total_variation and options.pixel and options.step and #shape == 3 then
     settings.spacing = {options.step / options.pixel, 1, 1}
 end
 if options.mask then
@@ -360,15 +391,40 @@ end
 local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
 local one <close> = volume_of(1, 1)
 
+-- The transfer function of several volumes in a row with the same PSF is computed once.
+local transfers = {__close = function(self)
+    if self.otf then
+        self.otf:release()
+        self.otf = nil
+    end
+end}
+local function transfer_of(kept, number)
+    if kept.number ~= number then
+        transfers.__close(kept)
+        kept.number, kept.otf = number, mb.deconv.transfer(psfs[number], shape,
+            {center = center, boundary = options.boundary or taken.boundary.default})
+    end
+    return kept.otf
+end
+local function new_transfers()
+    return setmetatable({}, transfers)
+end
+
 -- What the untiled way will take: the same calls on dry devices. Two iterations reach the peak of
 -- any number.
-local function whole(volume, changes)
+local function whole(volume, changes, channel, kept)
+    local number = number_of(channel)
+    changes.otf = channels * frames > 1 and taken.otf and transfer_of(kept, number) or nil
     local image <close> = mb.volumes.load_real(volume, device)
-    return run(image, psf, with(changes))
+    return run(image, psfs[number], with(changes))
 end
 local known = mb.plan.peaks(function()
-    local _ <close> = whole(one, {
-        iterations = settings.iterations and math.min(2, settings.iterations)})
+    local kept <close> = new_transfers()
+    for channel = 1, math.max(channels, math.min(2, frames)) do
+        local _ <close> = whole(one, {
+            iterations = settings.iterations and math.min(2, settings.iterations)},
+            math.min(channel, channels), kept)
+    end
 end, {device}).peak
 local voxels = 1
 for _, n in ipairs(shape) do
@@ -425,8 +481,7 @@ else
     local exact = mode == "exact"
     tile_settings = declared.part(tiling, with {mode = mode, tile = options.tile, devices = devices,
         place = options.place, metrics = exact and options.metrics or false,
-        journal = journal or new_journal(),
-        spacing = exact and false or nil})
+        journal = journal or new_journal()})
     local planned = mb.volumes.planned(shape, dtype)
     journal = tile_settings.journal
     plan = cli.tried(nil, mb.tiled_deconv.plan, one, psf,
@@ -474,8 +529,10 @@ local parameters = {image = options.image, method = options.method,
     tiles = mode, device = id, iterations = settings.iterations}
 for _, name in ipairs {"acceleration", "total_variation", "tolerance", "lambda", "relaxation",
     "offset", "gain", "mask", "boundary", "na", "index", "index_sample", "depth", "wavelength",
-    "psf_background", "psf_crop", "channel", "frame"} do
-    parameters[name] = options[name] or nil
+    "excitation", "pinhole", "sheet", "sheet_na", "field", "polarization", "psf_background",
+    "psf_crop", "channel", "frame"} do
+    local value = options[name] or nil
+    parameters[name] = type(value) == "table" and #value == 1 and value[1] or value
 end
 
 local out <close> = mb.images.create(options.output, {shape = shape, dtype = dtype,
@@ -500,14 +557,14 @@ local function tell_end(report)
 end
 
 -- Untiled; `sink` gets the result. Returns its range.
-local function deconvolve(volume, sink, label)
+local function deconvolve(volume, sink, label, channel, kept)
     local bar = settings.iterations and progress.new(label, settings.iterations,
         {unit = "iterations", quiet = options.quiet or options.metrics})
     local result, report = whole(volume, {on_iteration = bar
         and function(k, metric)
         bar:step(1)
         tell(k, metric)
-    end or nil})
+    end or nil}, channel, kept)
     local guard <close> = result
     device:sync()
     local least, greatest = mb.bound(0, result.min, result), mb.bound(0, result.max, result)
@@ -521,7 +578,7 @@ end
 
 local others = {} -- the most bytes that the other devices took, by their ids
 
-local function deconvolve_tiled(volume, sink, label)
+local function deconvolve_tiled(volume, sink, label, channel)
     local steps = mode == "exact" and 2 * plan.total * settings.iterations or plan.total
     local bar = progress.new(label, steps,
         {unit = "tiles", quiet = options.quiet or options.metrics})
@@ -533,7 +590,8 @@ local function deconvolve_tiled(volume, sink, label)
         tile_settings.on_iteration = tell
         sink = mb.volumes.watch(sink)
     end
-    local report = mb.tiled_deconv.richardson_lucy_volume(volume, psf, sink, tile_settings)
+    local report = mb.tiled_deconv.richardson_lucy_volume(volume, psfs[number_of(channel)],
+        sink, tile_settings)
     device:sync()
     bar:finish()
     tell_end(report)
@@ -559,13 +617,15 @@ end
 
 local least, greatest
 local peak, host_peak = process_memory.measured(device, function()
-    for frame = 1, frames do
-        for channel = 1, channels do
+    local kept <close> = new_transfers()
+    for channel = 1, channels do
+        for frame = 1, frames do
             local volume <close> = volume_of(channel, frame)
             local label = channels * frames > 1 and ("channel %d, time %d"):format(channel, frame)
                 or "deconvolving"
             local work = mode == "none" and deconvolve or deconvolve_tiled
-            local low, high = work(volume, out:volume(channel, frame), label)
+            local low, high = work(volume, out:volume(channel, frame), label, channel,
+                kept)
             least = low and math.min(least or low, low)
             greatest = high and math.max(greatest or high, high)
         end

@@ -23,6 +23,7 @@ static const struct {
     {"stitch", "one volume from those of overlapping scans at different heights"},
     {"deconvolve", "a sharper image stack (TIFF or HDF5), by its point-spread function"},
     {"convolve", "an image stack blurred by a point-spread function"},
+    {"psf", "a point-spread function from the optics of a microscope"},
     {"simulate", "a scan of a phantom, to try the others with"},
     {"import_recipe", "a recipe from a nabu.conf or a process list of HTTomo"},
 };

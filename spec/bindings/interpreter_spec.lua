@@ -446,7 +446,7 @@ describe("a command", function()
 
     it("is run by its name, from any folder, and is listed by --help", function()
         local help = at "--help"
-        for _, name in ipairs { "reconstruct", "batch", "deconvolve", "convolve", "simulate" } do
+        for _, name in ipairs { "reconstruct", "batch", "deconvolve", "convolve", "psf", "simulate" } do
             assert.matches("\n  " .. name .. "  +%l", help)
             local output, status = at(name .. " --help")
             assert.equal(0, status, output)

@@ -187,8 +187,8 @@ function instruments.sheet_of(options)
     elseif options.sheet then
         return options.sheet
     elseif not options.sheet_na then
-        fail("argument", what, "sheet", "how thick the sheet is, is missing: give sheet, or "
-            .. "sheet_na and excitation")
+        fail("argument", what, "sheet", "how thick the sheet is, is missing: give the "
+            .. "option sheet, or the option sheet_na with the option excitation")
     elseif not options.excitation then
         fail("argument", what, "excitation", "excitation, the wavelength of the sheet, is needed "
             .. "with sheet_na")

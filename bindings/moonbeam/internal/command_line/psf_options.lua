@@ -1,0 +1,143 @@
+--- The options of command lines that say what a model of a PSF is made of, in nanometers.
+
+local mb = require "moonbeam"
+local cli = require "moonbeam.internal.cli"
+local declared = require "moonbeam.internal.declared"
+
+local psf_options = {}
+
+local MODELS <const> = {"born_wolf", "gibson_lanni", "richards_wolf", "confocal", "two_photon",
+    "light_sheet"}
+local SYNONYMS <const> = {widefield = "born_wolf", ["born-wolf"] = "born_wolf",
+    ["gibson-lanni"] = "gibson_lanni", ["richards-wolf"] = "richards_wolf",
+    vectorial = "richards_wolf", ["two-photon"] = "two_photon", ["2p"] = "two_photon",
+    ["light-sheet"] = "light_sheet", lightsheet = "light_sheet"}
+
+-- What only some models have, in the order of the help.
+local OWN <const> = {"index_sample", "depth", "wavelength", "excitation", "pinhole", "sheet",
+    "sheet_na", "field", "polarization"}
+
+local declarations = {}
+for _, model in ipairs(MODELS) do
+    declarations[model] = declared.of(mb.psf[model]).options
+end
+
+-- The models that have an option, as text.
+local function models_with(name)
+    local list = {}
+    for _, model in ipairs(MODELS) do
+        list[#list + 1] = declarations[model][name] and model or nil
+    end
+    return table.concat(list, ", ")
+end
+
+local function own(model, name, changes)
+    changes.of = changes.of or model
+    changes.default = false
+    return cli.option(declarations[model][name], changes)
+end
+
+-- "488,561" -> {488, 561}.
+local function wavelengths(text)
+    local list = cli.numbers(text)
+    for _, value in ipairs(list or {}) do
+        list = value > 0 and value < math.huge and list or nil
+    end
+    if not list or #list == 0 then
+        return nil, "a number above 0, or a list of them, such as 488,561"
+    end
+    return list
+end
+
+--- The options.
+function psf_options.list()
+    local shared = declarations.gibson_lanni
+    local list = {
+        {"model", value = "NAME", type = cli.choice(MODELS[1], MODELS[2], MODELS[3], MODELS[4],
+            MODELS[5], MODELS[6], SYNONYMS), default = "born_wolf",
+            doc = "of the PSF: born_wolf (widefield), gibson_lanni (sample and immersion differ), "
+                .. "richards_wolf (vectorial, for large apertures), confocal, two_photon, "
+                .. "light_sheet"},
+        cli.option(shared.na, {of = "model"}), cli.option(shared.index, {of = "model"}),
+        own("gibson_lanni", "index_sample", {}),
+        own("gibson_lanni", "depth", {value = "NM"}),
+        {"wavelength", value = "NM,...", type = wavelengths,
+            doc = "model: of the emission in vacuum; one for all channels, or one for each"},
+        {"excitation", value = "NM,...", type = wavelengths,
+            doc = "confocal, two_photon, light_sheet: wavelength of the excitation, in the same "
+                .. "way"},
+        own("confocal", "pinhole", {value = "AU"}),
+        own("light_sheet", "sheet", {value = "NM"}),
+        own("light_sheet", "sheet_na", {}),
+        own("confocal", "field", {of = "confocal, two_photon, light_sheet"}),
+        own("richards_wolf", "polarization", {}),
+    }
+    table.move(cli.options(shared, {value = "NM"}, "pixel", "step"), 1, 2, #list + 1, list)
+    return list
+end
+
+--- Ends the program where an option is given that the chosen model does not have.
+function psf_options.check(options)
+    local has = declarations[options.model]
+    for _, name in ipairs(OWN) do
+        if options[name] and not has[name] then
+            cli.wrong("--%s is for --model %s; the model is %s", name:gsub("_", "-"),
+                models_with(name), options.model)
+        end
+    end
+end
+
+--- The options that the chosen model needs and that are not given.
+function psf_options.missing(options)
+    local names = {}
+    for _, entry in ipairs(declarations[options.model]) do
+        if entry.required and not options[entry.name] then
+            names[#names + 1] = "--" .. entry.name
+        end
+    end
+    return names
+end
+
+--- How many PSFs the wavelengths name: 1, or one for each of the channels. Ends the program where
+-- that are not as many as `channels`, if these are given.
+function psf_options.count(options, channels)
+    local count = 1
+    for _, name in ipairs {"wavelength", "excitation"} do
+        local own_count = options[name] and #options[name] or 1
+        if own_count > 1 and channels and own_count ~= channels then
+            cli.wrong("--%s has %d wavelengths, and there %s %d channel%s: give one, or one for "
+                .. "each channel", name, own_count, channels == 1 and "is" or "are", channels,
+                channels == 1 and "" or "s")
+        end
+        count = math.max(count, own_count)
+    end
+    return count
+end
+
+--- What the chosen model takes for a channel (from 1): a table of its options.
+function psf_options.settings(options, channel)
+    local settings = declared.part(declarations[options.model], options)
+    for _, name in ipairs {"wavelength", "excitation"} do
+        local list = settings[name]
+        settings[name] = list and (list[channel] or list[1])
+    end
+    return settings
+end
+
+--- The PSF of a channel, of these extents.
+function psf_options.make(options, size, device, channel)
+    local settings = psf_options.settings(options, channel)
+    settings.device = device
+    return mb.psf[options.model](size, settings)
+end
+
+--- What the model of a channel is, in a few words.
+function psf_options.text(options, channel)
+    local settings, parts = psf_options.settings(options, channel), {}
+    for _, each in ipairs {{"wavelength", "%g nm"}, {"excitation", "excited at %g nm"}} do
+        parts[#parts + 1] = settings[each[1]] and each[2]:format(settings[each[1]])
+    end
+    return ("%s, NA %g, %s"):format(options.model, options.na, table.concat(parts, ", "))
+end
+
+return psf_options

@@ -1,0 +1,134 @@
+--- Writes a model of a point spread function to a file, with the size of its voxels and how it was
+-- made.
+
+local mb = require "moonbeam"
+local cli = require "moonbeam.internal.cli"
+local declared = require "moonbeam.internal.declared"
+local process_memory = require "moonbeam.internal.process_memory"
+local psf_options = require "moonbeam.internal.command_line.psf_options"
+local surface = require "moonbeam.internal.command_line.surface"
+
+local pictures = declared.of(mb.view.save).options
+local FORMATS <const> = {"tif", "tiff", "h5", "hdf5", "zarr", "npy"}
+
+local options = cli.parse(arg, {
+    usage = "psf -o FILE [options]",
+    summary = "Makes a point spread function from the optics of a microscope, for deconvolve and "
+        .. "convolve.",
+    {"output", short = "o", value = "FILE",
+        doc = "what to write: .tif (.ome.tif), .h5 or .zarr, with the size of voxels and how it "
+            .. "was made; or .npy"},
+    {"size", short = "n", value = "Z,Y,X", type = cli.extents(3), default = {65, 65, 65},
+        doc = "extents; the focus is in the middle, (n - 1) / 2 rounded down"},
+    psf_options.list(),
+    cli.shared.overwrite,
+    {"plan", doc = "print the bytes; compute and write nothing"},
+    cli.shared.device, cli.shared.budget,
+    {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ"},
+    cli.option(pictures.gamma, {default = 2, of = "picture"}),
+    cli.shared.sz, cli.shared.quiet, cli.shared.log,
+    notes = "All lengths are in nanometers. The sum of the values is 1. deconvolve can use twice "
+        .. "the slices of its\nimage, less one; more is cut off.\n"
+        .. "Exit status: 0 done, 1 failed, 2 wrong use.",
+})
+
+local say = cli.speakers(options)
+psf_options.check(options)
+local missing = psf_options.missing(options)
+if not options.output and not options.plan then
+    table.insert(missing, 1, "--output")
+end
+cli.missing(missing)
+if psf_options.count(options) > 1 then
+    cli.wrong("a file has one PSF: give one wavelength; deconvolve takes one for each channel")
+end
+if not options.plan then
+    cli.outputs(options, {}, {{"output", extensions = FORMATS, folder = true}, {"preview"}})
+end
+
+local device = cli.device(options)
+local size = options.size
+local function make()
+    return psf_options.make(options, size, device, 1)
+end
+
+say("PSF        %s, %s", table.concat(size, " x "), psf_options.text(options, 1))
+say("voxel      %g x %g x %g nm (z, y, x)", options.step, options.pixel, options.pixel)
+local format_bytes = mb.device.format_bytes
+local live = mb.pool.stats(device).live
+local peak = live + mb.plan.peaks(function()
+    make():release()
+end, {device}).peak[device.id]
+say("memory     peak %s (%d bytes)", format_bytes(peak), peak)
+if options.plan then
+    return
+end
+
+local made
+local measured = process_memory.measured(device, function()
+    made = make()
+end)
+local psf <close> = made
+say("measured   peak %s (%d bytes)", format_bytes(measured), measured)
+
+-- The values along an axis through the middle; none in a dry run.
+local function line_of(axis)
+    local ranges = {}
+    for i, n in ipairs(size) do
+        ranges[i] = i == axis and {1, n} or {(n + 1) // 2, (n + 1) // 2}
+    end
+    local view <close> = psf:view(table.unpack(ranges))
+    local line <close> = view:copy()
+    local flat <close> = line:reshape(line.elements)
+    return mb.device.dry() and {} or flat:to_table()
+end
+
+-- The full width at half maximum along an axis, in samples; nil where the PSF is cut off before.
+local function width_of(axis)
+    local values, middle = line_of(axis), (size[axis] + 1) // 2
+    local function beyond(sign)
+        for i = 1, #values do
+            local here, before = values[middle + sign * i], values[middle + sign * (i - 1)]
+            if not here then
+                return nil
+            elseif here <= values[middle] / 2 then
+                return i - (values[middle] / 2 - here) / (before - here)
+            end
+        end
+    end
+    local low, high = beyond(-1), beyond(1)
+    return low and high and low + high
+end
+
+local function width_text(axis, step)
+    local width = width_of(axis)
+    local nm = (width or 0) * step
+    return not width and "wider than the file" or nm < 1000 and ("%.1f nm"):format(nm)
+        or ("%.4g um"):format(nm / 1000)
+end
+
+say("width      %s across, %s along the axis (full width at half maximum)",
+    width_text(3, options.pixel), width_text(1, options.step))
+
+local parameters = psf_options.settings(options, 1)
+parameters.model, parameters.device = options.model, device.id
+if options.output:lower():find "%.npy$" then
+    mb.images.write(options.output, psf, {overwrite = options.overwrite})
+else
+    local out <close> = cli.tried({}, mb.result.create, options.output, {shape = size,
+        units = "1", title = "point spread function", pixel_size = options.pixel * 1e-9,
+        slice_distance = options.step * 1e-9, parameters = parameters,
+        overwrite = options.overwrite})
+    out:write(psf, 1)
+    out:finish()
+end
+say("result     %s, float32, sum 1: %s", table.concat(size, " x "), options.output)
+if options.preview then
+    local sxy, sz = 1, options.sz
+    if not sz then
+        sxy, sz = surface.stretch(options.step / options.pixel)
+    end
+    local here <close> = psf:to "host"
+    mb.view.projections(options.preview, here, {sxy = sxy, sz = sz, gamma = options.gamma,
+        percentiles = {0, 100}, overwrite = options.overwrite})
+end
