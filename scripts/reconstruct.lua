@@ -402,7 +402,14 @@ end
 
 -- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the
 -- result file is open. Compressed frames are decoded once, for the axis and the slices.
-local taken <close> = mb.pool.scope(plan.device)
+local taken <close> = setmetatable({}, {__close = function(scopes)
+    for _, scope in pairs(scopes) do
+        scope:finish()
+    end
+end})
+for _, device in ipairs(plan.devices) do
+    taken[device.id] = mb.pool.scope(device)
+end
 local _ <close> = process_memory.hold(plan.device, plan.at_most)
 local searched = not plan.exact
 local frames <close> = options.half_acquisition and mb.recon.decoded(scan, settings, plan, searched)
@@ -470,8 +477,8 @@ for _, text in ipairs(report.warnings) do
     warn("%s", text)
 end
 phase("run")
-local measured, predicted = taken:finish(), plan.peak
-if kept and kept:resumed() then -- what it has done itself
+local measured, predicted = taken[plan.device.id]:finish(), plan.peak
+if kept and kept:resumed() or #report.lost > 0 then -- what it has done itself
     measured, predicted = report.peak, report.predicted
 end
 local as_planned = mb.recon.check_bytes("the reconstruction", measured, predicted)
@@ -513,7 +520,8 @@ say("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, s
     and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
 for i = 2, #plan.devices do
     local id = plan.devices[i].id
-    say("           predicted %d bytes, measured %d bytes on %s", plan.made.peaks[id] or 0,
+    say("           predicted %d bytes, measured %d bytes on %s",
+        #report.lost > 0 and report.expected[id] or plan.made.peaks[id] or 0,
         report.peaks[id] or 0, id)
 end
 detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)

@@ -76,6 +76,24 @@ function recon.chunk(scan, device, first, last, settings)
         settings)
 end
 
+-- Calls fn(options) with the device of the options; of several the first one that is not lost, and
+-- the next one if it is lost meanwhile. Returns what fn returns.
+local function on_device(options, fn)
+    if not options.devices then
+        return fn(options)
+    end
+    return work.on_alive(mb.device.several(options.devices), function(live)
+        return fn(setmetatable({device = live[1]}, {__index = options}))
+    end)
+end
+
+-- Looks at the values of a scan.
+local function look(scan, options)
+    return on_device(options, function(own)
+        return scan_values.check(scan, own)
+    end)
+end
+
 recon.read_shifts = vertical_shifts.read
 
 --- Checks the values of a few frames before a scan is reconstructed: {kind = "flats",
@@ -84,7 +102,7 @@ recon.read_shifts = vertical_shifts.read
 -- number in float32. Uses the options rows, log and device. A scan is checked once; find_center and
 -- run check it if that has not been done.
 function recon.check_values(scan, options)
-    return scan_values.check(scan, options)
+    return look(scan, options)
 end
 
 --- What `recon.check_values` can say without reading frames: the kind and a line of text.
@@ -109,8 +127,10 @@ end
 -- projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals
 -- over columns).
 function recon.find_center(scan, options)
-    scan_values.check(scan, options)
-    return scan_center.find(scan, options)
+    look(scan, options)
+    return on_device(options, function(own)
+        return scan_center.find(scan, own)
+    end)
 end
 
 --- The tilt of the axis in the plane of the detector, in radians: the option axis_tilt of a scan
@@ -123,8 +143,10 @@ end
 -- verdict needs one), centers (a list of {row, column, residual, uncertainty}), apart (px, the
 -- largest distance of a column from the line).
 function recon.find_tilt(scan, options)
-    scan_values.check(scan, options)
-    return axis_tilt.find(scan, options)
+    look(scan, options)
+    return on_device(options, function(own)
+        return axis_tilt.find(scan, own)
+    end)
 end
 
 --- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns the axis
@@ -145,10 +167,12 @@ end
 -- empty), plus a quarter on both sides. For "f16" it is {0, the power of two that scales them to
 -- half floats}, 1 if they fit unscaled. The options are those of recon.run, with the center.
 function recon.find_range(scan, options)
-    local device = mb.device(options.device or "host")
-    local section, values = slices_section(scan, device, options)
-    section.first, section.last = table.unpack(options.rows or {1, scan.rows})
-    return value_range.find(view.of(section, #section.steps, device, values), options.dtype)
+    return on_device(options, function(own)
+        local device = mb.device(own.device or "host")
+        local section, values = slices_section(scan, device, own)
+        section.first, section.last = table.unpack(own.rows or {1, scan.rows})
+        return value_range.find(view.of(section, #section.steps, device, values), own.dtype)
+    end)
 end
 
 --- How many of the 65536 codes of u16 the slices use when they are stored with `options.range`;
@@ -213,7 +237,8 @@ function recon.settle(scan, plan, found)
     end
     if plan.range_peak and not plan.ranged then
         local made, verdicts = pipeline_run.settle(pipeline_plan.with_scan(plan.made, scan))
-        plan.made, plan.ranged = made, true
+        plan = scan_recipe.settle(scan, plan, plan.settings.center, made)
+        plan.ranged = true
         plan.settings.range = made.job.values.range
         plan.codes = verdicts.range and verdicts.range.codes
     end
@@ -293,24 +318,25 @@ recon.check_bytes = pipeline_run.check_bytes
 -- (by the ids of the devices), as_planned (whether both were as planned), plan, counts =
 -- {nonfinite, clamped, nonpositive}, clipped = {below, above, NaN} of the values stored as another
 -- type than f32, times (see stream.describe), replanned (sections that ran in smaller chunks
--- because memory was refused
--- before the first chunk; `plan` is then the plan that ran), predicted (the peak of what ran),
--- warnings: what was lost}. `plan.journal` keeps a run that is interrupted. Raises an
--- error if everything was lost: nothing finite, no beam, everything clipped.
+-- because memory was refused before the first chunk; `plan` is then the plan that ran), lost
+-- (devices that were lost, and whose chunks the others did), predicted (the peak of what ran),
+-- warnings: what was lost}. `plan.journal` keeps a run that is interrupted. Raises an error if
+-- everything was lost: nothing finite, no beam, everything clipped.
 function recon.run(scan, plan, sink, each)
     local journal = plan.journal
-    scan_values.check(scan, plan.settings)
+    look(scan, plan.settings)
     plan = recon.settle(scan, plan)
     local out = not sink and plan.settings.out or nil
     local made = pipeline_plan.with_scan(plan.made, scan)
     local done = pipeline_run.execute(made, {sink = sink, out = out, each = each,
         quiet = plan.settings.quiet, label = "reconstructing", unit = "slices",
         journal = journal, files = plan.settings.slices_per_file})
-    if #done.replanned > 0 then
+    if #done.replanned > 0 or #done.lost > 0 then
         plan = scan_recipe.replanned(scan, plan, done.plan)
     end
     return {seconds = done.seconds, peak = done.peak, peaks = done.peaks, pinned = done.pinned,
-        plan = plan, predicted = done.predicted, replanned = done.replanned,
+        plan = plan, predicted = done.predicted, replanned = done.replanned, lost = done.lost,
+        expected = done.expected,
         counts = done.totals.mended, clipped = done.totals.clipped, times = done.times,
         as_planned = done.as_planned, warnings = done.warnings}
 end
@@ -334,7 +360,7 @@ function recon.reconstruct(projections, angles, options)
         {flats = options.flats, darks = options.darks})
     scan_recipe.check(scan, settings)
     settings.flats, settings.darks = nil, nil
-    scan_values.check(scan, settings)
+    look(scan, settings)
     if settings.half_acquisition and not settings.size and not settings.center then
         -- the axis determines the width of the volume
         settings.center = recon.settle(scan, recon.plan(scan, settings)).settings.center

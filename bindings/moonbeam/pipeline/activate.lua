@@ -29,7 +29,7 @@ function activate.section(made, number, scan)
         return plan.reach(own.job, with_scan(own.sections[number], scan))
     end
     function work.peaks(own)
-        return own.sections[number].peaks
+        return own.sections[number].reserved
     end
     function work.smaller(own, available)
         return plan.again(own, number, available)

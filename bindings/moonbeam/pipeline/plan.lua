@@ -103,10 +103,15 @@ local function likes_of(devices)
     return likes
 end
 
+-- Do several devices have blocks of their own, of which the others get some if one is lost?
+local function is_dealt(job)
+    return #job.devices > 1 and schedule.order_of(#job.devices, job.options) ~= nil
+end
+
 -- What the devices may get of these blocks: a list of lists by device. `whole`: lists that tell how
 -- far the pools are taken, otherwise the fewest that tell what is live at most. Of devices that are
--- alike (`likes`) the first gets all lists.
-local function deals_of(job, section, blocks, whole, likes)
+-- alike (`likes`) the first gets all lists. `any`: whatever becomes of the other devices.
+local function deals_of(job, section, blocks, whole, likes, any)
     local function extents_of(rows)
         return work.extents(section, rows)
     end
@@ -115,6 +120,8 @@ local function deals_of(job, section, blocks, whole, likes)
     if not order then
         return whole and deals.all(blocks, extents_of, count, likes)
             or deals.most(work.shortened(section, blocks), extents_of, count)
+    elseif any then
+        return deals.most(whole and blocks or work.shortened(section, blocks), extents_of, count)
     end
     local lists = deals.fixed(blocks, order, count)
     return {whole and lists or (deals.shortened(lists, extents_of))}
@@ -155,10 +162,10 @@ local function dry_work(job, section, passes, values, devices, own)
     end
 end
 
--- The run of a section in blocks of so many rows on dry devices.
-local function dry_run(job, section, count, values, devices)
+-- The run of a section in blocks of so many rows on dry devices. `any`: each device may get any.
+local function dry_run(job, section, count, values, devices, any)
     local stores <close> = with_stores(job, section)
-    for _, deal in ipairs(deals_of(job, section, blocks_of(section, count))) do
+    for _, deal in ipairs(deals_of(job, section, blocks_of(section, count), false, nil, any)) do
         dry_work(job, section, {deal}, values, devices, stores[#stores])
     end
 end
@@ -215,10 +222,10 @@ local function larger(a, b)
     return a
 end
 
--- What a section takes in blocks of so many rows: {peaks and grown, by devices, worst = the values
--- that take most on the first one}.
+-- What a section takes in blocks of so many rows: {peaks, reserved (with the blocks of devices that
+-- are lost, whichever) and grown, by devices, worst = the values that take most on the first one}.
 local function new_section_memory(job, section, count, known)
-    local heights, made, most = {}, {peaks = {}, grown = {}}, -1
+    local heights, made, most = {}, {peaks = {}, grown = {}, reserved = {}}, -1
     for i, rows in ipairs(work.shortened(section, blocks_of(section, count))) do
         heights[i] = rows[2] - rows[1] + 1
     end
@@ -232,6 +239,11 @@ local function new_section_memory(job, section, count, known)
         end
         larger(made.peaks, own.peak)
         larger(made.grown, own.grown)
+        local any = is_dealt(job) and memory_of(job, function(devices)
+            dry_run(job, section, count, values, devices, true)
+        end) or own
+        larger(larger(made.reserved, own.peak), any.peak)
+        larger(made.grown, any.grown)
     end
     return made
 end
@@ -249,9 +261,9 @@ local function section_memory(job, section, count, known)
     return made
 end
 
-local function section_peaks(job, section, count, known)
-    local made = section_memory(job, section, count, known)
-    return made.peaks, made.worst
+-- What a section in blocks of so many rows must have on the first device.
+local function least_of(job, section, count)
+    return section_memory(job, section, count, job.values).reserved[job.devices[1].id]
 end
 
 --- How far the run of a section takes the pools from both ends, {low, high} by the ids of devices:
@@ -259,8 +271,11 @@ end
 function plan.reach(job, section)
     local likes = likes_of(job.devices)
     local reach = memory_of(job, function(devices)
-        for _, deal in ipairs(deals_of(job, section, section.blocks, true, likes)) do
-            dry_work(job, section, {deal}, job.values, devices, job.open_stores[section.number])
+        for _, any in ipairs {false, is_dealt(job) or nil} do
+            for _, deal in ipairs(deals_of(job, section, section.blocks, true, likes, any)) do
+                dry_work(job, section, {deal}, job.values, devices,
+                    job.open_stores[section.number])
+            end
         end
     end).reach
     for k, device in ipairs(job.devices) do
@@ -416,7 +431,7 @@ end
 local function fits(job, section, count, available, whole)
     section.count = count
     local made = section_memory(job, section, count, job.values)
-    return within(made.peaks, available) and not (whole and not within(made.grown, available))
+    return within(made.reserved, available) and not (whole and not within(made.grown, available))
 end
 
 -- The most rows up to `limit`, in whole packets, that fit; or 0.
@@ -532,7 +547,7 @@ local function fail_least(job, section, ways, available, others)
         take(section, way)
         local packet = math.min(sections.packet(section), section.last - section.first + 1)
         section.count = packet
-        local peak = math.max(section_peaks(job, section, packet, job.values)[device.id], others)
+        local peak = math.max(least_of(job, section, packet), others)
         if way.taken then
             least, rows = math.min(least, peak), packet
         elseif peak <= there then
@@ -553,14 +568,14 @@ end
 
 -- Raises that the block that was asked for does not fit.
 local function fail_block(job, section, ways, available)
-    local bytes, id = mb.device.format_bytes, job.devices[1].id
+    local bytes = mb.device.format_bytes
     take(section, ways[1])
     section.overlap = job.options.overlap == true
     local count = math.min(job.options.block, section.last - section.first + 1)
     section.count = count
     fail("budget", job.op, "chunk", "a chunk of %d rows needs %s, %s are available; smaller "
         .. "chunks need less (leave --chunk out to have it chosen)", count,
-        bytes(section_peaks(job, section, count, job.values)[id]), bytes(available[id]))
+        bytes(least_of(job, section, count)), bytes(available[job.devices[1].id]))
 end
 
 -- Where the data rest between two sections: {shape, dtype, where, ...} by the number of the one
@@ -617,7 +632,8 @@ end
 
 -- The part of a plan that measured values decide.
 local function settle_section(job, section, known)
-    section.peaks, section.worst = section_peaks(job, section, section.count, known)
+    local made = section_memory(job, section, section.count, known)
+    section.peaks, section.reserved, section.worst = made.peaks, made.reserved, made.worst
 end
 
 -- The bytes that a section reads and writes, rows that several blocks need counted for each.
@@ -635,16 +651,18 @@ end
 
 -- The sums of a plan from its sections.
 local function sum(job, made)
-    made.peaks = {}
+    made.peaks, made.reserved = {}, {}
     made.exact = true
     for _, section in ipairs(job.sections) do
         larger(made.peaks, section.peaks)
+        larger(made.reserved, section.reserved)
         for _, measure in ipairs(section.measures) do
             larger(made.peaks, measure.peaks)
             made.exact = made.exact and job.values[plan.value_name(measure.step)] ~= nil
         end
     end
     larger(made.peaks, job.look)
+    larger(made.reserved, made.peaks)
     made.peak = made.peaks[job.devices[1].id]
     made.values = job.values
     return made
@@ -703,8 +721,8 @@ function plan.make(job)
         made.scratch = made.scratch + (place and place.disk_bytes or 0)
     end
     sum(job, made)
-    made.at_most = made.peak
-    made.at_most_of = made.peaks
+    made.at_most_of = made.reserved
+    made.at_most = made.reserved[job.devices[1].id]
     return made
 end
 
@@ -775,9 +793,17 @@ function plan.without(made, devices)
         section.measures = measures_on(without.job, section)
     end
     sum(without.job, without)
-    without.at_most_of = larger(larger({}, made.at_most_of), without.peaks)
+    without.at_most_of = larger(larger({}, made.at_most_of), without.reserved)
     without.at_most = without.at_most_of[devices[1].id]
     return without
+end
+
+--- Calls fn(plan) with a plan on those of its devices that are not lost; again if one of several is
+-- lost meanwhile. Returns what fn returns.
+function plan.on_alive(made, fn)
+    return work.on_alive(made.job.devices, function(live)
+        return fn(#live < #made.job.devices and plan.without(made, live) or made)
+    end)
 end
 
 --- Plans a section of a settled plan again, in blocks of no more rows than it has, for less memory:
@@ -886,7 +912,7 @@ function plan.peak(job, count)
     for _, section in ipairs(job.sections) do
         plan.first_way(job, section)
         section.overlap, section.count = job.options.overlap ~= false, count
-        most = math.max(most, section_peaks(job, section, count, job.values)[id])
+        most = math.max(most, least_of(job, section, count))
         for _, measure in ipairs(section.measures) do
             most = math.max(most, plan.measure_peaks(job, section, measure, job.values)[id])
         end

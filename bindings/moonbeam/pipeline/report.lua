@@ -95,7 +95,9 @@ local function section_lines(made, section, line)
     local devices = made.job.devices
     local most = schedule.order_of(#devices, made.job.options) and "" or "at most "
     for _, device in ipairs(devices) do
-        line("all", "  peak", "%s%s on %s", most, bytes_text(section.peaks[device.id]), device.id)
+        local peak, reserved = section.peaks[device.id], section.reserved[device.id]
+        line("all", "  peak", "%s%s on %s%s", most, bytes_text(peak), device.id, reserved > peak
+            and (", at most %s if another device is lost"):format(bytes_text(reserved)) or "")
     end
     line("all", "  pinned", "%s of host memory%s", bytes_text(section.pinned),
         #devices > 1 and (", shared by %d devices"):format(#devices) or "")

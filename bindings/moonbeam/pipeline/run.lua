@@ -74,15 +74,14 @@ end
 -- exact: the plan itself.
 function run.settle(made, found, journal)
     local values, verdicts, planned = {}, {}, made
-    local settled = work.on_alive(made.job.devices, function(live)
-        local own = #live < #made.job.devices and plan.without(made, live) or made
+    local settled = plan.on_alive(made, function(own)
         planned = own
         measure_section(own, own.sections[1], values, verdicts, found, journal)
         return next(values) == nil and own or plan.settle(own, values)
     end)
     if next(values) ~= nil then
         local most = settled.at_most_of or planned.at_most_of
-        for id, bytes in pairs(settled.peaks) do
+        for id, bytes in pairs(settled.reserved) do
             run.check_bytes("the plan for the values that were measured", bytes,
                 most[id], bytes <= most[id])
         end
@@ -176,27 +175,30 @@ local function expected(job, section, passes, live, stopped)
 end
 
 -- Compares what was measured with a dry run of the blocks that each device has got, and with the
--- plan. Returns whether both promises were kept. Lost devices are not compared.
+-- plan. Returns whether both promises were kept, and the bytes of the dry run. Lost devices are not
+-- compared.
 local function compare(made, section, measured, passes, others, times)
     local job, kept = made.job, true
     local live = work.alive(job.devices)
+    if #live == 0 then
+        job.devices[1]:sync() -- raises that it is lost
+    end
     local peaks = expected(job, section, passes, live, times.stopped)
-    -- In a fixed schedule nobody has planned for the blocks of a lost device.
-    local bounded = #live == #job.devices or not schedule.order_of(#job.devices, job.options)
+    -- In a fixed schedule the blocks of a lost device are reserved for.
+    local bounds = #live == #job.devices and section.peaks or section.reserved
     for _, device in ipairs(live) do
-        local bytes, exact, most = measured[device.id], peaks[device.id], section.peaks[device.id]
+        local bytes, exact, most = measured[device.id], peaks[device.id], bounds[device.id]
         local more = others.bytes[device.id] or 0
         kept = run.check_bytes("the run", bytes, exact, bytes >= exact and bytes <= exact + more)
             and kept
-        kept = run.check_bytes("the run", bytes, most, bytes <= most + more or not bounded)
-            and kept
+        kept = run.check_bytes("the run", bytes, most, bytes <= most + more) and kept
     end
     if section.beside then
         kept = run.check_bytes("the run's pinned memory", times.pinned, section.pinned,
             times.pinned == section.pinned
             or #live < #job.devices and times.pinned < section.pinned) and kept
     end
-    return kept
+    return kept, peaks
 end
 
 -- How the blocks of a section are shared and moved.
@@ -235,7 +237,8 @@ local function reduce(made, section, passes)
 end
 
 -- Runs a section whose memory is there. Returns its totals and times, the bytes by device, whether
--- they are those of the plan, and the values that its reductions found.
+-- they are those of the plan, the bytes that a dry run of its blocks takes, and the values that its
+-- reductions found.
 local function run_section(made, section, ends, others)
     local job = made.job
     section.beside = ends.writes ~= false
@@ -254,8 +257,8 @@ local function run_section(made, section, ends, others)
         measured[id] = scope:finish() + (id == "host" and live or 0)
     end
     times.unpack = (section.source.scan or {}).unpack_seconds
-    local kept = compare(made, section, measured, passes, others, times)
-    return totals, times, measured, kept, found
+    local kept, peaks = compare(made, section, measured, passes, others, times)
+    return totals, times, measured, kept, peaks, found
 end
 
 -- How many values, detector pixels and voxels a run goes through, rows that are read twice
@@ -410,15 +413,16 @@ function state_methods:run(i, final)
     report.replanned[#report.replanned + 1] = secured.replanned
     table.move(secured.budgets, 1, #secured.budgets, #report.budgets + 1, report.budgets)
     local held <close> = hold_stops(final.journal, section, ends)
-    local totals, times, measured, kept, found = run_section(self.made, secured.section, ends,
-        self.others)
+    local totals, times, measured, kept, peaks, found = run_section(self.made, secured.section,
+        ends, self.others)
     if times.stopped then
         stops.raise(held)
     end
     work.add(report.totals, totals)
     report.as_planned = kept and report.as_planned
-    report.predicted = math.max(report.predicted,
-        secured.section.peaks[self.made.job.devices[1].id] or 0)
+    for id, bytes in pairs(peaks) do
+        report.expected[id] = math.max(report.expected[id] or 0, bytes)
+    end
     report.pinned = math.max(report.pinned, times.pinned)
     report.sections[i] = {peaks = measured, times = times, committed = secured.committed}
     report.times = times
@@ -501,7 +505,7 @@ function run.execute(made, final)
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
         others = {call = call, bytes = others}, bar = progress.new(final.label or "working",
             total, {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()}),
-        report = {predicted = 0, peaks = {}, totals = {}, sections = {}, replanned = {},
+        report = {expected = {}, peaks = {}, totals = {}, sections = {}, replanned = {},
             budgets = {}, lost = {}, pinned = 0, as_planned = true}},
         state_methods)
     local journal = final.journal
@@ -522,20 +526,22 @@ function run.execute(made, final)
     report.named = {} -- the values that are known, by name
     plan.prepared(ended.job, report.peaks)
     local id = ended.job.devices[1].id
+    local predicted = report.expected[id] or 0
     for _, section in ipairs(ended.sections) do
         for _, each in ipairs(section.measures) do
             local name = plan.value_name(each.step)
             report.named[name] = ended.job.values[name]
             report.peaks[id] = math.max(report.peaks[id] or 0, each.peak or 0)
-            report.predicted = math.max(report.predicted, each.peak or 0)
+            predicted = math.max(predicted, each.peak or 0)
         end
         for _, each in ipairs(section.reduced or {}) do
             local name = plan.value_name(each.step)
             report.named[name] = ended.job.values[name]
         end
     end
-    -- Of a run that goes on, only what it has done itself is compared.
-    report.predicted = journal and journal:resumed() and report.predicted or ended.peak
+    -- Of a run that goes on, or on other devices than planned, what it has done itself is compared.
+    report.predicted = (#report.lost > 0 or journal and journal:resumed()) and predicted
+        or ended.peak
     report.values, report.peak = ended.job.values, report.peaks[id] or 0
     local first, last = ended.sections[1], ended.sections[#ended.sections]
     local volume = {table.unpack(last.shape)}

@@ -214,9 +214,10 @@ end
 -- The fields that the axis decides.
 local function fill(plan, scan)
     local made, settings = plan.made, plan.settings
+    plan.devices, plan.device = made.job.devices, made.job.devices[1] -- that are not lost
     local section, id = made.sections[1], plan.device.id
     local center = settings.center or made.job.values.center
-    plan.run_peak, plan.peak = section.peaks[id], made.peak
+    plan.run_peak, plan.peak, plan.at_most = section.peaks[id], made.peak, made.at_most
     plan.worst_axis = center or section.worst.center
     plan.range_peak = measure_peak(made, "range")
     plan.exact = center ~= nil
@@ -239,10 +240,10 @@ local function check_out(plan)
     return plan
 end
 
---- Plan A of settings, with the fields that recon.plan tells of.
+--- Plan A of settings, with the fields that recon.plan tells of, on the devices that are not lost.
 function scan_recipe.plan(scan, options)
     local devices = mb.device.several(options.devices or options.device or "host")
-    local device, ids = devices[1], {}
+    local ids = {}
     for i, each in ipairs(devices) do
         ids[i] = each.id
     end
@@ -252,19 +253,19 @@ function scan_recipe.plan(scan, options)
         settings[name] = value
     end
     settings.devices = devices
-    local made = pipeline_plan.make(scan_recipe.job(scan, settings, device))
-    local section = made.sections[1]
+    local made = pipeline_plan.on(devices, {}, function(live)
+        return scan_recipe.job(scan, setmetatable({devices = live}, {__index = settings}), live[1])
+    end)
+    local section, device = made.sections[1], made.job.devices[1]
     settings.overlap = section.overlap
     local rows = {section.first, section.last}
     local total = rows[2] - rows[1] + 1
-    return check_out(fill({made = made, device = device, devices = devices,
-        device_ids = table.concat(ids, ","), difference = several_devices.difference(devices),
-        rows = rows, chunk = section.count,
+    return check_out(fill({made = made, device_ids = table.concat(ids, ","),
+        difference = several_devices.difference(devices), rows = rows, chunk = section.count,
         chunks = math.ceil(total / section.count), search_peak = measure_peak(made, "center"),
         look_peak = made.job.look[device.id],
         budget = mb.pool.stats(device).budget, available = made.job.available[device.id],
         overlap = section.overlap, pinned = made.pinned, dtype = options.dtype or "f32",
-        at_most = made.at_most,
         input_bytes = scan.n_angles * total * scan.cols * mb.pool.element_bytes(scan.dtype),
         method = section.way.method, mode = section.way.mode,
         reason = reason_of(scan, settings, device, section), process = report.process(made),
@@ -272,7 +273,7 @@ function scan_recipe.plan(scan, options)
         settings = settings}, scan))
 end
 
---- The plan when the axis is known.
+--- The plan when the axis is known. `made`: that of the pipeline, if it has been made.
 function scan_recipe.settle(scan, plan, center, made)
     local settled, settings = {}, {}
     for key, value in pairs(plan) do
@@ -283,11 +284,13 @@ function scan_recipe.settle(scan, plan, center, made)
     end
     settings.center = center
     settled.settings = settings
-    settled.made = made or pipeline_plan.settle(plan.made, {center = center})
+    settled.made = made or pipeline_plan.on_alive(plan.made, function(own)
+        return pipeline_plan.settle(own, {center = center})
+    end)
     return check_out(fill(settled, scan))
 end
 
---- The plan by which a pipeline ran that was planned again.
+--- The plan by which a pipeline ran that was planned again, or without a device that was lost.
 function scan_recipe.replanned(scan, plan, made)
     local again = scan_recipe.settle(scan, plan, plan.settings.center, made)
     local section = made.sections[1]
