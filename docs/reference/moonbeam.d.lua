@@ -1419,8 +1419,8 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -1429,7 +1429,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -1513,8 +1513,8 @@ function mb.plan.peaks(fn, devices) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -1523,7 +1523,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -1987,8 +1987,8 @@ function mb.psf.two_photon(size, options) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -1997,7 +1997,7 @@ function mb.psf.two_photon(size, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2058,8 +2058,8 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -2068,7 +2068,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2139,8 +2139,8 @@ function mb.recon.describe(plan, options) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -2149,7 +2149,7 @@ function mb.recon.describe(plan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2199,8 +2199,8 @@ function mb.recon.expected_values(scan, options) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -2209,7 +2209,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2260,8 +2260,8 @@ function mb.recon.find_center(scan, options) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -2270,7 +2270,7 @@ function mb.recon.find_center(scan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2320,8 +2320,8 @@ function mb.recon.find_range(scan, options) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -2330,7 +2330,7 @@ function mb.recon.find_range(scan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2389,8 +2389,8 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -2399,7 +2399,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2449,8 +2449,8 @@ function mb.recon.plan(scan, options) end
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
----@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
@@ -2459,7 +2459,7 @@ function mb.recon.plan(scan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
+---@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -3148,8 +3148,8 @@ function mb.tiles.table(plan) end
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
----@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
@@ -3182,8 +3182,8 @@ function mb.tomo.angles(count, span) end
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
----@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
@@ -3388,8 +3388,8 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
----@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
@@ -3417,8 +3417,8 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
----@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
@@ -3465,7 +3465,7 @@ function mb.tomo.line_integrals(data, options) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
----@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
@@ -3494,7 +3494,7 @@ function mb.tomo.opposite_pair(angles) end
 ---@field shifts? number|number[] added to the detector coordinate, one per angle
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
----@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
@@ -3551,8 +3551,8 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
----@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
@@ -3579,8 +3579,8 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
----@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle)
+---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of tolerance and noise; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call

@@ -3,11 +3,11 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local fista_sweeps = require "moonbeam.tomo.iterative.fista_sweeps"
 local geometry = require "moonbeam.pipeline.geometry"
 local reconstruction = require "moonbeam.pipeline.reconstruction"
 local ray_model = require "moonbeam.tomo.iterative.ray_model"
 local solving = require "moonbeam.tomo.iterative.solving"
+local volume_sweeps = require "moonbeam.tomo.iterative.volume_sweeps"
 
 local iterative = {}
 
@@ -73,7 +73,7 @@ end
 
 local function check(options, shape, g, kind)
     if options.sweep then
-        fista_sweeps.check(options, g)
+        volume_sweeps.check(options, g)
     elseif options.slab and options.dimensions ~= 3 then
         fail("argument", nil, "slab", "slab is for dimensions = 3; slices by themselves need no "
             .. "others: remove it")
@@ -221,7 +221,7 @@ local function deciding(bounds, options, heights, context)
     return memo[key]
 end
 
--- The sweeps of a step over sinograms of this shape and geometry (fista_sweeps.lua).
+-- The sweeps of a step over sinograms of this shape and geometry (volume_sweeps.lua).
 local function parts_of(def, options, shape, g)
     local size = iterative.side(options, shape[3], g, options.center)
     local step = {shape_before = shape, geometry_before = g}
@@ -238,18 +238,19 @@ local function parts_of(def, options, shape, g)
             return deciding(bounds, options, heights, setmetatable({step = step},
                 {__index = context}))
         end}
-    return fista_sweeps.parts(options, own, {geometry = g, count = shape[2], size = size,
-        side = side, scale = options.scale or g.pixel_size and 1 / g.pixel_size,
+    return volume_sweeps.parts(options, own, {scheme = def.sweeps, geometry = g, count = shape[2],
+        size = size, side = side, scale = options.scale or g.pixel_size and 1 / g.pixel_size,
         model = function(taken)
-            return solving.model("tomo.fista", g.angles, shape[3], taken)
+            return solving.model(def.sweeps.name, g.angles, shape[3], taken)
         end})
 end
 
 --- Completes the definition of a step: its solver(sinograms, angles, options) becomes a function of
--- blocks. `def.own` are the options of that function; `def.sweeps`: its arithmetic is also that of
--- fista_sweeps.lua.
+-- blocks. `def.own` are the options of that function; `def.sweeps`: how it goes on between two
+-- denoisings (volume_sweeps.lua).
 function iterative.step(def)
-    local solver, sweeps = {own = def.own, solver = def.solver}, def.sweeps
+    local sweeps = def.sweeps
+    local solver = {own = def.own, solver = def.solver, sweeps = sweeps}
     def.own, def.solver, def.sweeps = nil, nil, nil
     def.options = options_of(solver.own, sweeps)
     solver.options = def.options

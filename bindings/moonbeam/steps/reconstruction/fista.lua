@@ -20,5 +20,5 @@ return iterative.step {
     reference = "mb.tomo.fista",
     own = solvers.options,
     solver = solvers.reconstruct,
-    sweeps = true,
+    sweeps = solvers.sweeps,
 }

@@ -42,11 +42,12 @@ end
 --
 -- For few angles or much noise. The values are line integrals in pixels: slices are attenuation per
 -- pixel. lambda has the unit of b^2 over that of x. With dimensions = 2 each slice is reconstructed
--- by itself. The objective in the history is without the total variation, at the point that FISTA
--- extrapolates to. A model with a normal operator is iterated with it alone, if no rays are
--- weighted. Memory: three volumes and the sinograms once, beside those given, and what the
--- operators take; one volume more with a rule (tolerance, noise). With a normal operator four
--- volumes and no sinograms.
+-- by itself; with 3 all of them end together. The objective is that of the slices, with the total
+-- variation; to know it (history, callback, and every `check` iterations for a rule) takes one more
+-- gradient. A model with a normal operator is iterated with it alone, if no rays are weighted.
+-- Memory: three volumes and the sinograms once, beside those given, and what the operators take;
+-- one volume more with a rule (tolerance, noise), and one where the objective is to be known and
+-- lambda is not 0. With a normal operator four volumes and no sinograms.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
@@ -58,17 +59,14 @@ fista.reconstruct = declared("tomo.fista", {
 }, function(sinograms, angles, options)
     local job <close> = solving.begin("tomo.fista", sinograms, angles, options)
     local y, work, slope = job:volume(), job:volume(), gradient.of(job)
-    local objective, one, tikhonov, t = job:numbers(), job:ones(), options.tikhonov, 1
+    local measured, one, tikhonov, t = job:measuring(slope), job:ones(), options.tikhonov, 1
     local bound = job.model.bound + tikhonov
     mb.convert(job.x, "f32", {out = y})
     for k = 1, options.iterations do
-        slope.at(y, work)
-        if job.measures then
-            job:penalized(slope.misfit, tikhonov, objective, y)
-            if job:seen(k, objective, slope.misfit) then
-                break
-            end
+        if measured(k, job.x, work) then
+            break
         end
+        slope.at(y, work)
         fista.descend(y, work, one, bound, tikhonov)
         solving.denoise(y, options.lambda / bound, options, work) -- the next x
         local next_t = (1 + math.sqrt(1 + 4 * t * t)) / 2
@@ -80,5 +78,38 @@ fista.reconstruct = declared("tomo.fista", {
     end
     return job:finish()
 end)
+
+--- The arithmetic of the iterations for sweeps over a volume (volume_sweeps.lua), which denoise
+-- between two of them. `at` has normal(x, out), bound, one (ones, a number per slice), room() for a
+-- volume and own (the options).
+fista.sweeps = {name = "tomo.fista"}
+
+--- The weight of the denoising.
+function fista.sweeps.weight(own, model)
+    return own.lambda / (model.bound + own.tikhonov)
+end
+
+-- v becomes what is to be denoised.
+local function descend(v, c, at)
+    local work <close> = at.room()
+    local tikhonov = at.own.tikhonov
+    gradient.by(at.normal, c, v, work)
+    fista.descend(v, work, at.one, at.model.bound + tikhonov, tikhonov)
+end
+
+--- The first iteration begins at x. c is A' b; v becomes what is to be denoised.
+function fista.sweeps.first(v, c, x, at)
+    mb.convert(x, "f32", {out = v})
+    descend(v, c, at)
+end
+
+--- An iteration begins: `before` = {v, x} are those of the last one, and are lost; `denoised` is
+-- what denoising made of v.
+function fista.sweeps.next(v, c, x, before, denoised, at)
+    fista.extrapolate(before.x, denoised, at.one, at.sweep.momentum)
+    mb.convert(before.x, "f32", {out = v})
+    mb.convert(denoised, "f32", {out = x})
+    descend(v, c, at)
+end
 
 return fista

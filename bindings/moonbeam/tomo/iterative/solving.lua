@@ -34,9 +34,11 @@ solving.options = declared.options(
     {"half_acquisition", "boolean", "a whole turn with the axis, center, near an edge of the "
         .. "detector: slices of the whole field of view, which any of its rays has seen"},
     {"tolerance", "number", "a slice is done when its objective changes by less than this part of "
-        .. "it between two checks", above = 0, below = 1},
+        .. "it between two checks; slices of three-dimensional total variation together", above = 0,
+        below = 1},
     {"noise", "number", "standard deviation of the noise of a ray: a slice is done when the root "
-        .. "mean square of A x - b is no more (the discrepancy principle)", above = 0},
+        .. "mean square of A x - b is no more (the discrepancy principle); slices of "
+        .. "three-dimensional total variation together", above = 0},
     {"check", "count", "iterations between two checks of tolerance and noise; each waits for the "
         .. "device", min = 1, max = 10000, default = 10},
     {"history", "boolean", "return the objective of each slice where each iteration begins"},
@@ -174,6 +176,7 @@ function solving.begin(op, sinograms, angles, options)
     local self = setmetatable({op = op, options = options, model = model, rows = rows, side = side,
         size = size, b = sinograms, device = sinograms.device, held = {}, done = {}, left = rows,
         rules = options.tolerance or options.noise,
+        together = options.dimensions == 3 and options.lambda > 0,
         radius = side / 2 * (circle > 0 and circle or math.sqrt(2))}, state)
     self.where = {device = self.device}
     local _ <close> = setmetatable({}, {__close = function(_, problem)
@@ -293,13 +296,28 @@ local function on_host(numbers)
     return mb.bound(false, function() return numbers:to_table() end)
 end
 
+-- Numbers of slices that depend on each other: each gets the mean, so that all end together.
+local function levelled(self, values)
+    if not self.together or not values then
+        return values
+    end
+    local sum = 0
+    for _, value in ipairs(values) do
+        sum = sum + value
+    end
+    for z in ipairs(values) do
+        values[z] = sum / self.rows
+    end
+    return values
+end
+
 -- Looks at the objectives and misfits and keeps what is done.
 local function check(self, objective, misfit)
     local options, before = self.options, self.before
     local enough = options.noise
         and options.noise ^ 2 * self.model.angles * self.model.cols / 2
-    local misfits = enough and on_host(misfit)
-    local values = options.tolerance and on_host(objective)
+    local misfits = enough and levelled(self, on_host(misfit))
+    local values = options.tolerance and levelled(self, on_host(objective))
     for z = 1, self.rows do
         if not self.done[z] and (misfits and misfits[z] <= enough or values and before
             and math.abs(before[z] - values[z]) <= options.tolerance * math.abs(before[z])) then
@@ -307,6 +325,12 @@ local function check(self, objective, misfit)
         end
     end
     self.before = values
+end
+
+-- Whether somebody wants to know the objective where iteration k begins.
+local function wanted(self, k)
+    return self.history or self.options.callback
+        or self.rules and k > 1 and (k - 1) % self.options.check == 0
 end
 
 --- Iteration k begins at x, whose objectives are `objective`, with |A x - b|^2 / 2 = `misfit`
@@ -322,6 +346,58 @@ function state:seen(k, objective, misfit)
         check(self, objective, misfit or objective)
     end
     return self.left == 0
+end
+
+--- out[z] = the total variation of slice z: the sum of the lengths of its gradients, by forward
+-- differences, 0 across the edges. In three dimensions a slice has the differences to the next one.
+-- `sums` and `room` are volumes to use.
+function solving.variation(x, dimensions, sums, room, out)
+    local all = {mb.all, mb.all, mb.all}
+    mb.fill(sums, 0)
+    for axis = 4 - dimensions, 3 do
+        local count, low, high = x.shape[axis], {table.unpack(all)}, {table.unpack(all)}
+        if count > 1 then
+            low[axis], high[axis] = {1, count - 1}, {2, count}
+            local near <close> = x:view(table.unpack(low))
+            local far <close> = x:view(table.unpack(high))
+            local step <close> = room:view(table.unpack(low))
+            local sum <close> = sums:view(table.unpack(low))
+            mb.binary(far, "sub", {b = near, out = step})
+            mb.binary(step, "mul", {b = step, out = step})
+            mb.binary(sum, "add", {b = step, out = sum})
+        end
+    end
+    mb.unary(sums, "sqrt", {out = sums})
+    mb.unary(sums, "sqrt", {out = sums})
+    vectors.square(sums, out)
+end
+
+--- For methods with total variation: a function(k, x, work) that tells `seen` the objective of x,
+-- where iteration k begins, if somebody wants to know it: the misfit of x itself, by one more
+-- gradient, with all penalties. It returns whether all slices are done; `work` is a volume to use.
+-- Other gradients of `slope` are not measured.
+function state:measuring(slope)
+    if not self.measures then
+        return function() return false end
+    end
+    local options, objective, variation = self.options, self:numbers(), self:numbers()
+    local room = options.lambda > 0 and self:volume()
+    self.measures = false
+    return function(k, x, work)
+        if not wanted(self, k) then
+            return false
+        end
+        self.measures = true
+        slope.at(x, work)
+        self.measures = false
+        self:penalized(slope.misfit, options.tikhonov or 0, objective, x)
+        if room then
+            solving.variation(x, options.dimensions, work, room, variation)
+            mb.binary(variation, "mul", {scalar = options.lambda, out = variation})
+            mb.binary(objective, "add", {b = variation, out = objective})
+        end
+        return self:seen(k, objective, slope.misfit)
+    end
 end
 
 --- Iteration k is over. Returns whether the callback ends the work.

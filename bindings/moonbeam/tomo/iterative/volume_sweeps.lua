@@ -1,22 +1,22 @@
---- The step fista in sweeps: three-dimensional total variation over more slices than fit, with the
--- arithmetic of mb.tomo.fista.
+--- The steps fista and admm_tv in sweeps: three-dimensional total variation over more slices than
+-- fit, with the arithmetic of mb.tomo.fista and mb.tomo.admm_tv.
 --
 -- Between two sweeps the volumes that go on are in a store, as parts of the rows of one array:
---   v  the slices after a step of the gradient, which are to be denoised
+--   v  what is to be denoised
 --   c  A' b
 --   x  the slices of the iteration before
 -- and while denoising takes more than one sweep also the four of mb.total_variation_sweep. The
 -- first sweep makes v, c and x from sinograms; the others make some steps of the denoising, with as
--- many slices on both sides of a block, and the last one of an iteration makes the next v.
+-- many slices on both sides of a block, and the last one of an iteration makes the next v and x.
+-- What a method does between two denoisings is its own (fista.sweeps).
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
-local fista = require "moonbeam.tomo.iterative.fista"
-local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
+local vectors = require "moonbeam.tomo.iterative.slice_vectors"
 
-local fista_sweeps = {}
+local volume_sweeps = {}
 
 -- The volumes of the array between two sweeps.
 local V, C, X, STATE, ALL <const> = 1, 2, 3, 4, 7
@@ -42,30 +42,38 @@ local function normal_of(model, device, rows)
     end, rays
 end
 
--- v becomes the point that is to be denoised; `work` is to use.
-local function descend(v, c, model, normal, tikhonov, work, one)
-    gradient.by(normal, c, v, work)
-    fista.descend(v, work, one, model.bound + tikhonov, tikhonov)
+-- What a method needs for an iteration of so many slices, and what to release after it.
+local function tools(model, block, rows, context, own, sweep)
+    local side, device = context.side, block.device
+    local normal, held = normal_of(model, device, rows)
+    local one = mb.ones({rows}, {dtype = "f64", device = device})
+    return {normal = normal, model = model, own = own, sweep = sweep, one = one,
+        room = function() return mb.empty({rows, side, side}, {device = device}) end,
+        number = function() return vectors.numbers(rows, device) end},
+        setmetatable({}, {__close = function()
+            one:release()
+            if held then
+                held:release()
+            end
+        end})
 end
 
 -- ---- the first sweep ----
 
 local function begin(block, own, context)
     local sinograms <close> = block.data:permute(2, 1, 3)
-    local job <close> = solving.begin("tomo.fista", sinograms, context.geometry.angles, own)
+    local job <close> = solving.begin(context.scheme.name, sinograms, context.geometry.angles, own)
     local side, work = job.side, job:volume()
-    local normal, held = normal_of(job.model, block.device, job.rows)
-    local _ <close> = held
     local made = mb.empty({job.rows, X * side, side}, {device = block.device})
     local _ <close> = on_error(function() made:release() end)
     local v <close> = part(made, side, V)
     local c <close> = part(made, side, C)
     local x <close> = part(made, side, X)
-    mb.convert(job.x, "f32", {out = v})
     mb.convert(job.x, "f32", {out = x})
     job.model.adjoint(job.b, work)
     mb.convert(work, "f32", {out = c})
-    descend(v, c, job.model, normal, own.tikhonov, work, job:ones())
+    local at <const>, _ <close> = tools(job.model, block, job.rows, context, own)
+    context.scheme.first(v, c, x, at)
     block:replace(made)
 end
 
@@ -97,25 +105,20 @@ end
 local function go_on(block, own, context, sweep)
     local side, rows = context.side, block.data.shape[1]
     local model = context.model(own, block)
-    local normal, held = normal_of(model, block.device, rows)
-    local _ <close> = held
     local made = mb.empty({rows, X * side, side}, {device = block.device})
     local before = block:hand_over()
     block.data = made
     local _ <close> = before
     local denoised <close> = part(before, side, STATE)
-    local old <close> = part(before, side, X)
+    local old_v <close> = part(before, side, V)
+    local old_x <close> = part(before, side, X)
     local kept <close> = part(before, side, C)
     local v <close> = part(made, side, V)
     local c <close> = part(made, side, C)
     local x <close> = part(made, side, X)
-    local one <close> = mb.ones({rows}, {dtype = "f64", device = block.device})
-    fista.extrapolate(old, denoised, one, sweep.momentum)
-    mb.convert(old, "f32", {out = v})
     mb.convert(kept, "f32", {out = c})
-    mb.convert(denoised, "f32", {out = x})
-    local work <close> = mb.empty({rows, side, side}, {device = block.device})
-    descend(v, c, model, normal, own.tikhonov, work, one)
+    local at <const>, _ <close> = tools(model, block, rows, context, own, sweep)
+    context.scheme.next(v, c, x, {v = old_v, x = old_x}, denoised, at)
 end
 
 -- The result.
@@ -132,7 +135,7 @@ local function finish(block, own, context)
 end
 
 --- Refuses options with which sweeps of data with this geometry do not work.
-function fista_sweeps.check(options, g)
+function volume_sweeps.check(options, g)
     if options.dimensions ~= 3 then
         fail("argument", nil, "sweep", "sweep is for dimensions = 3; slices by themselves need no "
             .. "others: remove it")
@@ -169,10 +172,10 @@ local function sweeps_of(options)
     return list
 end
 
---- The parts of the step. `def` has own(values, block), the options of mb.tomo.fista, packet and
--- deciding as a definition; `context` is {geometry (of the sinograms), count (slices),
--- size, side, scale, model(own, block)}.
-function fista_sweeps.parts(options, def, context)
+--- The parts of the step. `def` has own(values, block), the options of the method's function,
+-- packet and deciding as a definition; `context` is {scheme (fista.sweeps), geometry (of the
+-- sinograms), count (slices), size, side, scale, model(own, block)}.
+function volume_sweeps.parts(options, def, context)
     local count, side = context.count, context.side
     local function layout(volumes)
         return function()
@@ -196,7 +199,7 @@ function fista_sweeps.parts(options, def, context)
             end,
             run = function(block, _, values)
                 local own = def.own(values, block)
-                sweep.lambda = own.lambda / (context.model(own, block).bound + own.tikhonov)
+                sweep.lambda = context.scheme.weight(own, context.model(own, block))
                 denoise(block, own, context, sweep)
                 if sweep.done then
                     finish(block, own, context)
@@ -209,4 +212,4 @@ function fista_sweeps.parts(options, def, context)
     return parts
 end
 
-return fista_sweeps
+return volume_sweeps
