@@ -26,7 +26,7 @@ local options = cli.parse(arg, {
     {"size", short = "n", value = "Z,Y,X", type = cli.extents(3), default = {128, 512, 512},
         doc = "extents of the image"},
     {"image", short = "i", value = "FILE",
-        doc = "convolve this instead: .tif, .npy or .h5 (FILE.h5:/path), into --output"},
+        doc = "convolve this instead: .tif, .npy, .h5 (FILE.h5:/path) or .zarr, into --output"},
     {"channel", value = "N", type = cli.count,
         doc = "with --image: of a TIFF hyperstack this channel (default 1)"},
     {"frame", value = "N", type = cli.count,
@@ -64,7 +64,7 @@ local options = cli.parse(arg, {
     {"preview-image", value = "FILE", doc = "maximum projections of the image"},
     cli.shared.sz, cli.shared.log, cli.shared.progress,
     cli.option(pictures.gamma, {default = 1.5, of = "pictures"}),
-    {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif or .h5"},
+    {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif, .h5 or .zarr"},
     cli.option(spheres.seed),
     notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
         .. "its libraries and buffers.\n"

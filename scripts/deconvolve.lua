@@ -33,11 +33,11 @@ local options = cli.parse(arg, {
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, "
         .. "or a model of one.",
     {"image", positional = true, required = true,
-        doc = ".tif, .npy or .h5 (FILE.h5:/path); uint8, uint16 or float32"},
+        doc = ".tif, .npy, .h5 (FILE.h5:/path) or .zarr; uint8, uint16 or float32"},
     {"psf", positional = true, doc = "a file of the same kinds (default: the model of the "
         .. "options below)"},
     {"output", short = "o", value = "FILE",
-        doc = "result, of the image's extents: .tif, .npy or .h5"},
+        doc = "result, of the image's extents: .tif, .npy, .h5 or .zarr"},
     {"output-dtype", value = "NAME", default = "float32", also = {"dtype", "output-type"},
         type = cli.choice("float32", "uint16", "uint8", {f32 = "float32", u16 = "uint16",
             u8 = "uint8", float = "float32"}),
@@ -196,6 +196,9 @@ for _, name in ipairs {"pixel", "step"} do
     elseif nm and not options[name] then
         options[name] = nm
         named[#named + 1] = ("%s %.4g nm"):format(name, nm)
+    end
+    if not meta.kind and options[name] then
+        typed[name] = options[name] * 1e-9 -- no metadata of a TIFF say it
     end
 end
 local row, column = (meta.voxel or {}).row, (meta.voxel or {}).pixel
@@ -539,6 +542,9 @@ local out <close> = mb.images.create(options.output, {shape = shape, dtype = dty
     channels = channels, frames = frames, origin = {title = "deconvolution",
         input = core.system.stat(input) and input or nil, parameters = parameters},
     meta = next(typed) and voxel.said(meta, typed) or meta,
+    voxel = {pixel = options.pixel and options.pixel * 1e-9,
+        step = options.step and options.step * 1e-9},
+    inside = journal and journal:folder() or nil,
     overwrite = options.overwrite or journal and journal:may_replace() or false})
 
 local function tell(k, metric)

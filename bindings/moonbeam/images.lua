@@ -1,6 +1,7 @@
---- Image files by their names: .tif and .tiff, .npy, and HDF5 (FILE.h5 or FILE.h5:/path); to be
--- read also Zarr (FOLDER.zarr, FOLDER.zarr/PATH) and series of TIFF files (a folder, or a pattern
--- with * and ?); whole, or as volumes that are read and written block by block (moonbeam.volumes).
+--- Image files by their names: .tif and .tiff, .npy, HDF5 (FILE.h5 or FILE.h5:/path) and Zarr
+-- (FOLDER.zarr, to be read also FOLDER.zarr/PATH); to be read also series of TIFF files (a folder,
+-- or a pattern with * and ?); whole, or as volumes that are read and written block by block
+-- (moonbeam.volumes).
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
@@ -14,6 +15,7 @@ local series = require "moonbeam.tiff.series"
 local tiff = require "moonbeam.tiff"
 local volumes = require "moonbeam.volumes"
 local zarr = require "moonbeam.zarr"
+local zarr_image = require "moonbeam.result.zarr_image"
 
 local images = {}
 
@@ -105,6 +107,9 @@ local KINDS = {
     end},
     h5 = {open = open_hdf5, create = create_hdf5},
     hdf = {open = open_hdf5},
+    zarr = {open = zarr.open, create = function(name, options)
+        return zarr_image.create(name:gsub("/+$", ""), options)
+    end},
 }
 KINDS.tiff, KINDS.hdf5, KINDS.nxs = KINDS.tif, KINDS.h5, KINDS.hdf
 
@@ -114,12 +119,12 @@ local function kind_of(name, what)
         or zarr.is(name)) then
         return open_folder
     end
-    local extension = (name:gsub(":/.*$", ""):match("%.(%w+)$") or ""):lower()
+    local extension = (name:gsub(":/.*$", ""):match("%.(%w+)/*$") or ""):lower()
     local kind = KINDS[extension]
     return kind and kind[what] or fail("argument", "images." .. what, "name",
         what == "open" and "%s: images are .tif, .npy, .h5, "
             .. "Zarr folders (.zarr), and folders or patterns (frames/*.tif) of TIFF files"
-            or "%s: images are .tif, .npy or .h5", name)
+            or "%s: images are .tif, .npy, .h5 or .zarr", name)
 end
 
 --- An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames,

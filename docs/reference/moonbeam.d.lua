@@ -1070,7 +1070,9 @@ function mb.help.text(subject) end
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open), for TIFF
----@field origin? table how it was made: {title, input, parameters}, for TIFF and HDF5
+---@field origin? table how it was made: {title, input, parameters}, but for .npy
+---@field voxel? table its size in m: {pixel, step}, for Zarr
+---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
 ---@field channels? integer how many, for TIFF
@@ -1101,7 +1103,9 @@ function mb.images.read(name, device) end
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open), for TIFF
----@field origin? table how it was made: {title, input, parameters}, for TIFF and HDF5
+---@field origin? table how it was made: {title, input, parameters}, but for .npy
+---@field voxel? table its size in m: {pixel, step}, for Zarr
+---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 
 ---Writes an image; its name decides the format.
 ---@param name string 
@@ -2875,7 +2879,9 @@ function mb.system.terminal_width(stream) end
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open), for TIFF
----@field origin? table how it was made: {title, input, parameters}, for TIFF and HDF5
+---@field origin? table how it was made: {title, input, parameters}, but for .npy
+---@field voxel? table its size in m: {pixel, step}, for Zarr
+---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
 ---@field channels? integer how many, for TIFF
@@ -2911,7 +2917,9 @@ function mb.tiff.read(name, options) end
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open), for TIFF
----@field origin? table how it was made: {title, input, parameters}, for TIFF and HDF5
+---@field origin? table how it was made: {title, input, parameters}, but for .npy
+---@field voxel? table its size in m: {pixel, step}, for Zarr
+---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 
 ---Writes u8, u16 or f32, (page, row, column) or (row, column).
 ---@param name string 

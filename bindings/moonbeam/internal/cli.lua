@@ -363,7 +363,10 @@ function cli.output(name, path, options)
                 input))
         end
     end
-    if facts and facts.kind ~= "file" then
+    -- A result that is a folder replaces a folder.
+    local folder = facts and facts.kind == "folder" and options.extensions
+        and file_name.extension(file) == "zarr"
+    if facts and facts.kind ~= "file" and not folder then
         cli.stop(("%s %s is %s; choose another name"):format(name, path, facts.kind == "folder"
             and "a folder"
             or "not an ordinary file"))

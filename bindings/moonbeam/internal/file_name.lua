@@ -11,7 +11,7 @@ file_name.NPY = {"npy"}
 file_name.PNG = {"png"}
 file_name.ZARR = {"zarr"}
 file_name.RESULTS = {"h5", "hdf5", "hdf", "nxs", "nx", "tif", "tiff", "zarr"}
-file_name.IMAGES = {"tif", "tiff", "npy", "h5", "hdf5"}
+file_name.IMAGES = {"tif", "tiff", "npy", "h5", "hdf5", "zarr"}
 
 -- Extensions by which readers recognize other formats. No HDF5 file is written under them.
 local FOREIGN = {tif = 1, tiff = 1, npy = 1, npz = 1, zarr = 1, png = 1, jpg = 1, jpeg = 1,

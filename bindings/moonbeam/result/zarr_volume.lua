@@ -99,6 +99,9 @@ local function begin(self)
     end
     core.target.check(self.path, self.options.overwrite)
     local base = "/" .. self.path:match "[^/]*$"
+    if self.options.inside then
+        return self.options.inside .. base
+    end
     self.own = core.unfinished.begin(self.path)
     if core.system.stat(self.own:folder() .. base) then
         self.own:remove() -- of a process that was killed
@@ -122,7 +125,8 @@ local function note(self, kept)
     kept:note_result({part_path = draft}, {offset = 0, bytes = 0})
 end
 
---- A new result, or the one that an earlier process has begun.
+--- A new result, or the one that an earlier process has begun. With the option `inside` it is made
+-- in that folder, which the caller removes.
 function zarr_volume.create(path, options)
     path = path:gsub("/+$", "")
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,

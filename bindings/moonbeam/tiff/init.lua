@@ -218,7 +218,9 @@ local WRITE = declared.options(
     {"spacing", "any", "of voxels, for TIFF", usual = "that of meta"},
     {"unit", "string", "of the spacing, for TIFF", usual = "that of meta"},
     {"meta", "table", "what the file that it was made from says (tiff.open), for TIFF"},
-    {"origin", "table", "how it was made: {title, input, parameters}, for TIFF and HDF5"})
+    {"origin", "table", "how it was made: {title, input, parameters}, but for .npy"},
+    {"voxel", "table", "its size in m: {pixel, step}, for Zarr", usual = "that of meta"},
+    {"inside", "string", "a folder that a Zarr folder is made in, which the caller removes"})
 
 return declared.module(tiff, "tiff", {
     open = {"name: string", declared.options(ONE,

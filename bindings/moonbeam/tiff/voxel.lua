@@ -11,6 +11,9 @@ local function meters_of(unit)
     return unit and (METERS[unit] or METERS[unit:lower()])
 end
 
+--- A unit in meters, or nil.
+voxel.meters = meters_of
+
 local function positive(value)
     return value and value > 0 and value < math.huge and value or nil
 end

@@ -180,6 +180,11 @@ function methods:resumed()
     return self.kept and self.kept.resumed > 0 and self.kept.resumed or nil
 end
 
+--- The folder of what is kept, or nil.
+function methods:folder()
+    return self.kept and self.kept.folder
+end
+
 --- The result gets its name next: a later process may replace it.
 function methods:finishing()
     if self.kept and not self.kept.values.replaces then

@@ -11,6 +11,7 @@ local on_error = require "moonbeam.internal.on_error"
 local shards = require "moonbeam.zarr.shards"
 local tiff = require "moonbeam.tiff"
 local volumes = require "moonbeam.volumes"
+local voxel = require "moonbeam.tiff.voxel"
 local zarr_array = require "moonbeam.zarr.zarr_array"
 
 local zarr = {}
@@ -283,8 +284,19 @@ function zarr.is(name)
     return false
 end
 
+-- The size of a voxel in m, as far as the image says it: {step, row, pixel}.
+local function voxel_of(image, rank)
+    local meters, made = voxel.meters(image.unit), {}
+    for i, name in ipairs {"step", "row", "pixel"} do
+        local value = meters and image.scale and tonumber(image.scale[rank - 3 + i])
+        made[name] = value and value > 0 and value < math.huge and value * meters or nil
+    end
+    return made
+end
+
 --- A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image,
--- or the array itself) or FOLDER.zarr/PATH. `meta`: {spacing, unit} as the image has them. Of the
+-- or the array itself) or FOLDER.zarr/PATH. `meta`: {spacing, unit} as the image has them, and
+-- voxel (in m: {pixel, row, step}, as far as they are told). Of the
 -- axes before the last three, `channel` and `frame` choose one element (1-based).
 function zarr.open(name, options)
     local folder = name:gsub(":/", "/"):gsub("/+$", "")
@@ -311,7 +323,7 @@ function zarr.open(name, options)
         end
     end
     local meta = {unit = image.unit, spacing = image.scale and rank >= 3
-        and tonumber(image.scale[rank - 2]) or nil}
+        and tonumber(image.scale[rank - 2]) or nil, voxel = voxel_of(image, rank)}
     return setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,
         compressed = array.codec ~= "none", lead = leading(array, image, options, name),
         shape = {table.unpack(array.shape, math.max(1, rank - 2))}}, volume)
