@@ -8,16 +8,6 @@
 
 #include "iterative/normal_lines.cuh"
 
-/* Brings the next tile to the second-level cache. */
-__device__ static __forceinline__ void normal_prefetch(const float2 *from, int points)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    if (threadIdx.x == 0)
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from),
-                     "r"(points * (int)sizeof(float2)));
-#endif
-}
-
 /* A tile of a pair, by its number in the order above. */
 struct normal_tile {
     int tile;
@@ -32,11 +22,11 @@ struct normal_tile {
 };
 
 template <int N>
-__global__ void __launch_bounds__(normal_block<N>::threads, normal_block<N>::blocks)
+__global__ void __launch_bounds__(normal_columns_of<N>::threads, normal_columns_of<N>::blocks)
     normal_columns_kernel(const __grid_constant__ normal_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    typedef normal_block<N> R;
+    typedef normal_columns_of<N> R;
     typedef typename R::cut C;
     constexpr int W = R::L;
     extern __shared__ float2 normal_memory[];
@@ -47,8 +37,8 @@ __global__ void __launch_bounds__(normal_block<N>::threads, normal_block<N>::blo
     for (int item = blockIdx.x; item < tiles * job.pairs; item += gridDim.x) {
         const normal_tile here(job, item, tiles, W);
         const int kx = here.tile * W + lane;
-        if (item + gridDim.x < tiles * job.pairs)
-            normal_prefetch(normal_tile(job, item + gridDim.x, tiles, W).data, job.ny * W);
+        if (threadIdx.x == 0 && item + gridDim.x < tiles * job.pairs)
+            normal_prefetch(normal_tile(job, item + gridDim.x, tiles, W).data, job.ny * W * 8);
         float2 *column = here.data + t * W + lane;
         float2 v[C::E];
 #pragma unroll
@@ -75,7 +65,7 @@ __global__ void __launch_bounds__(normal_block<N>::threads, normal_block<N>::blo
 template <int N>
 static mb_status normal_launch_columns(const mb_op_call *call, const normal_job &job)
 {
-    typedef normal_block<N> R;
+    typedef normal_columns_of<N> R;
     return mb_launch_resident(call, normal_columns_kernel<N>, job, R::threads, mb_normal_shared(N),
                               (int64_t)job.pairs * (job.px / R::L));
 }

@@ -35,14 +35,37 @@ struct normal_cut<6144> : mb_fft_cut<6144, 48, 16, 16, 24> {
 #define NORMAL_THIRDS(X) X(768) X(1536) X(3072) X(6144)
 #define NORMAL_EXTENTS(X) NORMAL_POWERS(X) NORMAL_THIRDS(X)
 
-/* Lines of a block, of T threads each, in neighboring threads. */
+/* That of rows, where it is another one. */
 template <int N>
+struct normal_row_cut : normal_cut<N> {
+};
+template <>
+struct normal_row_cut<2048> : mb_fft_cut<2048, 16, 16, 16, 8> {
+};
+template <>
+struct normal_row_cut<4096> : mb_fft_cut<4096, 16, 16, 16, 16> {
+};
+
+/* Lines of a block, of T threads each, in neighboring threads. */
+template <int N, class Cut = normal_cut<N>>
 struct normal_block {
-    typedef normal_cut<N> cut;
+    typedef Cut cut;
     static constexpr int T = cut::T, L = MB_NORMAL_LANES(N), threads = T * L,
                          blocks = N == 2048 ? 2 : 1; /* of a multiprocessor, at least */
-    static_assert(cut::table == MB_NORMAL_TABLE(N) && cut::room == MB_NORMAL_ROOM(N) &&
-                      threads == MB_NORMAL_THREADS(N) && threads % 32 == 0,
+    static_assert(threads % 32 == 0, "whole warps");
+};
+template <int N>
+struct normal_columns_of : normal_block<N> {
+    static_assert(normal_cut<N>::table == MB_NORMAL_TABLE(N) &&
+                      normal_cut<N>::room == MB_NORMAL_ROOM(N) &&
+                      normal_block<N>::threads == MB_NORMAL_THREADS(N),
+                  "op_normal_operator.h has other numbers");
+};
+template <int N>
+struct normal_rows_of : normal_block<N, normal_row_cut<N>> {
+    static_assert(normal_row_cut<N>::table == MB_NORMAL_ROW_TABLE(N) &&
+                      normal_row_cut<N>::room == MB_NORMAL_ROW_ROOM(N) &&
+                      normal_block<N, normal_row_cut<N>>::threads == MB_NORMAL_ROW_THREADS(N),
                   "op_normal_operator.h has other numbers");
 };
 
@@ -55,7 +78,9 @@ struct normal_job {
     const float *kernel; /* [px / 2 + 1][py] */
     int64_t kernel_row;
     const float2 *row_twiddles, *column_twiddles;
-    double *partials; /* [slice][partial_count], or NULL */
+    mb_circle_run *runs; /* of the rows */
+    float *factors;      /* of the slices' directions */
+    double *partials;    /* [slice][partial_count], or NULL */
     int64_t partial_count;
     mb_circle circle;
     int64_t first;
@@ -74,8 +99,16 @@ __device__ static __forceinline__ void normal_copy_table(float2 *to, const float
         ((float4 *)to)[i] = __ldg((const float4 *)from + i);
 }
 
+/* Brings so many bytes to the second-level cache: multiples of 16, as the address. */
+__device__ static __forceinline__ void normal_prefetch(const void *from, int bytes)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+#endif
+}
+
 /* Queue a launch for a batch, forth with the direction that is made (grow) or without. */
-mb_status normal_twiddles(const mb_op_call *call, int64_t n, const float2 *table);
+mb_status normal_tables(const mb_op_call *call, const normal_job &job, int64_t slices);
 mb_status normal_rows_forth(const mb_op_call *call, const normal_job &job);
 mb_status normal_rows_grow(const mb_op_call *call, const normal_job &job);
 mb_status normal_rows_back(const mb_op_call *call, const normal_job &job);

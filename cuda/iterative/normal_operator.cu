@@ -101,8 +101,7 @@ static mb_status run_library(const mb_op_call *call, normal_job job, int64_t sli
 static mb_status run_fused(const mb_op_call *call, normal_job job, int64_t slices)
 {
     const int64_t batch = 2 * mb_normal_batch((slices + 1) / 2, job.ny, job.px);
-    MB_TRY(normal_twiddles(call, job.px, job.row_twiddles));
-    MB_TRY(normal_twiddles(call, job.py, job.column_twiddles));
+    MB_TRY(normal_tables(call, job, slices));
     for (job.first = 0; job.first < slices; job.first += batch) {
         job.slices = (int)(slices - job.first < batch ? slices - job.first : batch);
         job.pairs = (job.slices + 1) / 2;
@@ -157,8 +156,12 @@ extern "C" mb_status mb_cuda_normal_operator(const mb_op_call *call)
     job.circle = mb_circle_of(p->circle, job.ny, job.nx);
     job.scale = (float)(1.0 / ((double)job.py * (double)job.px));
     if (fused) {
-        job.row_twiddles = (const float2 *)call->slots[MB_NORMAL_OPERATOR_TWIDDLES];
-        job.column_twiddles = job.row_twiddles + MB_NORMAL_TABLE(job.px);
+        const mb_normal_tables tables = mb_normal_tables_of(grid, job.ny);
+        char *slot = (char *)call->slots[MB_NORMAL_OPERATOR_TABLES];
+        job.row_twiddles = (const float2 *)slot;
+        job.column_twiddles = (const float2 *)(slot + tables.columns);
+        job.runs = (mb_circle_run *)(slot + tables.runs);
+        job.factors = (float *)(slot + tables.factors);
         while (1 << job.shift < MB_NORMAL_LANES(job.py))
             job.shift++;
     }

@@ -21,9 +21,9 @@ struct normal_row {
           two(2 * pair + 1 < job.slices)
     {
         if (real) {
-            const mb_circle_run run = mb_circle_row(&job.circle, y, job.nx);
-            first = run.first;
-            end = run.end;
+            const int2 run = __ldg((const int2 *)job.runs + y);
+            first = run.x;
+            end = run.y;
         }
     }
     __device__ __forceinline__ bool has(int x) const { return x >= first && x < end; }
@@ -32,6 +32,14 @@ struct normal_row {
     {
         const float *at = mb_slice_row(&view, slice, y) + x;
         return make_float2(has(x) ? at[0] : 0.0f, has(x) && two ? at[view.slice] : 0.0f);
+    }
+    /* Brings the row of the first or the second slice to the second-level cache. */
+    __device__ __forceinline__ void prefetch(const mb_slice_view &view, int part) const
+    {
+        const float *at = mb_slice_row(&view, slice + part, y) + first;
+        const int skip = -(int)((uintptr_t)at / 4 % 4) & 3, points = (end - first - skip) / 4 * 4;
+        if (real && (part == 0 || two) && points > 0)
+            normal_prefetch(at + skip, 4 * points);
     }
     __device__ __forceinline__ void store(const mb_slice_view &view, int x, float2 value) const
     {
@@ -47,8 +55,8 @@ template <class C>
 __device__ static __forceinline__ void normal_grow(float2 (&v)[C::E], const normal_job &job,
                                                    const normal_row &row, int t)
 {
-    const float even = mb_slice_factor_at(&job.factor, row.slice),
-                odd = row.two ? mb_slice_factor_at(&job.factor, row.slice + 1) : 0.0f;
+    const float even = __ldg(job.factors + row.slice),
+                odd = row.two ? __ldg(job.factors + row.slice + 1) : 0.0f;
 #pragma unroll
     for (int g = 0; g < C::E / 2; g += NORMAL_GROUP) {
         float2 p[NORMAL_GROUP];
@@ -71,11 +79,11 @@ __device__ static __forceinline__ void normal_grow(float2 (&v)[C::E], const norm
 }
 
 template <int N, bool DIRECTION>
-__global__ void __launch_bounds__(normal_block<N>::threads, normal_block<N>::blocks)
+__global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>::blocks)
     normal_rows_forth_kernel(const __grid_constant__ normal_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    typedef normal_block<N> R;
+    typedef normal_rows_of<N> R;
     typedef typename R::cut C;
     extern __shared__ float2 normal_memory[];
     const int lane = threadIdx.x % R::L, t = threadIdx.x / R::L;
@@ -116,11 +124,11 @@ __device__ static __forceinline__ double normal_warp_sum(double value)
 }
 
 template <int N>
-__global__ void __launch_bounds__(normal_block<N>::threads, normal_block<N>::blocks)
+__global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>::blocks)
     normal_rows_back_kernel(const __grid_constant__ normal_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    typedef normal_block<N> R;
+    typedef normal_rows_of<N> R;
     typedef typename R::cut C;
     extern __shared__ float2 normal_memory[];
     const int lane = threadIdx.x % R::L, t = threadIdx.x / R::L;
@@ -136,6 +144,8 @@ __global__ void __launch_bounds__(normal_block<N>::threads, normal_block<N>::blo
                              (t & (width - 1));
         const int64_t step = (int64_t)C::T * job.ny;
         float2 v[C::E];
+        if (job.partials && t < 2)
+            row.prefetch(p, t);
 #pragma unroll
         for (int j = 0; j < C::E; j++)
             v[j] = row.real ? mb_fft_swap(__ldcs(from + j * step)) : make_float2(0, 0);
@@ -178,8 +188,8 @@ template <int N>
 static mb_status normal_launch_rows(const mb_op_call *call, const normal_job &job,
                                     void (*kernel)(const normal_job))
 {
-    typedef normal_block<N> R;
-    return mb_launch_resident(call, kernel, job, R::threads, mb_normal_shared(N),
+    typedef normal_rows_of<N> R;
+    return mb_launch_resident(call, kernel, job, R::threads, mb_normal_row_shared(N),
                               (int64_t)job.pairs * ((job.ny + R::L - 1) / R::L));
 }
 

@@ -5,29 +5,38 @@
 #include "ops/iterative/op_slice_axpy.h"
 
 /* to = from + factor * b for a row, of which `to` may be one or the other. */
+template <bool FOURS>
 __device__ static inline void combine_row(float *to, const float *from, const float *b,
                                           mb_circle_run run, float factor)
 {
-    for (int x = run.first + threadIdx.x; x < run.end; x += MB_THREADS * SLICE_BATCH) {
-        float v[SLICE_BATCH];
+    SLICE_FOURS(first, run)
+    {
+        slice_four old[SLICE_BATCH], a[SLICE_BATCH], v[SLICE_BATCH];
 #pragma unroll
         for (int k = 0; k < SLICE_BATCH; k++) {
-            const int i = x + k * MB_THREADS;
-            v[k] = i < run.end ? from[i] : 0.0f;
-            if (i < run.end && factor != 0) /* else b may be anything */
-                v[k] = fmaf(factor, b[i], v[k]);
+            const int x = first + k * 4 * MB_THREADS;
+            a[k] = slice_load<FOURS>(from, x, run);
+            v[k] = factor != 0 || b == to ? slice_load<FOURS>(b, x, run) : slice_four{};
+            old[k] = to == from ? a[k] : v[k];
         }
 #pragma unroll
-        for (int k = 0; k < SLICE_BATCH; k++)
-            if (x + k * MB_THREADS < run.end)
-                to[x + k * MB_THREADS] = v[k];
+        for (int k = 0; k < SLICE_BATCH; k++) {
+            const int x = first + k * 4 * MB_THREADS;
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                if (slice_has(run, x + j)) /* with the factor 0 b may be anything */
+                    old[k].v[j] = factor != 0 ? fmaf(factor, v[k].v[j], a[k].v[j]) : a[k].v[j];
+            slice_store<FOURS>(to, x, run, old[k]);
+        }
     }
 }
 
+template <bool FOURS>
 __global__ static void __launch_bounds__(MB_THREADS)
     slice_axpy_kernel(const mb_slices slices, const mb_slice_view dst, const mb_slice_view other,
                       const mb_slice_factor factor, double scale, bool of_dst)
 {
+    __shared__ mb_circle_run runs[MB_THREADS];
     SLICE_SEGMENTS(item, slices)
     {
         const slice_segment s(slices, item);
@@ -37,8 +46,10 @@ __global__ static void __launch_bounds__(MB_THREADS)
         for (int64_t y = s.first; y < s.end; y++) {
             float *to = mb_slice_row(&dst, s.slice, y);
             const float *b = mb_slice_row(&other, s.slice, y);
-            combine_row(to, of_dst ? b : to, of_dst ? to : b,
-                        mb_circle_row(&slices.circle, y, slices.nx), f);
+            if ((y - s.first) % MB_THREADS == 0)
+                slice_runs(runs, slices, y, s.end);
+            combine_row<FOURS>(to, of_dst ? b : to, of_dst ? to : b,
+                               runs[(y - s.first) % MB_THREADS], f);
         }
     }
 }
@@ -48,8 +59,13 @@ extern "C" mb_status mb_cuda_slice_axpy(const mb_op_call *call)
     const mb_slice_axpy_params *p = (const mb_slice_axpy_params *)call->params;
     const mb_array *dst = call->arrays[MB_SLICE_AXPY_DST_ARRAY];
     const mb_slices slices = mb_slices_of(&dst->shape, p->circle);
-    slice_axpy_kernel<<<slice_blocks(call, &slices), MB_THREADS, 0, mb_stream(call)>>>(
-        slices, mb_slice_view_of(dst), mb_slice_view_of(call->arrays[MB_SLICE_AXPY_OTHER_ARRAY]),
+    const mb_slice_view to = mb_slice_view_of(dst),
+                        other = mb_slice_view_of(call->arrays[MB_SLICE_AXPY_OTHER_ARRAY]);
+    const auto kernel = slice_by_fours(to, slices.nx) && slice_by_fours(other, slices.nx)
+                            ? slice_axpy_kernel<true>
+                            : slice_axpy_kernel<false>;
+    kernel<<<slice_blocks(call, &slices), MB_THREADS, 0, mb_stream(call)>>>(
+        slices, to, other,
         mb_slice_factor_of(call->arrays[MB_SLICE_AXPY_GROWTH], call->arrays[MB_SLICE_AXPY_OVER]),
         p->scale, p->of == MB_SLICE_AXPY_DST);
     MB_LAUNCHED("slice_axpy_kernel");

@@ -8,12 +8,15 @@ __global__ static void __launch_bounds__(MB_THREADS)
     slice_dot_kernel(const mb_slices slices, const mb_slice_view a, const mb_slice_view b,
                      double *partials)
 {
+    __shared__ mb_circle_run runs[MB_THREADS];
     SLICE_SEGMENTS(item, slices)
     {
         const slice_segment s(slices, item);
         double sum = 0;
         for (int64_t y = s.first; y < s.end; y++) {
-            const mb_circle_run run = mb_circle_row(&slices.circle, y, slices.nx);
+            if ((y - s.first) % MB_THREADS == 0)
+                slice_runs(runs, slices, y, s.end);
+            const mb_circle_run run = runs[(y - s.first) % MB_THREADS];
             const float *one = mb_slice_row(&a, s.slice, y), *two = mb_slice_row(&b, s.slice, y);
 #pragma unroll 4
             for (int x = run.first + threadIdx.x; x < run.end; x += MB_THREADS)

@@ -3,10 +3,10 @@
 ** kernel along x, one along y, the transposes of those of fourier_image.cuh. Zeros around the image
 ** are neither stored nor read, and cells that no sample reads are not written. Between the kernels
 ** lie lines in tiles of C columns, [pair][x / C][line][C]: the first kernel takes as many lines
-** together as the second takes columns, so that both move runs of whole sectors. The grid is [pair
-** / V][x][y][V], y fastest; V = 2 puts two pairs side by side for the kernel that reads samples. V
-** C transforms make a block of the second kernel. G = m T, T threads a transform:
-** fourier_block.cuh.
+** together as the second takes transforms, so that both move runs of whole sectors. The grid is
+** [x][y][V]: all V pairs lie side by side for the kernel that makes samples. A block of the second
+** kernel takes C columns of `lanes` pairs; those of other pairs come next, for their cells share
+** sectors. G = m T, T threads a transform: fourier_block.cuh.
 */
 #ifndef MB_CUDA_FOURIER_EMBED_CUH
 #define MB_CUDA_FOURIER_EMBED_CUH
@@ -16,7 +16,7 @@
 struct fourier_embed_job {
     fourier_image_job image; /* `to` are the slices; `cells` and `outside` are not used */
     float2 *cells;
-    int tile, lanes; /* C, V */
+    int tile, lanes, side; /* C, pairs of a block, V */
 };
 
 /* The last pass of a transform from registers to its place in shared memory, for the whole
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     }
 }
 
-/* A tile of columns of V pairs. */
+/* A tile of columns of some pairs. */
 template <int T>
 __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     fourier_embed_y(const __grid_constant__ fourier_embed_job job)
@@ -99,13 +99,14 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     const fourier_image_job &image = job.image;
     const int t = threadIdx.x % T, w = threadIdx.x / T, grid = image.grid, half = grid / 2;
     const int high = (int)(image.g.y1 - image.g.y0), hy = high / 2, room = fourier_room(grid);
-    const int tile = job.tile, lanes = job.lanes;
-    const int64_t group = blockIdx.y, x0 = (int64_t)blockIdx.x * tile;
+    const int tile = job.tile, lanes = job.lanes, groups = job.side / lanes;
+    const int group = (int)blockIdx.x % groups, at_tile = (int)blockIdx.x / groups;
+    const int64_t x0 = (int64_t)at_tile * tile;
     float2 *shared = fourier_shared + w * room;
     float2 v[H];
     for (int lane = 0; lane < lanes; lane++) {
         const float2 *from =
-            image.lines + ((group * lanes + lane) * (grid / tile) + blockIdx.x) * high * tile;
+            image.lines + ((int64_t)(group * lanes + lane) * (grid / tile) + at_tile) * high * tile;
         for (int at = threadIdx.x; at < high * tile; at += T * W) {
             const int c = at % tile, ys = at / tile - hy;
             fourier_shared[(c * lanes + lane) * room + fourier_place(ys < 0 ? ys + grid : ys)] =
@@ -124,21 +125,23 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     fourier_first<T, -1>(v, t, image.kept, shared);
     fourier_passes<T, -1, false>(v, t, image.kept, grid, shared, w);
     fourier_keep<T>(v, t, grid, shared);
+    const int pieces = lanes > 1 ? lanes / 2 : 1;
     for (int c = 0; c < tile; c++) {
         /* Cells farther out are not read. */
         const float xs = (float)(x0 + c - half), rest = fmaf(-xs, xs, image.reach * image.reach);
         const int far = rest < 0 ? -1 : (int)sqrtf(rest);
         const float2 *from = fourier_shared + c * lanes * room;
-        float2 *to = job.cells + (group * grid + x0 + c) * grid * lanes;
-        for (int y = threadIdx.x; y < grid; y += T * W) {
-            const float2 a = from[fourier_place(y)];
+        float2 *to = job.cells + (x0 + c) * grid * job.side + group * lanes;
+        for (int at = threadIdx.x; at < grid * pieces; at += T * W) {
+            const int y = at / pieces, lane = at % pieces * 2;
+            const float2 a = from[lane * room + fourier_place(y)];
             if (abs(y - half) > far)
                 continue;
-            if (lanes == 2) {
-                const float2 b = from[room + fourier_place(y)];
-                *(float4 *)(to + 2 * y) = make_float4(a.x, a.y, b.x, b.y);
+            if (lanes > 1) {
+                const float2 b = from[(lane + 1) * room + fourier_place(y)];
+                *(float4 *)(to + (int64_t)y * job.side + lane) = make_float4(a.x, a.y, b.x, b.y);
             } else {
-                to[y] = a;
+                to[(int64_t)y * job.side] = a;
             }
         }
     }
@@ -157,8 +160,8 @@ static mb_status fourier_embed_as(const fourier_embed_job &job, int64_t pairs, c
     fourier_embed_x<T>
         <<<dim3((unsigned)((high + W - 1) / W), (unsigned)pairs), T * W, bytes, stream>>>(job);
     MB_LAUNCHED("fourier_embed_x");
-    fourier_embed_y<T><<<dim3((unsigned)(image.grid / job.tile), (unsigned)(pairs / job.lanes)),
-                         T * W, bytes, stream>>>(job);
+    fourier_embed_y<T>
+        <<<(unsigned)(image.grid / job.tile * (job.side / job.lanes)), T * W, bytes, stream>>>(job);
     MB_LAUNCHED("fourier_embed_y");
     return MB_STATUS_OK;
 }

@@ -105,7 +105,7 @@ static mb_status make_rows(const mb_op_call *call, const mb_fourier_project_job 
 }
 
 static fourier_embed_job embedding(const mb_op_call *call, const mb_fourier_project_job *sizes,
-                                   const mb_gridding *gridding, int lanes)
+                                   const mb_gridding *gridding)
 {
     const mb_fourier_layout *l = &sizes->l;
     fourier_embed_job job = {};
@@ -117,9 +117,20 @@ static fourier_embed_job embedding(const mb_op_call *call, const mb_fourier_proj
     job.image.reach = gridding->outer + 2.0f; /* a window's cells may lie a little beyond it */
     job.image.scale = (float)(sizes->g.scale / (double)l->samples);
     job.cells = (float2 *)call->slots[MB_FOURIER_PROJECT_CELLS];
-    job.lanes = lanes;
-    job.tile = l->own ? (int)MB_FOURIER_COLUMNS(l->threads) / lanes : 1;
     return job;
+}
+
+/* Pairs of a batch are filled up to so many, which lie side by side. */
+static int side_by_side(const mb_fourier_layout *l, int64_t pairs, fourier_embed_job *job)
+{
+    const int columns = l->own ? (int)MB_FOURIER_COLUMNS(l->threads) : 1;
+    int side = 1;
+    while (columns > 1 && side < pairs)
+        side *= 2;
+    job->side = side;
+    job->lanes = side < columns ? side : columns;
+    job->tile = columns / job->lanes;
+    return side;
 }
 
 extern "C" mb_status mb_cuda_fourier_project(const mb_op_call *call)
@@ -133,8 +144,7 @@ extern "C" mb_status mb_cuda_fourier_project(const mb_op_call *call)
     if (g.rows == 0)
         return MB_STATUS_OK;
     const mb_gridding gridding = mb_fourier_gridding(sizes.adjoint.accuracy, &g, l.samples, l.grid);
-    const int lanes = l.own ? mb_fourier_project_side_by_side(l.pairs, l.threads) : 1;
-    fourier_embed_job embed = embedding(call, &sizes, &gridding, lanes);
+    fourier_embed_job embed = embedding(call, &sizes, &gridding);
     fourier_polar_job polar = {};
     polar.g = gridding;
     polar.rays = (const float4 *)call->slots[MB_FOURIER_RAYS];
@@ -152,13 +162,13 @@ extern "C" mb_status mb_cuda_fourier_project(const mb_op_call *call)
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;
         const int64_t left = (g.rows - first + 1) / 2, most = left < l.pairs ? left : l.pairs;
-        const int64_t pairs = (most + lanes - 1) / lanes * lanes;
+        const int side = side_by_side(&l, most, &embed);
+        const int64_t pairs = (most + side - 1) / side * side;
         embed.image.to = rows_of(volume, first, g.rows);
         back.to = rows_of(result, first, g.rows);
         polar.pairs = (int)pairs;
         MB_TRY(make_cells(call, &sizes, embed, pairs));
-        MB_TRY(lanes == 2 ? fourier_polar_as<2>(polar, mb_stream(call))
-                          : fourier_polar_as<1>(polar, mb_stream(call)));
+        MB_TRY(fourier_polar_of(polar, side, mb_stream(call)));
         MB_TRY(make_rows(call, &sizes, back, pairs));
     }
     return MB_STATUS_OK;

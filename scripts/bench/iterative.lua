@@ -7,6 +7,8 @@
 local mb = require "moonbeam"
 
 local MORE <const> = 10 -- iterations; a pass of sart is long
+local INNER <const> = 50 -- iterations of total variation in each step of fista
+local STEPS <const> = 12 -- of a sweep of total variation
 
 return function(bench)
     local options, device = bench.options, bench.device
@@ -100,11 +102,24 @@ return function(bench)
     report("fourier_reconstruct, its adjoint, circle", (1 + rays) * slices, function()
         mb.fourier_reconstruct(sino, angles, {circle = 1, filter = "none", scale = 1, out = q})
     end)
+    for dimensions = 2, 3 do
+        report(("total_variation, %d-D, %d iterations"):format(dimensions, INNER), nil, function()
+            mb.total_variation(a, 0.1, {iterations = INNER, dimensions = dimensions, out = q})
+        end)
+    end
+    local sweep = ("total_variation_sweep, 3-D, %d steps"):format(STEPS)
+    if bench.wanted(sweep) then
+        local state <close> = mb.total_variation_sweep(a, 0.1, {steps = STEPS})
+        report(sweep, nil, function()
+            mb.total_variation_sweep(a, 0.1, {state = state, steps = STEPS}):release()
+        end)
+    end
 
     local function method(name, settings)
-        local label = ("%s%s%s, %s"):format(name, settings.preconditioner
+        local label = ("%s%s%s%s, %s"):format(name, settings.preconditioner
             and ", preconditioned" or settings.model == "fourier" and "" or ", pixel-driven",
             settings.center and ", axis off the middle" or "",
+            settings.lambda and (", TV %d-D, %d inner"):format(settings.dimensions, INNER) or "",
             name == "sart" and "a pass" or "an iteration")
         if not bench.wanted(label) then
             return
@@ -122,7 +137,10 @@ return function(bench)
     method("cgls", {model = "fourier", center = (n - 1) / 2 + n / 50})
     method("cgls", {model = "fourier", preconditioner = 0.05})
     method("landweber", {model = "fourier"})
-    method("fista", {model = "fourier", lambda = 0.1})
+    for dimensions = 2, 3 do
+        method("fista", {model = "fourier", lambda = 0.1, dimensions = dimensions,
+            tv_iterations = INNER})
+    end
     method("sirt", {model = "fourier"})
     method("sirt", {model = "pixel"})
     method("sart", {model = "fourier", subsets = 10})

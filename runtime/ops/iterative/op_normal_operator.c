@@ -126,7 +126,7 @@ static void plan_host(mb_planner *planner, int64_t ny, const int64_t grid[2], ui
                     mb_bytes_mul(4 * (uint64_t)mb_normal_host_line(grid),
                                  (uint64_t)planner->device->facts.threads),
                     0, 0);
-    mb_planner_slot(planner, "twiddles", 0, 0, 0);
+    mb_planner_slot(planner, "tables", 0, 0, 0);
     for (int i = 0; i < 4; i++) {
         mb_fft_desc desc = mb_fft_describe(i % 2 ? MB_FFT_C2C_INVERSE : MB_FFT_C2C_FORWARD, 1,
                                            &grid[i < 2], 1, true);
@@ -135,10 +135,11 @@ static void plan_host(mb_planner *planner, int64_t ny, const int64_t grid[2], ui
     }
 }
 
-static void plan_cuda(mb_planner *planner, int64_t pairs, int64_t ny, const int64_t grid[2],
+static void plan_cuda(mb_planner *planner, int64_t slices, int64_t ny, const int64_t grid[2],
                       uint64_t partials)
 {
     const bool fused = mb_normal_fused(&planner->device->facts, grid);
+    const int64_t pairs = (slices + 1) / 2;
     const uint64_t points = fused ? mb_bytes_mul((uint64_t)(ny * grid[1]),
                                                  (uint64_t)mb_normal_batch(pairs, ny, grid[1]))
                                   : mb_bytes_mul((uint64_t)grid[0], (uint64_t)grid[1]);
@@ -146,8 +147,10 @@ static void plan_cuda(mb_planner *planner, int64_t pairs, int64_t ny, const int6
     mb_planner_slot(planner, "spectrum", mb_bytes_mul(8, points), 0, 0);
     mb_planner_slot(planner, "partials", partials, 0, 0);
     mb_planner_slot(planner, "lines", 0, 0, 0);
-    mb_planner_slot(planner, "twiddles",
-                    fused ? 8 * (uint64_t)(MB_NORMAL_TABLE(grid[0]) + MB_NORMAL_TABLE(grid[1])) : 0,
+    mb_planner_slot(planner, "tables",
+                    fused ? mb_bytes_add((uint64_t)mb_normal_tables_of(grid, ny).factors,
+                                         mb_bytes_mul(4, (uint64_t)slices))
+                          : 0,
                     0, 0);
     for (int i = 0; i < 2 && !fused; i++) {
         mb_fft_desc desc =
@@ -171,7 +174,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     if (host)
         plan_host(planner, ny, grid, partials);
     else
-        plan_cuda(planner, (slices + 1) / 2, ny, grid, partials);
+        plan_cuda(planner, slices, ny, grid, partials);
 }
 
 /* ---- the host's kernel ---- */

@@ -40,7 +40,7 @@ enum {
     MB_NORMAL_OPERATOR_SPECTRUM, /* of a batch; CUDA, not fused: a grid */
     MB_NORMAL_OPERATOR_PARTIALS, /* double: sums to be added, of every slice of the call */
     MB_NORMAL_OPERATOR_LINES,    /* host: a line or a few columns of each thread */
-    MB_NORMAL_OPERATOR_TWIDDLES, /* CUDA, fused: the tables of the transforms, rows' first */
+    MB_NORMAL_OPERATOR_TABLES,   /* CUDA, fused: mb_normal_tables */
     MB_NORMAL_OPERATOR_WORK      /* and more: work areas of the FFTs */
 };
 
@@ -75,13 +75,41 @@ static inline int64_t mb_normal_shared(int64_t n)
     return 8 * (MB_NORMAL_TABLE(n) + MB_NORMAL_LANES(n) * MB_NORMAL_ROOM(n));
 }
 
+/* The same of rows. Those of 2048 and 4096 points are cut into radices of 16, with half the points
+** a thread: their loads and stores are many for their sums, and want more threads. */
+#define MB_NORMAL_ROW_SHORT(n) ((n) == 2048 || (n) == 4096)
+#define MB_NORMAL_ROW_THREADS(n)                                                                   \
+    (MB_NORMAL_ROW_SHORT(n) ? 2 * MB_NORMAL_THREADS(n) : MB_NORMAL_THREADS(n))
+#define MB_NORMAL_ROW_TABLE(n) (MB_NORMAL_ROW_SHORT(n) ? (n) + 256 : MB_NORMAL_TABLE(n))
+#define MB_NORMAL_ROW_ROOM(n) (MB_NORMAL_ROW_SHORT(n) ? (n) + (n) / 16 : MB_NORMAL_ROOM(n))
+static inline int64_t mb_normal_row_shared(int64_t n)
+{
+    return 8 * (MB_NORMAL_ROW_TABLE(n) + MB_NORMAL_LANES(n) * MB_NORMAL_ROW_ROOM(n));
+}
+
+/* What is worked out once for a call, in bytes from the start of the slot: the factors of rows and
+** of columns, complex; the pixels of each row that lie in the circle, mb_circle_run; and the factor
+** of each slice's direction, float, with which it ends. */
+typedef struct mb_normal_tables {
+    int64_t columns, runs, factors;
+} mb_normal_tables;
+
+static inline mb_normal_tables mb_normal_tables_of(const int64_t grid[2], int64_t ny)
+{
+    mb_normal_tables t;
+    t.columns = 8 * MB_NORMAL_ROW_TABLE(grid[1]);
+    t.runs = t.columns + 8 * MB_NORMAL_TABLE(grid[0]);
+    t.factors = t.runs + (int64_t)sizeof(mb_circle_run) * ny;
+    return t;
+}
+
 /* `grid` is {py, px}. */
 static inline bool mb_normal_fused(const mb_device_facts *facts, const int64_t grid[2])
 {
     const mb_fused_fft_room room = mb_fused_fft_device(facts);
     return room.threads > 0 && mb_normal_fused_extent(grid[0]) && mb_normal_fused_extent(grid[1]) &&
            mb_normal_shared(grid[0]) <= room.shared_bytes &&
-           mb_normal_shared(grid[1]) <= room.shared_bytes;
+           mb_normal_row_shared(grid[1]) <= room.shared_bytes;
 }
 
 /* Pairs that are transformed together. */
@@ -95,7 +123,7 @@ static inline int64_t mb_normal_batch(int64_t pairs, int64_t ny, int64_t px)
 static inline int64_t mb_normal_partials(bool fused, int64_t ny, int64_t px)
 {
     const int64_t lanes = MB_NORMAL_LANES(px);
-    return fused ? (ny + lanes - 1) / lanes * (MB_NORMAL_THREADS(px) / 32) : ny;
+    return fused ? (ny + lanes - 1) / lanes * (MB_NORMAL_ROW_THREADS(px) / 32) : ny;
 }
 
 /* ---- host ---- */

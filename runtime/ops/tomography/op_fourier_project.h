@@ -45,8 +45,8 @@ enum { MB_FOURIER_PROJECT_IMAGE, MB_FOURIER_PROJECT_ROW }; /* FFTs of the host *
 /* Slots: the tables of op_fourier_reconstruct.h, then: */
 enum {
     MB_FOURIER_PROJECT_ROWS = MB_FOURIER_TABLES, /* host: a thread's; cuda: 0 bytes */
-    MB_FOURIER_PROJECT_LINES,   /* own: complex [pair][x / C][y][C], C = mb_fourier_project_tile */
-    MB_FOURIER_PROJECT_CELLS,   /* own: complex [pair / V][x][y][V]; else [pair][y][x] */
+    MB_FOURIER_PROJECT_LINES,   /* own: complex [pair][x / C][y][C]: cuda/../fourier_embed.cuh */
+    MB_FOURIER_PROJECT_CELLS,   /* own: complex [x][y][V]; else [pair][y][x] */
     MB_FOURIER_PROJECT_SAMPLES, /* cuda: complex [pair][angle][N]; host: 0 bytes */
     MB_FOURIER_PROJECT_WORK     /* of the first FFT, and so on */
 };
@@ -92,13 +92,6 @@ typedef struct mb_fourier_project_job {
     int image, row;      /* FFTs, where the library does them */
     bool host;
 } mb_fourier_project_job;
-
-/* Pairs whose cells lie side by side on CUDA, and columns of a tile of lines: a block of the kernel
-** along y takes MB_FOURIER_COLUMNS transforms. */
-MB_BOTH static inline int mb_fourier_project_side_by_side(int64_t pairs, int64_t threads)
-{
-    return pairs > 1 && MB_FOURIER_COLUMNS(threads) > 1 ? 2 : 1;
-}
 
 /* `job` stays where it is: its parameters point into it. l.samples and l.grid are 0 where no kernel
 ** takes them: the caller has their sizes from the FFT library, and calls mb_fourier_project_batch
