@@ -60,6 +60,22 @@ local function wide_pair(model, g)
     return pair
 end
 
+describe("rows of the band-limited model", function()
+    it("are as long as a good size that no pixel sees the end of", function()
+        for cols = 1, 1500, 61 do
+            for off = 0, cols // 2, math.max(1, cols // 5) do
+                local side, part = cols + 2 * off, math.max(1, cols / 8)
+                local far = off == 0 and 0 or math.ceil(off / part) * part
+                local period = ray_model.period {angles = {0}, cols = cols, side = side,
+                    circle = 1, center = (cols - 1) / 2 + off}
+                assert.equal(mb.fft.good_size(math.ceil(math.max(2 * cols,
+                    cols + side + 2 * far))), period)
+                assert.equal(0, period % 2)
+            end
+        end
+    end)
+end)
+
 helper.each_device(function(device_id, it)
     describe("an axis off the middle on " .. device_id, function()
         local where = {device = device_id}

@@ -149,6 +149,8 @@ helper.each_device(function(device_id, it)
                 local data <close> = data_of(angles)
                 assert.matches("start is the string 'fpb'; it must be a number.*or \"fbp\"",
                     helper.failure(mb.tomo[name], data, angles, {start = "fpb"}))
+                assert.matches("start is a boolean; it must be a number.*or \"fbp\"",
+                    helper.failure(mb.tomo[name], data, angles, {start = true}))
                 local x0 <close> = mb.ones({ROWS, N, N}, where)
                 local with_x0 = merged(options, {x0 = x0, iterations = 2})
                 local plain <close> = mb.tomo[name](data, angles, with_x0)

@@ -244,7 +244,7 @@ function arguments.entry(entry, value, op)
         return
     end
     local check, kind = CHECKS[entry.kind], KINDS[entry.kind]
-    if entry.words and type(value) == "string" then
+    if entry.words and type(value) ~= "number" then
         word(value, op, entry)
     elseif entry.rank or check and value ~= nil and entry.kind ~= "array" then
         check(value, op, entry)

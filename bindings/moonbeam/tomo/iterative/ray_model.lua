@@ -78,15 +78,33 @@ end
 -- Rows are no longer than this; an axis that needs more is refused by the operators.
 local LONGEST <const> = 1 << 26
 
+-- Sizes by what is needed: a good size is that of all needs from the one it was asked for up to
+-- itself, so that few questions answer those of a whole detector.
+local sizes = {}
+local TOGETHER <const> = 1024
+
+local function good_size(need)
+    if not sizes[need] then
+        local at, last = need - need % TOGETHER, need - need % TOGETHER + TOGETHER - 1
+        while at <= need do
+            local size = mb.fft.good_size(math.max(at, 1))
+            while size % 2 == 1 do
+                size = mb.fft.good_size(size + 1)
+            end
+            for n = at, math.min(size, last) do
+                sizes[n] = size
+            end
+            at = size + 1
+        end
+    end
+    return sizes[need]
+end
+
 -- The length of rows that repeat so far away that no pixel sees it: even, and good for an FFT.
 local function period_of(g, off)
     local far = off < LONGEST and class_of(g.cols, off) or LONGEST
     local need = math.min(LONGEST, math.max(2 * g.cols, g.cols + length_of(g) + 2 * far))
-    local period = mb.fft.good_size(math.ceil(need))
-    while period % 2 == 1 do
-        period = mb.fft.good_size(period + 1)
-    end
-    return period
+    return good_size(math.ceil(need))
 end
 
 --- The length of the rows of the band-limited model of a geometry.
@@ -170,10 +188,10 @@ local OPERATORS = {
     end,
 }
 
--- What the operators of a model whose rows are as long as for this axis take for so many slices
--- and angles, and what the start takes.
-local function scratch_of(name, g, off, slices, count, device)
-    local period, cols, side = period_of(g, off), g.cols, g.side
+-- What the operators of a model with rows of this length take for so many slices and angles, and
+-- what the start takes.
+local function scratch_of(name, g, period, slices, angles, device)
+    local cols, side, count = g.cols, g.side, #angles
     local list = {}
     local function take(operator, shape, params)
         list[#list + 1] = mb.op.estimate(operator, {{"f32", slices, table.unpack(shape)}}, params,
@@ -182,8 +200,8 @@ local function scratch_of(name, g, off, slices, count, device)
     if name == "fourier" then
         take("fourier_reconstruct", {count, cols}, {size = {side, side}, circle = g.circle,
             filter = "none", period = period})
-        take("fourier_project", {side, side}, {angles = table.move(g.angles, 1, count, 1, {}),
-            cols = cols, circle = g.circle, period = period})
+        take("fourier_project", {side, side}, {angles = angles, cols = cols,
+            circle = g.circle, period = period})
     end
     if g.start == "fbp" and count == #g.angles then
         take("fourier_reconstruct", {count, g.wide or cols}, direct_start.options(g, period))
@@ -212,15 +230,20 @@ function ray_model.deciding(name, geometry_at, nearest, farthest, rows, counts, 
     if name ~= "fourier" and nearest_one.start ~= "fbp" then
         return {grows and farthest or nearest}
     end
+    local parts = {} -- as many angles as the parts have: what is taken depends on their number
+    for i, count in ipairs(counts) do
+        parts[i] = table.move(nearest_one.angles, 1, count, 1, {})
+    end
     local function take(off)
         if off < nearest or off > farthest then
             return
         end
         local g = geometry_at(off)
+        local period = period_of(g, off)
         local own = {off = off, inside = off <= farthest_convolved(g), g.side, g.wide}
         for _, slices in ipairs(rows) do
-            for _, count in ipairs(counts) do
-                local list = scratch_of(name, g, off, slices, count, device)
+            for _, angles in ipairs(parts) do
+                local list = scratch_of(name, g, period, slices, angles, device)
                 table.move(list, 1, #list, #own + 1, own)
             end
         end
