@@ -38,12 +38,17 @@ __global__ void __launch_bounds__(normal_columns_of<N>::threads, normal_columns_
         const normal_tile here(job, item, tiles, W);
         const int kx = here.tile * W + lane;
         if (threadIdx.x == 0 && item + gridDim.x < tiles * job.pairs)
-            normal_prefetch(normal_tile(job, item + gridDim.x, tiles, W).data, job.ny * W * 8);
+            mb_prefetch(normal_tile(job, item + gridDim.x, tiles, W).data, job.ny * W * 8);
         float2 *column = here.data + t * W + lane;
         float2 v[C::E];
+        if (job.ny == N / 2)
 #pragma unroll
-        for (int j = 0; j < C::E / 2; j++)
-            v[j] = t + C::T * j < job.ny ? __ldcs(column + j * (C::T * W)) : make_float2(0, 0);
+            for (int j = 0; j < C::E / 2; j++)
+                v[j] = __ldcs(column + j * (C::T * W));
+        else
+#pragma unroll
+            for (int j = 0; j < C::E / 2; j++)
+                v[j] = t + C::T * j < job.ny ? __ldcs(column + j * (C::T * W)) : make_float2(0, 0);
         mb_fft_run_half<C, true, false>(v, t, normal_memory, shared, W, lane);
         const bool mirrored = 2 * kx > job.px;
         const float *kernel = job.kernel + (mirrored ? job.px - kx : kx) * job.kernel_row;
@@ -54,10 +59,15 @@ __global__ void __launch_bounds__(normal_columns_of<N>::threads, normal_columns_
             v[j] = make_float2(v[j].y * w, v[j].x * w); /* parts swapped for the way back */
         }
         mb_fft_run_half<C, false, true>(v, t, normal_memory, shared, W, lane);
+        if (job.ny == N / 2)
 #pragma unroll
-        for (int j = 0; j < C::E / 2; j++)
-            if (t + C::T * j < job.ny)
+            for (int j = 0; j < C::E / 2; j++)
                 column[j * (C::T * W)] = mb_fft_swap(v[j]);
+        else
+#pragma unroll
+            for (int j = 0; j < C::E / 2; j++)
+                if (t + C::T * j < job.ny)
+                    column[j * (C::T * W)] = mb_fft_swap(v[j]);
     }
 #endif
 }

@@ -6,6 +6,7 @@
 
 #include "ops/iterative/op_normal_operator.h"
 #include "shared/fft_halves.cuh"
+#include "shared/prefetch.cuh"
 #include "shared/resident_launch.cuh"
 
 /* The factorization of N points. */
@@ -97,14 +98,6 @@ __device__ static __forceinline__ void normal_copy_table(float2 *to, const float
 {
     for (int i = threadIdx.x; i < C::table / 2; i += blockDim.x)
         ((float4 *)to)[i] = __ldg((const float4 *)from + i);
-}
-
-/* Brings so many bytes to the second-level cache: multiples of 16, as the address. */
-__device__ static __forceinline__ void normal_prefetch(const void *from, int bytes)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
-#endif
 }
 
 /* Queue a launch for a batch, forth with the direction that is made (grow) or without. */

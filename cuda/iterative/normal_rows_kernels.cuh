@@ -36,17 +36,15 @@ struct normal_row {
     /* Brings the row of the first or the second slice to the second-level cache. */
     __device__ __forceinline__ void prefetch(const mb_slice_view &view, int part) const
     {
-        const float *at = mb_slice_row(&view, slice + part, y) + first;
-        const int skip = -(int)((uintptr_t)at / 4 % 4) & 3, points = (end - first - skip) / 4 * 4;
-        if (real && (part == 0 || two) && points > 0)
-            normal_prefetch(at + skip, 4 * points);
+        if (real && (part == 0 || two))
+            mb_prefetch_floats(mb_slice_row(&view, slice + part, y) + first, end - first);
     }
     __device__ __forceinline__ void store(const mb_slice_view &view, int x, float2 value) const
     {
         float *at = mb_slice_row(&view, slice, y) + x;
-        at[0] = value.x;
+        __stcs(at, value.x);
         if (two)
-            at[view.slice] = value.y;
+            __stcs(at + view.slice, value.y);
     }
 };
 
@@ -150,7 +148,7 @@ __global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>:
         for (int j = 0; j < C::E; j++)
             v[j] = row.real ? mb_fft_swap(__ldcs(from + j * step)) : make_float2(0, 0);
         mb_fft_run_half<C, false, true>(v, t, normal_memory, normal_memory + C::table, R::L, lane);
-        double even = 0, odd = 0;
+        float even = 0, odd = 0; /* of a thread's pixels, in double from there on */
 #pragma unroll
         for (int g = 0; g < C::E / 2; g += NORMAL_GROUP) {
             float2 with[NORMAL_GROUP];
@@ -163,21 +161,20 @@ __global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>:
                 const float2 q = row.has(x)
                                      ? make_float2(v[g + j].y * job.scale, v[g + j].x * job.scale)
                                      : make_float2(0, 0);
-                even += (double)q.x * (double)with[j].x;
-                odd += (double)q.y * (double)with[j].y;
+                even = fmaf(q.x, with[j].x, even);
+                odd = fmaf(q.y, with[j].y, odd);
                 if (row.real && x < job.nx)
                     row.store(job.result, x, q);
             }
         }
         if (job.partials) {
-            even = normal_warp_sum(even);
-            odd = normal_warp_sum(odd);
+            const double sum = normal_warp_sum(even), other = normal_warp_sum(odd);
             double *to = job.partials + row.slice * job.partial_count + group * (R::threads / 32) +
                          (threadIdx.x >> 5);
             if ((threadIdx.x & 31) == 0)
-                to[0] = even;
+                to[0] = sum;
             if ((threadIdx.x & 31) == 0 && row.two)
-                to[job.partial_count] = odd;
+                to[job.partial_count] = other;
         }
     }
 #endif

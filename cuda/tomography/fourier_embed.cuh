@@ -11,13 +11,22 @@
 #ifndef MB_CUDA_FOURIER_EMBED_CUH
 #define MB_CUDA_FOURIER_EMBED_CUH
 
+#include "shared/prefetch.cuh"
 #include "tomography/fourier_line.cuh"
 
 struct fourier_embed_job {
     fourier_image_job image; /* `to` are the slices; `cells` and `outside` are not used */
     float2 *cells;
-    int tile, lanes, side; /* C, pairs of a block, V */
+    int tile, lanes, side; /* C, pairs of a block, V: powers of two */
+    int ahead;             /* blocks that work at a time, about */
 };
+
+/* Complex numbers of shared memory for a transform; those of a block begin in different banks. */
+template <int T>
+__host__ __device__ static inline int fourier_embed_room(int grid)
+{
+    return fourier_room(grid) + (fourier_columns<T>::W > 1 ? 4 : 0);
+}
 
 /* The last pass of a transform from registers to its place in shared memory, for the whole
 ** block. */
@@ -46,19 +55,33 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
 {
     extern __shared__ float2 fourier_shared[];
     constexpr int L = fourier_columns<T>::W, H = FOURIER_HELD;
+    __shared__ int chords[2 * L];
     const fourier_image_job &image = job.image;
     const int t = threadIdx.x % T, w = threadIdx.x / T, grid = image.grid;
     const int high = (int)(image.g.y1 - image.g.y0), wide = (int)(image.g.x1 - image.g.x0);
-    const int room = fourier_room(grid), i0 = blockIdx.x * L, i = i0 + w, hx = wide / 2;
+    const int room = fourier_embed_room<T>(grid), i0 = blockIdx.x * L, i = i0 + w, hx = wide / 2;
     const int64_t pair = blockIdx.y;
     float2 *shared = fourier_shared + w * room;
     float2 v[H];
+    if (threadIdx.x < 2 * L) { /* a line of a slice */
+        const int64_t block = blockIdx.y * (int64_t)gridDim.x + blockIdx.x + job.ahead,
+                      slice = block / gridDim.x * 2 + threadIdx.x % 2,
+                      line = block % gridDim.x * L + threadIdx.x / 2;
+        if (block < (int64_t)gridDim.x * gridDim.y && line < high && slice < image.to.slices)
+            mb_prefetch_floats(row_of(image.to, slice, line), wide);
+    }
+    if (t == 0 && i < high) {
+        const fourier_line line(image, i);
+        chords[2 * w] = line.xa;
+        chords[2 * w + 1] = line.xb;
+    }
+    __syncthreads();
 #pragma unroll
     for (int e = 0; e < H; e++)
         v[e] = make_float2(0, 0);
     if (i < high && 2 * pair < image.to.slices) {
         const bool two = 2 * pair + 1 < image.to.slices;
-        const fourier_line line(image, i);
+        const fourier_line line(image, i, chords[2 * w], chords[2 * w + 1]);
         const float *even = row_of(image.to, 2 * pair, i),
                     *odd = row_of(image.to, two ? 2 * pair + 1 : 2 * pair, i);
 #pragma unroll
@@ -74,9 +97,9 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     fourier_passes<T, -1, false>(v, t, image.kept, grid, shared, w);
     fourier_keep<T>(v, t, grid, shared);
     /* Runs of lines within a tile, in pieces of a pair of columns, or one. */
-    const int piece = job.tile > 1 ? 2 : 1, pieces = job.tile / piece;
+    const int piece = job.tile > 1 ? 2 : 1, pieces = job.tile / piece, bits = __ffs(pieces) - 1;
     for (int at = threadIdx.x; at < grid / piece * L; at += T * L) {
-        const int u = at % pieces * piece, line = at / pieces % L, tile = at / pieces / L;
+        const int u = (at & (pieces - 1)) * piece, line = (at >> bits) % L, tile = (at >> bits) / L;
         const float2 *from = fourier_shared + line * room + fourier_place(tile * job.tile + u);
         float2 *to =
             image.lines + ((pair * (grid / job.tile) + tile) * high + i0 + line) * job.tile + u;
@@ -98,17 +121,25 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     constexpr int W = fourier_columns<T>::W, H = FOURIER_HELD;
     const fourier_image_job &image = job.image;
     const int t = threadIdx.x % T, w = threadIdx.x / T, grid = image.grid, half = grid / 2;
-    const int high = (int)(image.g.y1 - image.g.y0), hy = high / 2, room = fourier_room(grid);
+    const int high = (int)(image.g.y1 - image.g.y0), hy = high / 2;
+    const int room = fourier_embed_room<T>(grid);
     const int tile = job.tile, lanes = job.lanes, groups = job.side / lanes;
+    const int tile_bits = __ffs(tile) - 1;
     const int group = (int)blockIdx.x % groups, at_tile = (int)blockIdx.x / groups;
     const int64_t x0 = (int64_t)at_tile * tile;
     float2 *shared = fourier_shared + w * room;
     float2 v[H];
+    if (threadIdx.x < lanes && blockIdx.x + job.ahead < gridDim.x) {
+        const int block = (int)blockIdx.x + job.ahead;
+        const int64_t line = (int64_t)(block % groups * lanes + threadIdx.x) * (grid / tile);
+        mb_prefetch_floats((const float *)(image.lines + (line + block / groups) * high * tile),
+                           (int64_t)2 * high * tile);
+    }
     for (int lane = 0; lane < lanes; lane++) {
         const float2 *from =
             image.lines + ((int64_t)(group * lanes + lane) * (grid / tile) + at_tile) * high * tile;
         for (int at = threadIdx.x; at < high * tile; at += T * W) {
-            const int c = at % tile, ys = at / tile - hy;
+            const int c = at & (tile - 1), ys = (at >> tile_bits) - hy;
             fourier_shared[(c * lanes + lane) * room + fourier_place(ys < 0 ? ys + grid : ys)] =
                 __ldcs(from + at);
         }
@@ -125,7 +156,7 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     fourier_first<T, -1>(v, t, image.kept, shared);
     fourier_passes<T, -1, false>(v, t, image.kept, grid, shared, w);
     fourier_keep<T>(v, t, grid, shared);
-    const int pieces = lanes > 1 ? lanes / 2 : 1;
+    const int pieces = lanes > 1 ? lanes / 2 : 1, bits = __ffs(pieces) - 1;
     for (int c = 0; c < tile; c++) {
         /* Cells farther out are not read. */
         const float xs = (float)(x0 + c - half), rest = fmaf(-xs, xs, image.reach * image.reach);
@@ -133,7 +164,7 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
         const float2 *from = fourier_shared + c * lanes * room;
         float2 *to = job.cells + (x0 + c) * grid * job.side + group * lanes;
         for (int at = threadIdx.x; at < grid * pieces; at += T * W) {
-            const int y = at / pieces, lane = at % pieces * 2;
+            const int y = at >> bits, lane = (at & (pieces - 1)) * 2;
             const float2 a = from[lane * room + fourier_place(y)];
             if (abs(y - half) > far)
                 continue;
@@ -152,7 +183,7 @@ static mb_status fourier_embed_as(const fourier_embed_job &job, int64_t pairs, c
 {
     constexpr int W = fourier_columns<T>::W;
     const fourier_image_job &image = job.image;
-    const int bytes = W * fourier_room(image.grid) * (int)sizeof(float2);
+    const int bytes = W * fourier_embed_room<T>(image.grid) * (int)sizeof(float2);
     const int64_t high = image.g.y1 - image.g.y0;
     const cudaFuncAttribute limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
     MB_CUDA(cudaFuncSetAttribute(fourier_embed_x<T>, limit, bytes));

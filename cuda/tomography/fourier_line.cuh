@@ -60,6 +60,13 @@ struct fourier_line {
         xb -= (int)job.g.x0;
     }
 
+    /* The same with its chord, as it was found before. */
+    __device__ fourier_line(const fourier_image_job &job, int i, int xa_, int xb_)
+        : ys(i - (int)(job.g.y1 - job.g.y0) / 2), xa(xa_), xb(xb_)
+    {
+        factor = job.scale * job.deapodise[ys < 0 ? -ys : ys];
+    }
+
     /* Pixel x, xs from the middle. */
     __device__ float weight(int xs, float deapodise) const
     {

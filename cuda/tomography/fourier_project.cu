@@ -117,6 +117,7 @@ static fourier_embed_job embedding(const mb_op_call *call, const mb_fourier_proj
     job.image.reach = gridding->outer + 2.0f; /* a window's cells may lie a little beyond it */
     job.image.scale = (float)(sizes->g.scale / (double)l->samples);
     job.cells = (float2 *)call->slots[MB_FOURIER_PROJECT_CELLS];
+    job.ahead = (int)call->device->facts.threads;
     return job;
 }
 
