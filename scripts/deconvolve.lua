@@ -8,6 +8,7 @@ local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
 local file_name = require "moonbeam.internal.file_name"
+local noise_told = require "moonbeam.internal.command_line.noise_told"
 local progress = require "moonbeam.progress"
 local voxel = require "moonbeam.tiff.voxel"
 
@@ -26,7 +27,7 @@ local consensus = declared.of(mb.deconv.gradient_consensus).options
 local wiener = declared.of(mb.deconv.wiener).options
 local tikhonov = declared.of(mb.deconv.tikhonov).options
 local crop = declared.of(mb.psf.crop).options
-local RL_ITERATIONS <const> = 20
+local RL_ITERATIONS <const>, AUTO_ITERATIONS <const>, UNKNOWN_ITERATIONS <const> = 20, 200, 10
 
 local options = cli.parse(arg, {
     usage = "deconvolve IMAGE [PSF] -o OUT [options]",
@@ -51,9 +52,10 @@ local options = cli.parse(arg, {
             lucy = "rl"}), default = "rl",
         doc = "rl: Richardson-Lucy; gradient_consensus: the same, stops by itself; landweber, "
             .. "wiener, tikhonov"},
-    cli.option(rl.iterations, {default = false,
-        doc = ("how many at most (default: rl %d, landweber %d, gradient_consensus %d)"):format(
-            RL_ITERATIONS, landweber.iterations.default, consensus.iterations.default)}),
+    cli.option(rl.iterations, {default = false, value = "N", type = noise_told.count_or_auto,
+        doc = ("how many at most (default: rl %d, landweber %d, gradient_consensus %d); rl: auto "
+            .. "ends where held-out photons are predicted best"):format(RL_ITERATIONS,
+            landweber.iterations.default, consensus.iterations.default)}),
     cli.option(rl.acceleration, {of = "rl"}),
     cli.option(rl.total_variation, {of = "rl"}),
     cli.option(rl.tolerance, {of = "rl, landweber"}),
@@ -63,10 +65,18 @@ local options = cli.parse(arg, {
             wiener.lambda.default, tikhonov.lambda.default)}),
     cli.option(landweber.step, {"relaxation", default = false, of = "landweber"}),
     cli.option(consensus.seed, {default = false, of = "gradient_consensus"}),
-    {"offset", value = "X", type = cli.number,
-        doc = "the camera's offset: subtracted from the image, which becomes float32"},
-    {"gain", value = "X", type = cli.between(0),
-        doc = "counts per photon: the image is divided by it, and becomes float32"},
+    {"offset", value = "X", type = cli.number_or "auto",
+        doc = "the camera's offset: subtracted from the image, which becomes float32; auto: from "
+            .. "the noise of the image"},
+    {"gain", value = "X", type = noise_told.gain,
+        doc = "counts per photon: the image is divided by it, and becomes float32; auto: from the "
+            .. "noise of the image"},
+    {"curve", value = "FILE", doc = "rl: PNG or SVG of the misfit over the iterations, against "
+        .. "what noise alone leaves"},
+    {"snapshots", value = "FILE", doc = "PNG: the middle plane of the estimate after every so many "
+        .. "iterations, side by side"},
+    {"every", value = "N", type = cli.count,
+        doc = "iterations between --snapshots (default: a ninth of all)"},
     {"mask", value = "FILE",
         doc = "image of the same extents, 0 at bad pixels: not for wiener and tikhonov"},
     cli.option(rl.boundary, {default = false,
@@ -130,17 +140,19 @@ if not options.plan then
     local replaces = setmetatable({overwrite = options.overwrite or options.resume},
         {__index = options})
     cli.outputs(replaces, {options.image, options.psf, options.mask}, {
-        {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"}})
+        {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"},
+        {"curve", extensions = {"png", "svg"}}, {"snapshots"}})
 end
 
 -- What a later process can go on with.
+local asked = {offset = options.offset, gain = options.gain, iterations = options.iterations}
 local function new_journal()
     local inputs, also = {}, {}
     for _, name in ipairs {"image", "psf"} do
         inputs[#inputs + 1] = options[name] and options[name]:gsub(":/.*$", "") or nil
     end
     for _, name in ipairs {"channel", "frame", "offset", "gain", "wavelength", "excitation"} do
-        local value = options[name]
+        local value = asked[name] or options[name]
         also[#also + 1] = {"--" .. name, type(value) == "table" and table.concat(value, ",")
             or tostring(value or "not given")}
     end
@@ -224,10 +236,13 @@ local function photons(block)
 end
 
 -- The volume of a channel and time; closed by the caller.
-local function volume_of(channel, frame)
-    local stored = mb.images.open(options.image, {
+local function stored_volume(channel, frame)
+    return mb.images.open(options.image, {
         channel = options.channel or channels > 1 and channel or frames > 1 and 1 or nil,
         frame = options.frame or frames > 1 and frame or channels > 1 and 1 or nil})
+end
+local function volume_of(channel, frame)
+    local stored = stored_volume(channel, frame)
     return (options.offset or options.gain) and mb.volumes.map(stored, "f32", photons) or stored
 end
 
@@ -235,7 +250,16 @@ say("image      %s%s, %s, %s", table.concat(shape, " x "), channels * frames > 1
     and (", %d channels, %d times"):format(channels, frames) or "",
     surface.TYPES[source.dtype] or source.dtype, options.image)
 
-if options.offset or options.gain then
+local noise = noise_told.new(options, say)
+if options.plan then -- which reads no image
+    options.offset = options.offset ~= "auto" and options.offset or noise.auto.offset and 0 or nil
+    options.gain = options.gain ~= "auto" and options.gain or noise.auto.gain and 1 or nil
+elseif options.gain or options.offset or options.curve or options.iterations == "auto" then
+    local raw <close> = stored_volume(1, 1)
+    noise:estimate(raw)
+end
+local unknown_yet = options.plan and (noise.auto.gain or noise.auto.offset)
+if (options.offset or options.gain) and not unknown_yet then
     say("photons    (image - %g) / %g, float32", options.offset or 0, options.gain or 1)
 end
 
@@ -357,7 +381,27 @@ for _, name in ipairs {"tolerance", "total_variation", "mask", "seed", "relaxati
     end
 end
 
+local automatic = options.iterations == "auto"
+for _, name in ipairs {"curve", "snapshots"} do
+    if options[name] and not (taken.iterations and (name ~= "curve" or options.method == "rl")) then
+        cli.wrong("--%s is not for --method %s", name, options.method)
+    elseif options[name] and options.tiles == "blended" then
+        cli.wrong("--%s is not for --tiles blended, where each tile has iterations of its own",
+            name)
+    end
+end
+if automatic then
+    if options.method ~= "rl" then
+        cli.wrong("--iterations auto is for --method rl; gradient_consensus stops by itself")
+    end
+    automatic = not noise:unknown()
+    options.iterations = automatic and AUTO_ITERATIONS or UNKNOWN_ITERATIONS
+end
+if options.every and not options.snapshots then
+    cli.wrong("--every is for --snapshots FILE, which is missing")
+end
 local settings = declared.part(taken, options)
+settings.metrics = taken.metrics and (options.metrics or options.curve and true) or nil
 settings.center, settings.step = center, taken.step and options.relaxation
 if taken.iterations then
     settings.iterations = options.iterations
@@ -391,6 +435,7 @@ local function with(changes)
     return copy
 end
 
+local searched -- bytes that the search for the end takes
 local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
 local one <close> = volume_of(1, 1)
 
@@ -429,6 +474,24 @@ local known = mb.plan.peaks(function()
             math.min(channel, channels), kept)
     end
 end, {device}).peak
+if automatic then
+    -- The search runs before the iterations; the larger of the two counts.
+    searched = mb.plan.peaks(function()
+        local gain, offset = noise:left()
+        mb.deconv.find_iterations(one, psf, {gain = gain, offset = offset,
+            acceleration = settings.acceleration, total_variation = settings.total_variation,
+            spacing = settings.spacing, boundary = settings.boundary, weights = settings.weights,
+            center = settings.center})
+    end, {device}).peak
+    if live + searched[id] > limit then
+        cli.stop(("--iterations auto deconvolves a part of the image first, which takes %s; the "
+            .. "budget is %s: give a larger --budget, or a number of --iterations"):format(
+            mb.device.format_bytes(live + searched[id]), mb.device.format_bytes(limit)))
+    end
+end
+local function larger(bytes, name)
+    return math.max(bytes, searched and searched[name] or 0)
+end
 local voxels = 1
 for _, n in ipairs(shape) do
     voxels = voxels * n
@@ -473,9 +536,9 @@ if mode == "none" then
     local grid = mb.deconv.layout(shape, psf, {center = center, boundary = options.boundary
         or taken.boundary.default}).grid
     say("grid       %s%s", table.concat(grid, " x "), why and "; " .. why or "")
+    local peak = live + larger(known[id], id)
     say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
-        format_bytes(live + known[id]),
-        live + known[id], (live + known[id]) / voxels, format_bytes(limit))
+        format_bytes(peak), peak, peak / voxels, format_bytes(limit))
     if #devices > 1 then
         say("devices    %s alone: several devices share tiles, and there are none%s", id,
             options.method == "rl" and not options.mask and " (--tiles exact)" or "")
@@ -483,7 +546,7 @@ if mode == "none" then
 else
     local exact = mode == "exact"
     tile_settings = declared.part(tiling, with {mode = mode, tile = options.tile, devices = devices,
-        place = options.place, metrics = exact and options.metrics or false,
+        place = options.place, metrics = exact and settings.metrics or false,
         journal = journal or new_journal()})
     local planned = mb.volumes.planned(shape, dtype)
     journal = tile_settings.journal
@@ -496,24 +559,26 @@ else
         exact and "; image, estimate and ratio " .. places[plan.place] or "",
         why and "; " .. why or "")
     detail("%s", mb.tiles.table(plan))
+    local peak = live + larger(plan.peak, id)
     say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
-        format_bytes(live + plan.peak),
-        live + plan.peak, (live + plan.peak) / voxels, format_bytes(limit))
+        format_bytes(peak), peak, peak / voxels, format_bytes(limit))
     for i = 2, #devices do
         local own = devices[i].id
         say("           on %s peak %s (%d bytes)", own, format_bytes(plan.peaks[own]),
             plan.peaks[own])
     end
     if device.kind ~= "host" then
-        say("host       peak %s (%d bytes)", format_bytes(plan.host_peak), plan.host_peak)
+        local bytes = larger(plan.host_peak, "host")
+        say("host       peak %s (%d bytes)", format_bytes(bytes), bytes)
     end
     if plan.pinned > 0 then
         say("pinned     %s (%d bytes)", format_bytes(plan.pinned), plan.pinned)
     end
 end
 -- The pool of the host, and pinned memory: what the process takes beside itself.
-local own = plan and plan.peak or known[id]
-local on_host = device.kind == "host" and own or plan and plan.host_peak or known.host
+local own = larger(plan and plan.peak or known[id], id)
+local on_host = device.kind == "host" and own
+    or larger(plan and plan.host_peak or known.host, "host")
 for i = 2, plan and device.kind == "host" and #devices or 0 do
     on_host = on_host + plan.peaks[devices[i].id]
 end
@@ -529,7 +594,7 @@ local parameters = {image = options.image, method = options.method,
     model = not options.psf and options.model or nil,
     psf = options.psf and core.system.real_path((options.psf:gsub(":/.*$", ""))) or nil,
     psf_shape = psf.shape, psf_center = center, pixel_nm = options.pixel, step_nm = options.step,
-    tiles = mode, device = id, iterations = settings.iterations}
+    tiles = mode, device = id, iterations = not automatic and settings.iterations or "auto"}
 for _, name in ipairs {"acceleration", "total_variation", "tolerance", "lambda", "relaxation",
     "offset", "gain", "mask", "boundary", "na", "index", "index_sample", "depth", "wavelength",
     "excitation", "pinhole", "sheet", "sheet_na", "field", "polarization", "psf_background",
@@ -548,7 +613,7 @@ local out <close> = mb.images.create(options.output, {shape = shape, dtype = dty
     overwrite = options.overwrite or journal and journal:may_replace() or false})
 
 local function tell(k, metric)
-    if options.metrics and metric then
+    if options.metrics and metric and metric.change then
         local misfit = metric.divergence and ("I-divergence %.6g"):format(metric.divergence)
             or metric.residual and ("residual %.6g"):format(metric.residual)
             or ("I-divergence of the halves %.6g, %.6g"):format(metric.first, metric.second)
@@ -556,10 +621,24 @@ local function tell(k, metric)
     end
 end
 
+local BECAUSE <const> = {tolerance = "the relative change fell below --tolerance"}
+local told_first -- whether the first volume has been told
+
 local function tell_end(report)
-    if report and report.iterations < settings.iterations and not mb.device.dry() then
-        say("stopped    after %d iterations of at most %d", report.iterations, settings.iterations)
+    if not report or mb.device.dry() then
+        return
+    elseif report.iterations < settings.iterations then
+        say("stopped    after %d iterations of at most %d%s", report.iterations,
+            settings.iterations, report.stopped and ", because the halves of the photons disagree"
+            or BECAUSE[report.because] and ", because " .. BECAUSE[report.because] or "")
+    elseif settings.iterations > 1 then
+        detail("stopped    after %d iterations, because that is %s", report.iterations,
+            automatic and "what --iterations auto has found" or "--iterations")
     end
+    if options.method == "rl" and settings.metrics and not told_first then
+        noise:misfit(report.metrics, voxels)
+    end
+    told_first = true
 end
 
 -- Untiled; `sink` gets the result. Returns its range.
@@ -567,9 +646,12 @@ local function deconvolve(volume, sink, label, channel, kept)
     local bar = settings.iterations and progress.new(label, settings.iterations,
         {unit = "iterations", quiet = options.quiet or options.metrics})
     local result, report = whole(volume, {on_iteration = bar
-        and function(k, metric)
+        and function(k, metric, look)
         bar:step(1)
         tell(k, metric)
+        if not told_first then
+            noise:snapshot(k, look)
+        end
     end or nil}, channel, kept)
     local guard <close> = result
     device:sync()
@@ -593,7 +675,12 @@ local function deconvolve_tiled(volume, sink, label, channel)
         bar:step(1)
     end
     if mode == "exact" then
-        tile_settings.on_iteration = tell
+        function tile_settings.on_iteration(k, metric, look)
+            tell(k, metric)
+            if not told_first then
+                noise:snapshot(k, look)
+            end
+        end
         sink = mb.volumes.watch(sink)
     end
     local report = mb.tiled_deconv.richardson_lucy_volume(volume, psfs[number_of(channel)],
@@ -622,6 +709,7 @@ local function deconvolve_tiled(volume, sink, label, channel)
 end
 
 local least, greatest
+local ends = {} -- numbers of iterations, by channel
 local peak, host_peak = process_memory.measured(device, function()
     local kept <close> = new_transfers()
     for channel = 1, channels do
@@ -629,6 +717,19 @@ local peak, host_peak = process_memory.measured(device, function()
             local volume <close> = volume_of(channel, frame)
             local label = channels * frames > 1 and ("channel %d, time %d"):format(channel, frame)
                 or "deconvolving"
+            if automatic and frame == 1 then -- each channel has light of its own
+                transfers.__close(kept)
+                kept.number = nil
+                ends[channel] = noise:iterations(volume, psfs[number_of(channel)], settings,
+                    AUTO_ITERATIONS)
+            end
+            settings.iterations = ends[channel] or settings.iterations
+            if tile_settings then
+                tile_settings.iterations = settings.iterations
+            end
+            if options.snapshots and channel == 1 and frame == 1 then
+                noise:prepare(shape, settings.iterations)
+            end
             local work = mode == "none" and deconvolve or deconvolve_tiled
             local low, high = work(volume, out:volume(channel, frame), label, channel,
                 kept)
@@ -672,6 +773,12 @@ local function preview(name, volume, range)
         mb.view.projections(name, picture, {sxy = sxy, sz = sz, range = range,
             percentiles = not range and {0.5, 99.95} or nil, overwrite = options.overwrite})
     end
+end
+if options.curve then
+    noise:curve()
+end
+if options.snapshots then
+    noise:sheet()
 end
 if options.preview_image then
     preview(options.preview_image, volume_of(1, 1))

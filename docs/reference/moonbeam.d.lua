@@ -553,6 +553,7 @@ function mb.debug.steps() end
 ---@field gain? number counts per photon of the image as it is given
 ---@field offset? number counts without light in the image as it is given
 ---@field seed? integer how the photons are dealt out
+---@field on_iteration? function a function (k), after each iteration of the search
 ---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
 ---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
 ---@field spacing? any distance of voxels along the axes, for total_variation
@@ -569,7 +570,7 @@ function mb.debug.steps() end
 ---@param source any an array or a volume, as richardson_lucy takes it
 ---@param psf moonbeam.array a point spread function of as many axes as the image
 ---@param options? moonbeam.options.deconv_find_iterations
----@return any # {iterations, reliable, why, limited, curve, noise, first, extents}: limited is true if the largest number was reached; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ... iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
+---@return any # {iterations, reliable, why, limited, because, curve, noise, first, extents}: limited is true if the largest number was reached; because is "held_out", "noise" or nil; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ... iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
 function mb.deconv.find_iterations(source, psf, options) end
 
 ---@class moonbeam.options.deconv_gradient_consensus

@@ -19,6 +19,9 @@ local PART <const> = 1 / 8 -- three halvings
 local LEAST_PHOTONS <const> = 1000
 local MOST_VOXELS <const> = 1 << 22
 local FALLBACK <const> = 10
+-- An estimate that fits better than this part of what noise alone leaves has fitted noise, whatever
+-- the held-out photons say: a PSF that is not the right one lets the iterations go on for long.
+local FITS <const> = 0.85
 -- Seeds are far from those that people give to mb.poisson, which has the same generator: dealt with
 -- the seed of its noise, a simulated image would not fall into independent parts.
 local SEEDS <const> = 7919 << 36
@@ -81,19 +84,28 @@ local function extents_of(shape)
     return extents
 end
 
+-- The tiles of the noise that begin in a box.
+local function inside(samples, first, extents)
+    local list, rank = {}, #extents
+    for _, tile in ipairs(samples) do
+        local within = true
+        for i = 1, rank do
+            local at = tile.first[i + 3 - rank]
+            within = within and at >= first[i] and at < first[i] + extents[i]
+        end
+        list[#list + 1] = within and tile or nil
+    end
+    return list
+end
+
 -- Where the box begins, 0-based: at the begin, the middle or the end of each axis, where the tiles
 -- of the noise have the most light.
 local function place_of(shape, extents, samples)
     local rank, best, most = #shape, nil, -math.huge
     local function try(first)
         local sum = 0
-        for _, tile in ipairs(samples) do
-            local inside = true
-            for i = 1, rank do
-                local at = tile.first[i + 3 - rank]
-                inside = inside and at >= first[i] and at < first[i] + extents[i]
-            end
-            sum = inside and sum + tile[1] or sum
+        for _, tile in ipairs(inside(samples, first, extents)) do
+            sum = sum + tile[1]
         end
         if sum > most then
             best, most = table.move(first, 1, rank, 1, {}), sum
@@ -152,15 +164,22 @@ local function dealt(image, gain, offset, seed)
     return mb.binary(photons, "add", {scalar = offset * PART, out = photons})
 end
 
--- The rule: the iteration before which the held-out photons were predicted best, and whether the
--- search has gone far enough beyond it.
-local function rule(report)
+-- The rule: the iteration before which the held-out photons were predicted best, but none after the
+-- estimate fits the other photons better than `least`. Returns whether the search goes on.
+local function rule(report, least, tell)
     local best = math.huge
     return function(k, metric)
         local done = k - 1
         report.curve[k] = metric.held_out
         if metric.held_out < best then
             best, report.iterations = metric.held_out, done
+        end
+        if metric.divergence < least then
+            report.because = "noise"
+            return false
+        end
+        if tell then
+            tell(done)
         end
         return done < 1.5 * report.iterations + 8
     end
@@ -199,13 +218,19 @@ local function search(rl, image, psf, options, report)
     local rest <close> = image:cast("f32")
     mb.binary(rest, "sub", {b = part, out = rest})
     local settings = declared.part(declared.of(rl).options, options)
-    settings.held_out, settings.on_iteration, settings.metrics = part, rule(report), nil
+    local known = {gain = gain, offset = offset,
+        samples = inside(report.noise.samples or {}, report.first, report.extents)}
+    local alone = not dry and not options.weights and photon_noise.divergence(known)
+    settings.held_out, settings.metrics = part, nil
+    settings.on_iteration = rule(report, alone and FITS * alone * image.elements or -math.huge,
+        options.on_iteration)
     settings.iterations = dry and math.min(2, options.iterations) or options.iterations + 1
     rl(rest, psf, settings):release()
     -- All photons are 8/7 of those of the search, and bear as many more iterations.
     report.iterations = math.max(1, math.min(math.ceil(report.iterations / (1 - PART)),
         options.iterations))
-    report.limited = report.iterations == options.iterations
+    report.limited = not report.because and report.iterations == options.iterations
+    report.because = report.because or not report.limited and "held_out" or nil
 end
 
 --- The options of the search for a declared Richardson-Lucy.
@@ -217,6 +242,7 @@ function held_out.options(rl)
         {"offset", "number", "counts without light in the image as it is given",
             usual = "estimated; 0 with gain"},
         {"seed", "count", "how the photons are dealt out", min = 0, max = 1 << 32, default = 0},
+        {"on_iteration", "callable", "a function (k), after each iteration of the search"},
         declared.without(declared.of(rl).options, "iterations", "held_out", "on_iteration",
             "metrics", "otf", "start", "tolerance"))
 end

@@ -38,9 +38,17 @@ local function lines_of(text, size)
     return lines
 end
 
--- A slice as rows of gray bytes in the window {low, high}, using every `step`-th pixel.
+-- A slice as rows of gray bytes in the window {low, high}, using every `step`-th pixel; black in a
+-- dry run.
 local function gray_rows(slice, step, window)
-    local values, rows = slice:to_table(), {}
+    local rows = {}
+    if slice.device.dry then
+        for y = 1, slice.shape[1], step do
+            rows[(y - 1) // step + 1] = ("\0"):rep((slice.shape[2] + step - 1) // step)
+        end
+        return rows
+    end
+    local values = slice:to_table()
     local scale = 255 / math.max(window[2] - window[1], 1e-30)
     for y = 1, #values, step do
         local row = {}
@@ -77,7 +85,8 @@ function contact_sheet.save(path, stack, values, options)
     local across = math.ceil(math.sqrt(count * ny / nx))
     local side = math.max(LEAST_SLICE, MOST_SIDE // math.max(across, math.ceil(count / across)))
     local step = math.max(1, math.ceil(math.max(ny, nx) / math.min(side, 1024)))
-    local low, high = table.unpack(options.range or {mb.view.window(stack)})
+    local low, high = table.unpack(options.range or stack.device.dry and {0, 1}
+        or {mb.view.window(stack)})
     local lines, blank = {}, nil
     for first = 1, count, across do
         local strip = {}

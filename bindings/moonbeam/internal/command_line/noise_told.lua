@@ -1,0 +1,271 @@
+--- What moonbeam deconvolve says of the noise of an image: the camera's gain and offset from the
+-- image, the end of the iterations, the I-divergence over the iterations as words and a chart, and
+-- snapshots of the estimate.
+
+local mb = require "moonbeam"
+local cli = require "moonbeam.internal.cli"
+local contact_sheet = require "moonbeam.pipeline.pictures.contact_sheet"
+local output = require "moonbeam.plot.output"
+local progress = require "moonbeam.progress"
+
+local told = {}
+local methods = {}
+methods.__index = methods
+
+-- A typed gain or offset is worth a warning if it is farther from the estimate: in standard errors,
+-- and as a part of the gain, or in counts per gain.
+local ERRORS <const>, PART <const> = 3, 0.25
+local MOST_PIXELS <const> = 1 << 21 -- of all snapshots
+local SNAPSHOTS <const> = 9
+local HIGHEST <const> = 3 -- of the chart, in expectations
+local FITS <const> = 0.85 -- part of the expectation below which noise is fitted
+local PICTURE_BYTES <const> = 16 << 20
+
+--- The type of --iterations.
+function told.count_or_auto(text)
+    local value = text == "auto" and text or cli.count(text)
+    return value, not value and "a whole number, 1 or more, or auto" or nil
+end
+
+--- The type of --gain.
+function told.gain(text)
+    local value = text == "auto" and text or cli.between(0)(text)
+    return value, not value and "a number above 0, or auto" or nil
+end
+
+--- What is told of a run with these options of the command.
+function told.new(options, say)
+    return setmetatable({options = options, say = say, auto = {gain = options.gain == "auto",
+        offset = options.offset == "auto"}, pictures = {}, numbers = {}}, methods)
+end
+
+local function with_error(value, error)
+    return ("%.3g +- %.1g"):format(value, error)
+end
+
+-- Warns where what is typed is far from what the image says.
+local function compare(options, found)
+    local scale = {gain = PART * found.gain, offset = 2 * found.gain}
+    for _, name in ipairs {"gain", "offset"} do
+        local typed, own, error = options[name], found[name], found[name .. "_error"]
+        if typed and math.abs(typed - own) > math.max(ERRORS * error, scale[name]) then
+            cli.warn("--%s is %g, but the noise of the image says %s; the typed one is taken", name,
+                typed, with_error(own, error))
+        end
+    end
+end
+
+--- Estimates gain and offset from the image as it is stored, and puts them into the options where
+-- these say auto. Ends the program where that is impossible.
+function methods:estimate(volume)
+    local options, auto = self.options, self.auto
+    local found = mb.deconv.noise(volume)
+    self.found = found
+    local asked = auto.gain or auto.offset
+    if not found.reliable then
+        if asked and not found.dry then
+            cli.stop(("the noise of %s does not tell its gain and offset: %s; give --gain and "
+                .. "--offset"):format(options.image, found.why))
+        end
+        options.gain = not auto.gain and options.gain or nil
+        options.offset = not auto.offset and options.offset or nil
+        if found.dry and asked then
+            options.gain, options.offset = options.gain or 1, options.offset or 0
+        elseif not found.dry then
+            self.say("noise      unknown: %s", found.why)
+        end
+        return
+    end
+    compare({gain = not auto.gain and options.gain or nil,
+        offset = not auto.offset and options.offset or nil}, found)
+    for name in pairs(auto) do
+        options[name] = auto[name] and found[name] or options[name]
+    end
+    self.say("noise      gain %s counts per photon, offset %s, from the image%s",
+        with_error(found.gain, found.gain_error), with_error(found.offset, found.offset_error),
+        not (options.gain or options.offset) and "; not applied (--gain auto --offset auto)" or "")
+end
+
+--- Gain and offset that are left in the image as it is deconvolved; nil if the noise is unknown.
+function methods:left()
+    local options, found = self.options, self.found
+    local known = found and found.reliable
+    local gain = not self.auto.gain and options.gain or known and found.gain
+    if not gain then
+        return nil
+    end
+    local offset = not self.auto.offset and options.offset or known and found.offset or 0
+    local by = options.gain or 1
+    return gain / by, (offset - (options.offset or 0)) / by
+end
+
+--- Warns if --iterations auto cannot search because the noise is unknown, and returns that.
+function methods:unknown()
+    local found = self.found
+    if not found or found.dry or self:left() then
+        return false
+    end
+    cli.warn("--iterations auto: the noise is unknown (%s), so 10 iterations are made; give --gain "
+        .. "and --offset, or a number", found.why)
+    return true
+end
+
+--- The number of iterations for a volume as it is deconvolved; says it. `settings`: of
+-- richardson_lucy.
+function methods:iterations(volume, psf, settings, most)
+    local own = {iterations = most}
+    for _, name in ipairs {"center", "acceleration", "total_variation", "spacing", "boundary",
+        "weights"} do
+        own[name] = settings[name]
+    end
+    own.gain, own.offset = self:left()
+    local bar = progress.new("searching the end", most, {unit = "iterations",
+        quiet = self.options.quiet})
+    function own.on_iteration()
+        bar:step(1)
+    end
+    local search = mb.deconv.find_iterations(volume, psf, own)
+    bar:finish()
+    if mb.device.dry() then
+        return most
+    elseif not search.reliable then
+        cli.warn("--iterations auto: the noise is unknown (%s), so %d iterations are made; give a "
+            .. "number", search.why, search.iterations)
+        return search.iterations
+    end
+    local box = table.concat(search.extents, " x ")
+    self.say("iterations %d: then %s%s%s", search.iterations, search.because == "noise"
+        and "the misfit is what noise leaves" or "held-out photons are predicted best",
+        search.limited and "; more would be better, but that is the most (--iterations)" or "",
+        box ~= table.concat(volume.shape, " x ") and ", judged by " .. box .. " voxels" or "")
+    return search.iterations
+end
+
+-- ---- the curve ----
+
+-- The I-divergence that noise alone leaves of the whole image, or nil.
+local function expected_of(self, elements)
+    local found, options = self.found, self.options
+    if not found or not (found.reliable or options.gain) or not found.samples then
+        return nil
+    end
+    local known = setmetatable({}, {__index = found})
+    if not self.auto.gain and options.gain then
+        known.gain = options.gain
+    end
+    if not self.auto.offset and (options.offset or not found.reliable) then
+        known.offset = options.offset or 0
+    end
+    local each = mb.deconv.noise_divergence(known, options.offset or 0, options.gain or 1)
+    return each and each > 0 and each * elements or nil
+end
+
+--- Says how the I-divergence has gone. `metrics`: of each iteration, before it.
+function methods:misfit(metrics, elements)
+    local first, last = metrics[1], metrics[#metrics]
+    local expected = expected_of(self, elements)
+    self.metrics, self.expected, self.elements = metrics, expected, elements
+    self.say("misfit     I-divergence %.4g before, %.4g before the last iteration%s",
+        first.divergence, last.divergence, expected
+        and ("; noise alone leaves about %.4g"):format(expected) or "; the noise is unknown")
+    if expected and last.divergence < FITS * expected then
+        cli.warn("the estimate fits the image better than noise permits (%.2f of the expected "
+            .. "I-divergence): the noise is being fitted; fewer iterations, or --iterations auto",
+            last.divergence / expected)
+    end
+end
+
+-- Calls fn with so many bytes more in the budget of the host: pictures are made when the work is
+-- over, and belong to what the process takes beside the pools.
+local function with_room(bytes, fn)
+    local host = mb.device "host"
+    local before = host:budget()
+    local _ <close> = setmetatable({}, {__close = function()
+        host:budget(before)
+    end})
+    host:budget(before + bytes)
+    return fn()
+end
+
+-- The chart of the I-divergence over that of the noise, or over the pixels where that is unknown.
+local function chart_of(self)
+    local expected, line, most = self.expected, {x = {}, y = {}}, 0
+    for k, metric in ipairs(self.metrics) do
+        line.x[k], line.y[k] = k - 1, metric.divergence / (expected or self.elements)
+        most = math.max(most, line.y[k])
+    end
+    if #self.metrics == 1 then
+        line.x[2], line.y[2] = 1, line.y[1]
+    end
+    return {lines = {line}, levels = expected and {{1, "noise alone"}} or nil,
+        x = {label = "iterations done"}, y = {low = 0, high = expected
+            and math.max(1.2, math.min(most, HIGHEST)) or nil}}
+end
+
+--- Draws the I-divergence over the iterations.
+function methods:curve()
+    local dry = mb.device.dry()
+    with_room(PICTURE_BYTES, function()
+        output.put(dry and {} or chart_of(self), {file = self.options.curve,
+            overwrite = self.options.overwrite, title = self.expected
+            and "I-divergence over that of the noise alone" or "I-divergence per pixel"}, "")
+    end)
+end
+
+-- ---- snapshots ----
+
+-- Rows and columns that are skipped so that all snapshots are small.
+local function step_of(shape, count)
+    local rank = #shape
+    return math.max(1, math.ceil(math.sqrt(shape[rank - 1] * shape[rank] * count / MOST_PIXELS)))
+end
+
+--- Prepares snapshots of every so many of at most `most` iterations.
+function methods:prepare(shape, most)
+    local every = self.options.every or math.max(1, math.ceil(most / SNAPSHOTS))
+    self.shape, self.every = shape, every
+    self.step = step_of(shape, math.max(1, most // every))
+    self.pictures, self.numbers, self.planned = {}, {}, math.max(1, most // every)
+end
+
+--- Keeps a snapshot of the middle plane after iteration k, if it is due.
+function methods:snapshot(k, look)
+    if not self.every or k % self.every ~= 0 or #self.pictures >= self.planned then
+        return
+    end
+    local shape, rank = self.shape, #self.shape
+    local first, extents = {}, {}
+    for i, n in ipairs(shape) do
+        local axis = i <= rank - 2
+        first[i], extents[i] = axis and n // 2 or 0, axis and 1 or n
+    end
+    local plane <close> = look(first, extents)
+    local every = {}
+    for i, n in ipairs(extents) do
+        every[i] = i <= rank - 2 and 1 or {1, n, self.step}
+    end
+    local part <close> = plane:view(table.unpack(every))
+    self.pictures[#self.pictures + 1], self.numbers[#self.numbers + 1] = part:to_string(), k
+end
+
+--- Writes the snapshots as a contact sheet.
+function methods:sheet()
+    local shape, rank = self.shape, #self.shape
+    local height, width = math.ceil(shape[rank - 1] / self.step), math.ceil(shape[rank] / self.step)
+    local dry = mb.device.dry()
+    local count = dry and self.planned or #self.pictures
+    if count == 0 then
+        cli.warn("--snapshots: there are fewer than %d iterations (--every), so there is no "
+            .. "picture", self.every)
+        return
+    end
+    local bytes = dry and ("\0"):rep(4 * height * width * count) or table.concat(self.pictures)
+    with_room(PICTURE_BYTES, function()
+        local stack <close> = mb.from_string(bytes, {count, height, width},
+            {dtype = "f32", device = "host"})
+        contact_sheet.save(self.options.snapshots, stack, dry and {1, [count] = 1} or self.numbers,
+            {overwrite = self.options.overwrite, name = "iteration"})
+    end)
+end
+
+return told

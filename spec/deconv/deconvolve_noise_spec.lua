@@ -1,0 +1,145 @@
+-- What deconvolve.lua tells of the noise, and where --iterations auto ends.
+local mb = require "moonbeam"
+local helper = require "spec.helper"
+
+local folder
+
+local function run(form, ...)
+    return helper.run_program("scripts/deconvolve.lua "
+        .. form:format(...):gsub("FOLDER", folder))
+end
+
+local function must(...)
+    local text, status = run(...)
+    assert(status == 0, text)
+    return text
+end
+
+local function bytes(text, form)
+    return assert(text:match(form .. " [^\n]-%((%d+) bytes%)"), text)
+end
+
+local IMAGE <const> = "FOLDER/image.tif FOLDER/psf.npy -d host --overwrite "
+
+describe("deconvolve.lua and noise", function()
+    setup(function()
+        folder = os.tmpname()
+        os.remove(folder)
+        assert(os.execute(("mkdir '%s'"):format(folder)))
+        local truth <close> = mb.phantom.spheres({ 10, 58, 58 },
+            { count = 12, background = 2, margin = 4 })
+        local psf <close> = mb.psf.gaussian({ 7, 7, 7 }, { 1.2, 1.5, 1.5 })
+        mb.npy.write(folder .. "/psf.npy", psf)
+        local blurred <close> = mb.convolution(truth, psf, { boundary = "replicate" })
+        local few <close> = blurred * 0.3
+        local photons <close> = mb.poisson(few, { seed = 3 })
+        local image <close> = mb.convert(photons, "u16", { scale = 3, offset = 100 })
+        mb.tiff.write(folder .. "/image.tif", image)
+        local flat <close> = mb.full({ 10, 20, 20 }, 50, { dtype = "u16" })
+        mb.tiff.write(folder .. "/flat.tif", flat)
+    end)
+
+    teardown(function()
+        os.execute(("rm -r '%s'"):format(folder))
+    end)
+
+    it("estimates gain and offset where they are auto, and subtracts and divides", function()
+        local text = must(IMAGE .. "-o FOLDER/a.tif --iterations 3 --gain auto --offset auto")
+        local gain, offset = text:match "gain (%S+) %+%- %S+ counts per photon, offset (%S+) %+%-"
+        assert.is_true(math.abs(gain - 3) < 0.6, text)
+        assert.is_true(math.abs(offset - 100) < 3, text)
+        assert.matches("photons +%(image %- [%d.]+%) / [%d.]+, float32", text)
+        local result <close> = mb.images.read(folder .. "/a.tif")
+        assert.is_true(result:mean() < 20) -- photons, not counts
+        assert.equal(bytes(text, "memory +peak"), bytes(text, "measured +peak"))
+    end)
+
+    it("compares what is typed with what the image says", function()
+        assert.matches("%-%-gain is 1, but the noise of the image says 2",
+            must(IMAGE .. "-o FOLDER/a.tif --iterations 2 --gain 1 --offset 100"))
+        assert.matches("%-%-offset is 20, but the noise of the image says",
+            must(IMAGE .. "-o FOLDER/a.tif --iterations 2 --offset 20"))
+        assert.is_nil(must(IMAGE .. "-o FOLDER/a.tif --iterations 2 --gain 3 --offset 100")
+            :find("but the noise", 1, true))
+    end)
+
+    it("ends by itself, with the memory that it predicts, whole and by tiles", function()
+        local ends = {}
+        for _, more in ipairs { "", "--tiles exact", "--tiles exact --tile 12,40,40",
+            "--tiles blended" } do
+            local text = must("%s -o FOLDER/a.tif --iterations auto --gain auto --offset auto %s",
+                IMAGE, more)
+            ends[#ends + 1] = tonumber(text:match "\niterations (%d+): then held%-out photons are")
+            assert.equal(bytes(text, "memory +peak"), bytes(text, "measured +peak"))
+        end
+        assert.same({ ends[1], ends[1], ends[1], ends[1] }, ends)
+        assert.is_true(ends[1] > 3 and ends[1] < 60)
+    end)
+
+    it("says what it does where the noise is unknown", function()
+        local text = must("FOLDER/flat.tif FOLDER/psf.npy -d host -o FOLDER/f.tif --overwrite "
+            .. "--iterations auto --verbose")
+        assert.matches("%-%-iterations auto: the noise is unknown %(0 tiles .-%), so 10 iterations "
+            .. "are made", text)
+        assert.matches("after 10 iterations", text)
+        assert.equal(bytes(text, "memory +peak"), bytes(text, "measured +peak"))
+        local refused, status = run("FOLDER/flat.tif FOLDER/psf.npy -d host -o FOLDER/f.tif "
+            .. "--overwrite --gain auto")
+        assert.equal(1, status)
+        assert.matches("does not tell its gain and offset: .-; give %-%-gain and %-%-offset",
+            refused)
+    end)
+
+    it("tells and draws the misfit against what noise alone leaves", function()
+        for _, more in ipairs { "", "--tiles exact" } do
+            local text = must("%s -o FOLDER/a.tif --iterations 12 --gain 3 --offset 100 --curve "
+                .. "FOLDER/curve.svg --snapshots FOLDER/s.png --every 4 %s", IMAGE, more)
+            local before, last, alone = text:match("I%-divergence (%S+) before, (%S+) before the "
+                .. "last iteration; noise alone leaves about (%S+)\n")
+            assert.is_true(tonumber(before) > 3 * last and tonumber(last) > 0.7 * alone, text)
+            assert.is_true(tonumber(last) < 1.5 * alone, text)
+            local file <close> = assert(io.open(folder .. "/curve.svg"))
+            assert.matches("noise alone", file:read "a")
+            local sheet <close> = assert(io.open(folder .. "/s.png", "rb"))
+            -- 3 snapshots of 58 pixels, two or three side by side.
+            assert.matches("iteration from 4 to 12", sheet:read "a")
+            assert.equal(bytes(text, "memory +peak"), bytes(text, "measured +peak"))
+        end
+        assert.matches("the noise is being fitted", must(IMAGE .. "-o FOLDER/a.tif --iterations 20 "
+            .. "--gain 5 --offset 100 --curve FOLDER/curve.svg"))
+    end)
+
+    it("says why it stopped", function()
+        assert.matches("stopped +after %d+ iterations of at most 40, because the relative change "
+            .. "fell below %-%-tolerance", must(IMAGE
+            .. "-o FOLDER/a.tif --iterations 40 --tolerance 0.05"))
+        assert.matches("because that is %-%-iterations",
+            must(IMAGE .. "-o FOLDER/a.tif --iterations 3 --verbose"))
+    end)
+
+    it("has equal ledgers, planned and run", function()
+        for _, more in ipairs { "--gain 3 --offset 100 --curve FOLDER/c.png --snapshots FOLDER/s.png",
+            "--tiles exact --snapshots FOLDER/s.png --every 2" } do
+            local text, status = helper.run_program(("--ledger scripts/deconvolve.lua " .. IMAGE
+                .. "-o FOLDER/l.tif --iterations 4 " .. more):gsub("FOLDER", folder))
+            assert(status == 0, text)
+            assert.matches("difference 0; 0 of %d+ steps differ", text)
+        end
+    end)
+
+    it("refuses what makes no sense", function()
+        for _, case in ipairs {
+            { "-m wiener --curve FOLDER/c.png", "%-%-curve is not for %-%-method wiener" },
+            { "-m landweber --iterations auto", "%-%-iterations auto is for %-%-method rl" },
+            { "--tiles blended --snapshots FOLDER/s.png", "is not for %-%-tiles blended" },
+            { "--every 3", "%-%-every is for %-%-snapshots FILE, which is missing" },
+            { "--iterations many", "a whole number, 1 or more, or auto" },
+            { "--gain 0", "a number above 0, or auto" },
+            { "--curve FOLDER/c.jpg", "%-%-curve" },
+        } do
+            local text, status = run("%s -o FOLDER/n.tif %s", IMAGE, case[1])
+            assert.equal(2, status, text)
+            assert.matches(case[2], text)
+        end
+    end)
+end)
