@@ -103,13 +103,35 @@ describe("packets of", function()
         end
     end)
 
-    helper.gpu_it("project are slices", function()
-        local theta = mb.tomo.angles(50)
-        for rows = 1, 19, 6 do
+    helper.gpu_it("project", function()
+        for _, case in ipairs {{1, 50}, {4, 50}, {9, 50}, {16, 7}, {19, 300}, {26, 400}, {37, 50},
+            {49, 300}, {70, 50}, {101, 300}} do
+            local rows, angles = table.unpack(case)
+            local volume <close> = noise(rows, 160, 170, rows)
+            for _, method in ipairs {"pixel", "distance"} do
+                check(volume, 16, function(from)
+                    return mb.project(from, mb.tomo.angles(angles), {cols = 180, method = method})
+                end)
+            end
+        end
+    end)
+
+    helper.gpu_it("project keep what is not finite in its slice", function()
+        local theta = mb.tomo.angles(40)
+        for _, rows in ipairs {3, 9, 16, 40} do
             local volume <close> = noise(rows, 60, 70, rows)
-            check(volume, 1, function(from)
-                return mb.project(from, theta, {cols = 80})
-            end)
+            local clean <close> = mb.project(volume, theta)
+            local row <close> = volume:view(2, 30, {20, 24})
+            row:fill(0 / 0)
+            local spoiled <close> = mb.project(volume, theta)
+            for z = 1, rows do
+                local a <close> = clean:view(z, mb.all, mb.all)
+                local b <close> = spoiled:view(z, mb.all, mb.all)
+                local difference <close> = a - b
+                local norm = difference:norm()
+                assert.is_true(z == 2 and norm ~= norm or z ~= 2 and norm == 0,
+                    ("%d slices, slice %d: %g"):format(rows, z, norm))
+            end
         end
     end)
 end)
