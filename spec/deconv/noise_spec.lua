@@ -292,4 +292,30 @@ describe("deconv.find_iterations", function()
         assert.equal("argument", err.code)
         assert.matches("boundary zero or circular", text)
     end)
+
+    it("answers nonsense with what can be done", function()
+        local image <close> = mb.full({ 4, 40, 40 }, 7)
+        local psf <close> = mb.ones { 3, 3, 3 }
+        local flat <close> = mb.ones { 3, 3 }
+        local mask <close> = mb.ones { 4, 40, 39 }
+        local complex <close> = image:cast "c64"
+        local nan <close> = mb.full({ 4, 40, 40 }, 0 / 0)
+        for _, case in ipairs { { "x", "source is the string 'x'; give an array" },
+            { {}, "source is a table; give an array" }, { complex, "source is complex" },
+            { nan, "not finite", psf, { gain = 1 } },
+            { image, "the PSF has 2 axes, the image 3", flat },
+            { image, "weights is 4 x 40 x 39, the image 4 x 40 x 40", psf, { weights = mask } },
+        } do
+            local text = helper.failure(deconv.find_iterations, case[1], case[3] or psf, case[4])
+            assert.matches(case[2], text, 1, true)
+        end
+        -- Counts of so many photons cannot be dealt, and have no noise that matters.
+        local bright <close> = mb.random({ 4, 40, 40 }, { low = 1, high = 2 })
+        assert.equal(5, deconv.find_iterations(bright, psf,
+            { gain = 1e-12, iterations = 5 }).iterations)
+        -- The image is not changed.
+        local before <close> = bright:copy()
+        deconv.find_iterations(bright, psf, { gain = 0.01, iterations = 2 })
+        assert.equal(0, helper.difference(before, bright))
+    end)
 end)

@@ -9,14 +9,16 @@ local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
 local photon_noise = require "moonbeam.deconv.photon_noise"
 local volumes = require "moonbeam.volumes"
 
 local held_out = {}
 
+local WHAT <const> = "deconv.find_iterations"
 local PART <const> = 1 / 8 -- three halvings
-local LEAST_PHOTONS <const> = 1000
+local LEAST_PHOTONS <const>, MOST_PHOTONS <const> = 1000, 1 << 24
 local MOST_VOXELS <const> = 1 << 22
 local FALLBACK <const> = 10
 -- An estimate that fits better than this part of what noise alone leaves has fitted noise, whatever
@@ -207,6 +209,10 @@ local function search(rl, image, psf, options, report)
     local gain, offset = camera_of(report.noise, options)
     local dry = image.device.dry
     local average <close> = mb.reduce(image, "mean")
+    local greatest <close> = mb.reduce(image, "max")
+    if not dry then
+        finite.check_sum(average:item(), image, WHAT, "the image")
+    end
     local mean = dry and 1 or (average:item() - offset) / gain
     local why = not dry and refusal(report.noise, options, mean, image.elements)
     if why then
@@ -214,6 +220,8 @@ local function search(rl, image, psf, options, report)
             options.iterations)
         return
     end
+    -- Of so many photons a voxel has no noise that matters, and more cannot be dealt.
+    gain = dry and gain or math.max(gain, (greatest:item() - offset) / MOST_PHOTONS)
     local part <close> = dealt(image, gain, offset, options.seed)
     local rest <close> = image:cast("f32")
     mb.binary(rest, "sub", {b = part, out = rest})
@@ -249,7 +257,15 @@ end
 
 --- See deconv.find_iterations.
 function held_out.find(rl, source, psf, options)
-    local volume = type(source) == "userdata" and volumes.of_array(source) or source
+    local volume = photon_noise.volume_of(source, WHAT)
+    if #psf.shape ~= #volume.shape then
+        fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d",
+            #psf.shape, #volume.shape)
+    elseif options.weights and table.concat(options.weights.shape, " ")
+        ~= table.concat(volume.shape, " ") then
+        fail("shape", WHAT, "weights", "weights is %s, the image %s",
+            table.concat(options.weights.shape, " x "), table.concat(volume.shape, " x "))
+    end
     local found, extents = photon_noise.estimate(volume), extents_of(volume.shape)
     local first = place_of(volume.shape, extents, found.samples or {})
     local report = {iterations = 0, reliable = true, curve = {}, noise = found, extents = extents,

@@ -10,7 +10,9 @@
 -- some tiles.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
 local volumes = require "moonbeam.volumes"
 
 local photon_noise = {}
@@ -164,6 +166,21 @@ local function line_of(bins)
         math.sqrt((scale / math.sqrt(sum) / gain) ^ 2 + (y / gain ^ 2 * gain_error) ^ 2)
 end
 
+--- An array or a volume of real numbers as a volume.
+function photon_noise.volume_of(source, op)
+    local volume = type(source) == "table" and type(source.shape) == "table" and source.read
+        and source
+    if not volume then
+        arguments.array(source, op, "source", 1, 3, "(z, y, x), (y, x) or (x), or a volume")
+        volume = volumes.of_array(source)
+    end
+    if volume.dtype == "c64" or volume.dtype == "c128" then
+        fail("dtype", op, "source", "source is complex; noise is known of real numbers: take the "
+            .. "magnitude first, a:abs()")
+    end
+    return volume
+end
+
 --- The gain and the offset of the camera, estimated from an image or volume of raw counts.
 --
 -- Returns {reliable, why, gain, gain_error, offset, offset_error, tiles, silent, bins}: gain in
@@ -179,7 +196,7 @@ end
 -- 1737 (2008).
 photon_noise.estimate = declared("deconv.noise", {{"source", "any",
     "an array or a volume, (z, y, x) or (y, x)"}}, function(source)
-    local volume = type(source) == "userdata" and volumes.of_array(source) or source
+    local volume = photon_noise.volume_of(source, "deconv.noise")
     local found = {reliable = false, tiles = 0, silent = 0}
     local function unreliable(form, ...)
         found.why = form:format(...)
@@ -226,12 +243,15 @@ end
 -- image's unit. `found`: from deconv.noise of the raw image. offset, gain: what was subtracted from
 -- the image and divided by before it is deconvolved (0 and 1: nothing). Edges within the tiles of 8
 -- x 8 pixels make it too large by some percent. nil if nothing is known.
+-- Errors: argument.
 photon_noise.divergence = declared("deconv.noise_divergence", {
     {"found", "table", "what deconv.noise returned"},
     {"offset", "number?", "counts that were subtracted", default = 0},
-    {"gain", "number?", "counts per photon, by which the image was divided", default = 1}},
+    {"gain", "number?", "counts per photon, by which the image was divided", above = 0,
+        default = 1}},
 function(found, offset, gain)
-    if not (found.gain and found.gain > 0 and found.samples and #found.samples > 0) then
+    if type(found.gain) ~= "number" or found.gain <= 0 or type(found.samples) ~= "table"
+        or #found.samples == 0 then
         return nil
     end
     local sum = 0
