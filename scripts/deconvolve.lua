@@ -4,7 +4,11 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
+local run_log = require "moonbeam.result.run_log"
 local surface = require "moonbeam.internal.command_line.surface"
+local image_list = require "moonbeam.internal.command_line.image_list"
+local log = require "moonbeam.internal.log"
+local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
 local file_name = require "moonbeam.internal.file_name"
@@ -30,19 +34,20 @@ local crop = declared.of(mb.psf.crop).options
 local RL_ITERATIONS <const>, AUTO_ITERATIONS <const>, UNKNOWN_ITERATIONS <const> = 20, 200, 10
 
 local options = cli.parse(arg, {
-    usage = "deconvolve IMAGE [PSF] -o OUT [options]",
+    usage = "deconvolve IMAGE [PSF] -o OUT [options], or IMAGE... --into FOLDER [options]",
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, "
         .. "or a model of one.",
-    {"image", positional = true, required = true,
+    {"image", positional = true, required = true, many = true,
         doc = ".tif, .npy, .h5 (FILE.h5:/path) or .zarr; uint8, uint16 or float32"},
-    {"psf", positional = true, doc = "a file of the same kinds (default: the model of the "
-        .. "options below)"},
+    {"psf", value = "FILE", doc = "a file of the same kinds, also given as the second argument "
+        .. "(default: the model of the options below)"},
     {"output", short = "o", value = "FILE",
         doc = "result, of the image's extents: .tif, .npy, .h5 or .zarr"},
     {"output-dtype", value = "NAME", default = "float32", also = {"dtype", "output-type"},
         type = cli.choice("float32", "uint16", "uint8", {f32 = "float32", u16 = "uint16",
             u8 = "uint8", float = "float32"}),
         doc = "of the result; integers are rounded, and clamped with a warning"},
+    image_list.OPTIONS,
     cli.shared.overwrite,
     {"resume", doc = "go on with an interrupted run by tiles, from OUT.unfinished"},
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
@@ -106,6 +111,8 @@ local options = cli.parse(arg, {
     {"preview", short = "p", value = "FILE",
         doc = "PNG: maximum projections XY, ZY, XZ of the result"},
     {"preview-image", value = "FILE", doc = "PNG: maximum projections of the image"},
+    {"write-log", doc = "also write RESULT.log: what ran, options, versions, memory predicted and "
+        .. "measured, and all messages"},
     cli.shared.preview_range, cli.shared.sz, cli.shared.verbose, cli.shared.quiet, cli.shared.log,
     cli.shared.progress,
     notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
@@ -118,18 +125,30 @@ local options = cli.parse(arg, {
         .. "Spacing, units and the order of channels and times of a TIFF are kept.\n"
         .. "With --tolerance, and for gradient_consensus, plans count all iterations: the data "
         .. "decide when it stops.\n"
-        .. "Exit status: 0 done, 1 failed, 2 wrong use. A result file that exists is complete.",
+        .. "IMAGE... --into FOLDER --psf FILE works on several images of one shape, with one plan "
+        .. "and one transfer function;\nwith a PSF for each channel every image has its own.\n"
+        .. "Exit status: 0 done, 1 failed (with --into: one image or more), 2 wrong use. A result "
+        .. "file that exists is complete.",
 })
 
 cli.preview_range(options)
 local say, detail = cli.speakers(options)
+local images = image_list.of(options)
+
+-- The log beside a result.
+local function log_of(output)
+    return (output:gsub(":/.*$", ""):gsub("/+$", "")) .. ".log"
+end
+if options.write_log then
+    log.remember()
+end
 local dtype = surface.library_type(options.output_dtype)
 
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
 end
 if not options.plan then
-    if not options.output then
+    if not options.output and not images then
         local missing = {"--output"}
         for _, name in ipairs(options.psf and {} or psf_options.missing(options)) do
             missing[#missing + 1] = name ~= "--pixel" and name ~= "--step" and name or nil
@@ -139,9 +158,16 @@ if not options.plan then
     end
     local replaces = setmetatable({overwrite = options.overwrite or options.resume},
         {__index = options})
-    cli.outputs(replaces, {options.image, options.psf, options.mask}, {
-        {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"},
-        {"curve", extensions = {"png", "svg"}}, {"snapshots"}})
+    for _, each in ipairs(images or {{image = options.image, output = options.output}}) do
+        local log_name = options.write_log and log_of(each.output)
+        cli.outputs(replaces, {each.image, options.psf, options.mask}, each.what and {} or {
+            {"output", path = each.output, extensions = file_name.IMAGES, member = true},
+            log_name and {"write-log", path = log_name, extensions = {"log"}} or {"preview"},
+            {"preview"}, {"preview-image"}, {"curve", extensions = {"png", "svg"}}, {"snapshots"}})
+    end
+end
+if images and not image_list.compare(images, options) then
+    return image_list.finish(images)
 end
 
 -- What a later process can go on with.
@@ -272,63 +298,6 @@ local function model(channel)
         channel)
 end
 
--- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
--- stays.
-local function background_of(psf)
-    local choice, found = options.psf_background, mb.psf.background(psf)
-    if type(choice) == "number" then
-        say("background %.6g subtracted from the PSF (the median of its faces is %.6g)", choice,
-            found.level)
-        return choice
-    elseif found.level > 0 and (choice == "faces" or choice == "auto" and found.flat) then
-        say("background %.6g subtracted from the PSF: the median of its faces, %.3g %% of its "
-            .. "sum (--psf-background)",
-            found.level, 100 * found.share)
-        return found.level
-    elseif choice == "auto" and found.share > 0.1 then
-        cli.warn("the median of the PSF's faces is %.4g, %.3g %% of its sum if that is a "
-            .. "background; they are not flat, so nothing is subtracted: --psf-background faces or "
-            .. "a number does, none is silent", found.level, 100 * found.share)
-    end
-    return 0
-end
-
--- Warns where the PSF's file says another size of voxels than the image's.
-local function compare_voxels(told)
-    for _, name in ipairs {"pixel", "step"} do
-        local nm = told.voxel and told.voxel[name] and told.voxel[name] * 1e9
-        if nm and options[name] and math.abs(nm / options[name] - 1) > 0.01 then
-            cli.warn("%s says that its %s is %.4g nm; that of the image is %.4g nm: --psf-spacing "
-                .. "resamples the PSF", options.psf, name, nm, options[name])
-        end
-    end
-end
-
--- The measured PSF, each step in place of the one before.
-local function measured()
-    local psf, told = cli.tried({}, mb.images.read, options.psf, id)
-    if not options.psf_spacing then
-        compare_voxels(told)
-    end
-    local function become(f, ...)
-        local owned <close> = psf
-        psf = f(owned, ...)
-    end
-    if options.psf_background ~= "none" then
-        become(mb.psf.subtract_background, background_of(psf))
-    end
-    if options.psf_spacing then
-        if not (options.pixel and options.step) then
-            cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
-        end
-        local to = {options.step, options.pixel, options.pixel}
-        become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}),
-            {center = options.center})
-        options.center = "middle"
-    end
-    return psf
-end
-
 -- With one wavelength for each channel every channel has a PSF of its own, else all have the first.
 local own_psfs = not options.psf and psf_options.count(options, meta.channels or 1) > 1
 if own_psfs and options.psf_crop then
@@ -339,7 +308,7 @@ local where = options.psf and options.center or "middle"
 
 -- The PSF of a channel, ready to be used.
 local function spread_of(channel)
-    local spread = options.psf and measured() or model(channel)
+    local spread = options.psf and measured_psf(options, id, say) or model(channel)
     if options.psf_crop then
         local owned <close> = spread
         spread = mb.psf.crop(owned, {energy = options.psf_crop, center = where})
@@ -462,13 +431,14 @@ end
 -- any number.
 local function whole(volume, changes, channel, kept)
     local number = number_of(channel)
-    changes.otf = channels * frames > 1 and taken.otf and transfer_of(kept, number) or nil
+    changes.otf = (images or channels * frames > 1) and taken.otf and transfer_of(kept, number)
+        or nil
     local image <close> = mb.volumes.load_real(volume, device)
     return run(image, psfs[number], with(changes))
 end
 local known = mb.plan.peaks(function()
     local kept <close> = new_transfers()
-    for channel = 1, math.max(channels, math.min(2, frames)) do
+    for channel = 1, math.max(channels, images and 2 or math.min(2, frames)) do
         local _ <close> = whole(one, {
             iterations = settings.iterations and math.min(2, settings.iterations)},
             math.min(channel, channels), kept)
@@ -521,6 +491,10 @@ if mode == "auto" then
     end
 elseif mode ~= "none" and (options.method ~= "rl" or options.mask) then
     cli.wrong("--tiles %s is for --method rl without --mask", mode)
+end
+if images and mode ~= "none" then
+    cli.stop((why and why .. "; " or "") .. "--into works on images without tiles: give a larger "
+        .. "--budget, or one image at a time")
 end
 if mode == "blended" and dtype ~= "f32" then
     cli.wrong("--tiles blended adds up in the result, which is float32: --output-dtype is for the "
@@ -589,8 +563,7 @@ end
 
 local _ <close> = process_memory.hold(device, own)
 -- What the result says about how it was made. A series of files is no file.
-local input = options.image:gsub(":/.*$", "")
-local parameters = {image = options.image, method = options.method,
+local parameters = {method = options.method,
     model = not options.psf and options.model or nil,
     psf = options.psf and core.system.real_path((options.psf:gsub(":/.*$", ""))) or nil,
     psf_shape = psf.shape, psf_center = center, pixel_nm = options.pixel, step_nm = options.step,
@@ -603,14 +576,27 @@ for _, name in ipairs {"acceleration", "total_variation", "tolerance", "lambda",
     parameters[name] = type(value) == "table" and #value == 1 and value[1] or value
 end
 
-local out <close> = mb.images.create(options.output, {shape = shape, dtype = dtype,
-    channels = channels, frames = frames, origin = {title = "deconvolution",
-        input = core.system.stat(input) and input or nil, parameters = parameters},
-    meta = next(typed) and voxel.said(meta, typed) or meta,
-    voxel = {pixel = options.pixel and options.pixel * 1e-9,
-        step = options.step and options.step * 1e-9},
-    inside = journal and journal:folder() or nil,
-    overwrite = options.overwrite or journal and journal:may_replace() or false})
+-- How the result of an image was made.
+local function origin_of(image)
+    local input, all = image:gsub(":/.*$", ""), {}
+    for name, value in pairs(parameters) do
+        all[name] = value
+    end
+    all.image = image
+    return {title = "deconvolution", input = core.system.stat(input) and input or nil,
+        parameters = all}
+end
+
+local function create(image, output, own_meta)
+    return mb.images.create(output, {shape = shape, dtype = dtype, channels = channels,
+        frames = frames, origin = origin_of(image),
+        meta = next(typed) and voxel.said(own_meta, typed) or own_meta,
+        voxel = {pixel = options.pixel and options.pixel * 1e-9,
+            step = options.step and options.step * 1e-9},
+        inside = journal and journal:folder() or nil,
+        overwrite = options.overwrite or journal and journal:may_replace() or false})
+end
+local out <close> = not images and create(options.image, options.output, meta) or nil
 
 local function tell(k, metric)
     if options.metrics and metric and metric.change then
@@ -708,10 +694,10 @@ local function deconvolve_tiled(volume, sink, label, channel)
     return sink.least, sink.greatest
 end
 
-local least, greatest
-local ends = {} -- numbers of iterations, by channel
-local peak, host_peak = process_memory.measured(device, function()
-    local kept <close> = new_transfers()
+-- All volumes of options.image; `sink` is its result. Returns the range.
+local function each_volume(sink, kept)
+    local least, greatest
+    local ends = {} -- numbers of iterations, by channel
     for channel = 1, channels do
         for frame = 1, frames do
             local volume <close> = volume_of(channel, frame)
@@ -731,12 +717,41 @@ local peak, host_peak = process_memory.measured(device, function()
                 noise:prepare(shape, settings.iterations)
             end
             local work = mode == "none" and deconvolve or deconvolve_tiled
-            local low, high = work(volume, out:volume(channel, frame), label, channel,
+            local low, high = work(volume, sink:volume(channel, frame), label, channel,
                 kept)
             least = low and math.min(least or low, low)
             greatest = high and math.max(greatest or high, high)
         end
     end
+    return least, greatest
+end
+
+-- Says what the result of an image is.
+local function tell_result(output, least, greatest)
+    local limits = {u8 = 255, u16 = 65535}
+    if limits[dtype] and least and (least < -0.5 or greatest > limits[dtype] + 0.5) then
+        cli.warn("values of %.5g to %.5g were clamped to the range of %s", least, greatest,
+            options.output_dtype)
+    end
+    say("result     %s, %s%s: %s", table.concat(shape, " x "), options.output_dtype, least
+        and (", range %.5g to %.5g"):format(least, greatest) or "", output)
+end
+
+local least, greatest
+local peak, host_peak = process_memory.measured(device, function()
+    local kept <close> = new_transfers()
+    if not images then
+        least, greatest = each_volume(out, kept)
+        return
+    end
+    image_list.run(images, function(each)
+        options.image = each.image
+        say("image      %s", each.image)
+        local result <close> = create(each.image, each.output, each.meta)
+        local low, high = each_volume(result, kept)
+        result:finish()
+        tell_result(each.output, low, high)
+    end)
 end)
 say("measured   peak %s (%d bytes)%s", format_bytes(peak), peak, host_peak and mode ~= "none"
     and (" on %s, %s (%d bytes) on the host"):format(id, format_bytes(host_peak), host_peak) or "")
@@ -747,17 +762,33 @@ end
 if journal then
     journal:finishing()
 end
-out:finish()
+if out then
+    out:finish()
+end
 if journal then
     journal:finish()
 end
-local limits = {u8 = 255, u16 = 65535}
-if limits[dtype] and least and (least < -0.5 or greatest > limits[dtype] + 0.5) then
-    cli.warn("values of %.5g to %.5g were clamped to the range of %s", least, greatest,
-        options.output_dtype)
+if out then
+    tell_result(options.output, least, greatest)
 end
-say("result     %s, %s%s: %s", table.concat(shape, " x "), options.output_dtype, least
-    and (", range %.5g to %.5g"):format(least, greatest) or "", options.output)
+
+-- The log of an image's result.
+local function write_log(image, output)
+    if options.write_log and not mb.device.dry() then
+        local facts = origin_of(image)
+        facts.memory = {["predicted bytes"] = live + own, ["measured bytes"] = peak}
+        run_log.write(log_of(output), facts, options.overwrite or options.resume)
+    end
+end
+for _, each in ipairs(images or {}) do
+    if each.what == "done" then
+        write_log(each.image, each.output)
+    end
+end
+if images then
+    return image_list.finish(images)
+end
+write_log(options.image, options.output)
 
 -- Pictures: of the first volume. A planned run has written no result; what reading it takes is the
 -- same.

@@ -523,7 +523,7 @@ function cli.parse(words, spec)
                 cli.wrong("one argument too many: %s", word)
             end
             set(option, word)
-            next_positional = next_positional + 1
+            next_positional = next_positional + (option.many and 0 or 1)
         end
         at = at + 1
     end

@@ -13,6 +13,7 @@ log.speak = nil
 log.progress = nil
 
 local file
+local said -- a list of what was said, where a program wants it in the end
 
 -- Writes every line with the time. Several processes may append to one file.
 local function write_lines(text)
@@ -39,9 +40,22 @@ end
 
 --- Writes a text to the log, if there is a log.
 function log.write(text)
+    if said then
+        said[#said + 1] = text
+    end
     if file then
         write_lines(text)
     end
+end
+
+--- From now on remembers what is said; what was said before is forgotten.
+function log.remember()
+    said = {}
+end
+
+--- What was said since, as text.
+function log.said()
+    return table.concat(said or {}, "\n")
 end
 
 --- Closes the log. May be called again.

@@ -1,0 +1,65 @@
+--- A measured PSF as a command line describes it: its file, the background under it, and the
+-- distance of its samples.
+
+local cli = require "moonbeam.internal.cli"
+local mb = require "moonbeam"
+
+-- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
+-- stays.
+local function background_of(psf, options, say)
+    local choice, found = options.psf_background, mb.psf.background(psf)
+    if type(choice) == "number" then
+        say("background %.6g subtracted from the PSF (the median of its faces is %.6g)", choice,
+            found.level)
+        return choice
+    elseif found.level > 0 and (choice == "faces" or choice == "auto" and found.flat) then
+        say("background %.6g subtracted from the PSF: the median of its faces, %.3g %% of its "
+            .. "sum (--psf-background)",
+            found.level, 100 * found.share)
+        return found.level
+    elseif choice == "auto" and found.share > 0.1 then
+        cli.warn("the median of the PSF's faces is %.4g, %.3g %% of its sum if that is a "
+            .. "background; they are not flat, so nothing is subtracted: --psf-background faces or "
+            .. "a number does, none is silent", found.level, 100 * found.share)
+    end
+    return 0
+end
+
+-- Warns where the PSF's file says another size of voxels than the image's.
+local function compare_voxels(told, options)
+    for _, name in ipairs {"pixel", "step"} do
+        local nm = told.voxel and told.voxel[name] and told.voxel[name] * 1e9
+        if nm and options[name] and math.abs(nm / options[name] - 1) > 0.01 then
+            cli.warn("%s says that its %s is %.4g nm; that of the image is %.4g nm: --psf-spacing "
+                .. "resamples the PSF", options.psf, name, nm, options[name])
+        end
+    end
+end
+
+--- The measured PSF of options.psf on a device, each step in place of the one before. Says what was
+-- done; where it was resampled, options.center becomes the middle.
+local function measured(options, id, say)
+    local psf, told = cli.tried({}, mb.images.read, options.psf, id)
+    if not options.psf_spacing then
+        compare_voxels(told, options)
+    end
+    local function become(f, ...)
+        local owned <close> = psf
+        psf = f(owned, ...)
+    end
+    if options.psf_background ~= "none" then
+        become(mb.psf.subtract_background, background_of(psf, options, say))
+    end
+    if options.psf_spacing then
+        if not (options.pixel and options.step) then
+            cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
+        end
+        local to = {options.step, options.pixel, options.pixel}
+        become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}),
+            {center = options.center})
+        options.center = "middle"
+    end
+    return psf
+end
+
+return measured

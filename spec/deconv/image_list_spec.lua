@@ -1,0 +1,141 @@
+-- Several images in one run of deconvolve: one plan, one transfer function, a summary; and the log
+-- beside a result.
+local core = require "moonbeam.core"
+local files = require "spec.support.files"
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local folder
+
+local function run(format, ...)
+    return helper.run_program((format:format(...):gsub("FOLDER", folder)))
+end
+
+local function must(format, ...)
+    local text, status = run(format, ...)
+    assert(status == 0, text)
+    return text
+end
+
+local function fails(status_wanted, pattern, format, ...)
+    local text, status = run(format, ...)
+    assert.equal(status_wanted, status, text)
+    assert.matches(pattern, text, 1, true)
+    return text
+end
+
+local COMMAND <const> = "scripts/deconvolve.lua -d host --iterations 3 --psf FOLDER/psf.npy "
+local IMAGES <const> = "FOLDER/a.tif FOLDER/b.ome.tif FOLDER/c.npy "
+
+describe("several images", function()
+    setup(function()
+        folder = files.folder()
+        for i, name in ipairs {"a.tif", "b.ome.tif", "c.npy"} do
+            local image <close> = mb.random({6, 20, 22}, {seed = i, dtype = "u16", high = 900})
+            mb.images.write(folder .. "/" .. name, image, {spacing = 0.1 * i, unit = "micron"})
+        end
+        local psf <close> = mb.psf_gaussian({5, 7, 7}, {1, 1.5, 1.5})
+        mb.npy.write(folder .. "/psf.npy", psf)
+        local wide <close> = mb.ones {6, 20, 24}
+        mb.npy.write(folder .. "/wide.npy", wide)
+        files.write(folder .. "/bad.tif", "no TIFF file")
+        for i = 1, 6 do
+            assert(mb.system.mkdir(("%s/into%d"):format(folder, i)))
+        end
+    end)
+
+    teardown(function()
+        files.remove(folder)
+    end)
+
+    it("share a transfer function, with the bits of runs for one and the bytes predicted", function()
+        -- The spacing of b is not that of a: their voxels differ, which the run says.
+        fails(1, "its step is 200 nm; that of the first image is 100 nm", COMMAND
+            .. IMAGES .. "--into FOLDER/into1")
+        local image <close> = mb.images.read(folder .. "/b.ome.tif")
+        mb.tiff.write(folder .. "/b.ome.tif", image, {spacing = 0.1, unit = "micron",
+            overwrite = true})
+        for i, method in ipairs {"rl", "landweber", "gradient_consensus", "wiener"} do
+            local own = COMMAND:gsub("%-%-iterations 3", method == "wiener" and "" or "%0")
+            local text = must("--ledger " .. own .. IMAGES .. "-m %s --into FOLDER/into%d", method,
+                i + 1)
+            assert.matches("difference 0; 0 of", text, 1, true)
+            assert.equal(assert(text:match "memory +peak [^\n]-%((%d+) bytes%)"),
+                assert(text:match "measured +peak [^\n]-%((%d+) bytes%)"))
+            assert.equal(method == "wiener" and 3 or 1, select(2, text:gsub("\n%d+ +otf ", "")))
+            assert.matches("images     3 done, 0 skipped, 0 failed of 3", text, 1, true)
+            for output, name in pairs {a = "a.tif", b = "b.ome.tif", c = "c.npy"} do
+                must(own .. "FOLDER/%s -o FOLDER/one.npy --overwrite -m %s", name, method)
+                local want <close> = mb.npy.read(folder .. "/one.npy")
+                local got <close>, meta = mb.images.read(("%s/into%d/%s.tif"):format(folder, i + 1,
+                    output))
+                helper.assert_close(want, got, 0)
+                assert.equal(output ~= "c" and 1e-7 or nil, meta.voxel.step
+                    and math.floor(meta.voxel.step * 1e10 + 0.5) / 1e10)
+            end
+        end
+    end)
+
+    it("that fail cost no other, and --skip-done goes on with the rest", function()
+        local all = COMMAND .. "FOLDER/bad.tif FOLDER/a.tif FOLDER/wide.npy FOLDER/none.tif "
+            .. "FOLDER/c.npy --into FOLDER/into6 --format zarr "
+        local text = fails(1, "images     2 done, 0 skipped, 3 failed of 5", all .. "--write-log")
+        for _, line in ipairs {"failed [^\n]*bad.tif %-> [^\n]*bad.zarr: [^\n]*not a TIFF file",
+            "failed [^\n]*wide.npy [^\n]*it is 6 x 20 x 24 f32; the first image is 6 x 20 x 22 u16",
+            "failed [^\n]*none.tif [^\n]*cannot open", "done [^\n]*a.tif", "done [^\n]*c.npy"} do
+            assert.matches(line, text)
+        end
+        assert.same({"a.zarr", "a.zarr.log", "c.zarr", "c.zarr.log"},
+            files.list(folder .. "/into6"))
+        text = must(COMMAND .. "FOLDER/a.tif FOLDER/b.ome.tif FOLDER/c.npy --into FOLDER/into6 "
+            .. "--format zarr --skip-done")
+        assert.matches("images     1 done, 2 skipped, 0 failed of 3", text, 1, true)
+        text = must(COMMAND .. "FOLDER/a.tif FOLDER/c.npy --into FOLDER/into6 --format zarr "
+            .. "--skip-done")
+        assert.matches("images     0 done, 2 skipped, 0 failed of 2", text, 1, true)
+        assert.matches("images     0 done, 0 skipped, 1 failed of 1", fails(1, "not a TIFF file",
+            COMMAND .. "FOLDER/bad.tif --into FOLDER/into1"), 1, true)
+    end)
+
+    it("are refused where the words do not go together", function()
+        fails(2, "several images need --into FOLDER", COMMAND .. IMAGES .. "-o FOLDER/x.tif")
+        fails(2, "--into: there is no folder", COMMAND .. IMAGES .. "--into FOLDER/nothing")
+        fails(2, "give one of them", COMMAND .. IMAGES .. "--into FOLDER/into1 -o FOLDER/x.tif")
+        fails(2, "would have the same result", COMMAND .. "FOLDER/a.tif FOLDER/a.npy --into "
+            .. "FOLDER/into1")
+        fails(2, "--skip-done is for --into", COMMAND .. "FOLDER/a.tif -o FOLDER/x.tif --skip-done")
+        fails(2, "--preview is for one image", COMMAND .. IMAGES
+            .. "--into FOLDER/into1 --preview FOLDER/x.png")
+        fails(1, "already exists", COMMAND .. IMAGES .. "--into FOLDER/into2")
+        fails(1, "--into works on images without tiles", COMMAND .. IMAGES
+            .. "--into FOLDER/into1 --overwrite --tiles exact")
+        fails(1, "--into works on images without tiles", COMMAND .. IMAGES
+            .. "--into FOLDER/into1 --overwrite --budget 100K")
+        fails(2, "cannot name a result after the pattern", COMMAND
+            .. "'FOLDER/*.tif' --into FOLDER/into1")
+    end)
+
+    it("and one: the log says what ran, and where the result stands", function()
+        must("scripts/deconvolve.lua FOLDER/a.tif FOLDER/psf.npy -o FOLDER/l.h5 -d host "
+            .. "--iterations 2 --write-log --pixel 90 -q")
+        local text = files.read(folder .. "/l.h5.log")
+        local bytes = assert(text:match "measured bytes = (%d+)")
+        assert.equal(bytes, text:match "predicted bytes = (%d+)")
+        for _, line in ipairs {"^moonbeam +[%d.]+, deconvolution\n", "\ndate +%d+%-%d+%-%d+T",
+            "\ncommand +[^\n]*%-%-iterations 2", "\ninput +[^\n]*a.tif, %d+ bytes, modified ",
+            "\nversion +moonbeam = " .. core.version:gsub("%p", "%%%0"), "\nversion +hdf5 = ",
+            "\noption +iterations = 2\n", "\noption +pixel_nm = 90\n",
+            "\noption +psf_shape = 5, 7, 7\n"} do
+            assert.matches(line, text)
+        end
+        must("scripts/deconvolve.lua FOLDER/a.tif FOLDER/psf.npy -o FOLDER/m.tif -d host "
+            .. "--iterations 2 --write-log")
+        text = files.read(folder .. "/m.tif.log")
+        assert.matches("\nmessages:\n.*\nimage +6 x 20 x 22.*\nmeasured +peak .*\nresult ", text)
+        fails(1, "--write-log " .. folder .. "/n.tif.log already exists", "scripts/deconvolve.lua "
+            .. "FOLDER/a.tif FOLDER/psf.npy -o FOLDER/n.tif -d host --write-log%s",
+            (files.write(folder .. "/n.tif.log", "mine") or ""))
+        assert.equal("mine", files.read(folder .. "/n.tif.log"))
+        assert.is_nil(core.system.stat(folder .. "/n.tif"))
+    end)
+end)
