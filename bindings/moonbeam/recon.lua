@@ -5,6 +5,7 @@
 local mb = require "moonbeam"
 local ledger = require "moonbeam.ledger"
 local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local pipeline_run = require "moonbeam.pipeline.run"
 local OPTIONS = require "moonbeam.tomo.recon_options"
@@ -50,6 +51,10 @@ end
 --- Queues the reading of what a chunk of rows needs (1-based, inclusive; vertical shifts need more
 -- rows): the input of `recon.slices`. Without a carrier it is read at once.
 function recon.frames(scan, device, first, last, settings, carrier)
+    if settings.dimensions == 3 then
+        fail("argument", "recon.frames", "dimensions", "dimensions is 3, with which slices depend "
+            .. "on those beside them; a chunk lacks these: use recon.run")
+    end
     local section = slices_section(scan, mb.device(device), settings)
     return work.read(section, mb.device(device), {first, last}, {carrier = carrier})
 end

@@ -1434,7 +1434,6 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -1528,7 +1527,6 @@ function mb.plan.peaks(fn, devices) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2002,7 +2000,6 @@ function mb.psf.two_photon(size, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2073,7 +2070,6 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2154,7 +2150,6 @@ function mb.recon.describe(plan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2214,7 +2209,6 @@ function mb.recon.expected_values(scan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2275,7 +2269,6 @@ function mb.recon.find_center(scan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2335,7 +2328,6 @@ function mb.recon.find_range(scan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2404,7 +2396,6 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each
@@ -2464,7 +2455,6 @@ function mb.recon.plan(scan, options) end
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
----@field tv_sweep? any of fista and admm_tv: 3 dimensions: go over all slices again and again, with so many iterations of the denoising each time, and so many slices on both sides of a block; exact
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
 ---@field slab_overlap? any of fista and admm_tv: 3 dimensions: slices on both sides of a slab that it takes into account
 ---@field inner? any of admm_tv: steps of conjugate gradients in each

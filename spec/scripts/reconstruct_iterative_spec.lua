@@ -110,7 +110,7 @@ describe("reconstruct --method", function()
         table.sort(flags)
         assert.equal("beyond check dimensions inner iterations lambda margin model negative noise "
             .. "nonnegative preconditioner relaxation rho slab slab_overlap start subsets taper "
-            .. "tikhonov tolerance tv_iterations tv_sweep weights", table.concat(flags, " "))
+            .. "tikhonov tolerance tv_iterations weights", table.concat(flags, " "))
         local _, help = commands.run("reconstruct.lua", "--help")
         for _, name in ipairs(flags) do
             assert.is_truthy(help:find("--" .. name:gsub("_", "-") .. " ", 1, true), name)
@@ -156,18 +156,26 @@ describe("reconstruct --method", function()
         end
     end)
 
-    it("makes sweeps of three-dimensional total variation, with the bits of one block", function()
+    it("makes three-dimensional total variation of all rows, and no chunk of it by itself",
+        function()
         local texts = {}
-        for i, sweep in ipairs {"", " --tv-sweep 2"} do
-            local name = path(("sweep%d.h5"):format(i))
+        for i, chunk in ipairs {"", " --chunk 2", " --slab 2 --slab-overlap 1 --chunk 2"} do
+            local name = path(("volume%d.h5"):format(i))
             helper.kept_promise(must("reconstruct.lua", ("%s -o %s --device host --method fista "
                 .. "--dimensions 3 --iterations 3 --tv-iterations 5 --lambda 0.01%s"):format(
-                path "scan.h5", name, sweep)))
+                path "scan.h5", name, chunk)))
             local file <close> = assert(mb.h5.open(name))
             local volume <close> = file:read "/entry/data/data"
             texts[i] = volume:to_string()
         end
-        assert.is_true(texts[1] == texts[2])
+        assert.is_true(texts[1] == texts[2] and texts[1] ~= texts[3])
+        local scan <close> = assert(mb.scan.open(path "scan.h5"))
+        assert.matches("dimensions is 3.*recon%.run", helper.failure(mb.recon.chunk, scan, "host",
+            1, 2, {method = "fista", dimensions = 3, center = 31.5}))
+        local status, said = commands.run("reconstruct.lua", path "scan.h5" .. " -o "
+            .. path "no.h5" .. " --device host --method fista --dimensions 3 --sweep 12")
+        assert.equal(2, status)
+        assert.matches("%-%-sweep", said)
     end)
 
     it("says whose an option is, and what its value must be", function()

@@ -9,11 +9,12 @@ local step_options = require "moonbeam.pipeline.definitions.step_options"
 
 local method_options = {}
 
--- Options that a reconstruction has whatever its method.
-local COMMON <const> = {center = true, circle = true, scale = true, size = true}
+-- Options that a reconstruction has whatever its method; and sweep, which makes several sections
+-- with stores between them: that takes a recipe.
+local LEFT_OUT <const> = {center = true, circle = true, scale = true, size = true, sweep = true}
 
 -- What would be mistaken for something else beside the options of a whole run.
-local LONG_NAMES <const> = {overlap = "slab_overlap", sweep = "tv_sweep"}
+local LONG_NAMES <const> = {overlap = "slab_overlap"}
 
 local function definition(method)
     return catalog.new():find(method)
@@ -51,7 +52,7 @@ local function made()
     for _, method in ipairs(iterative.names) do
         for _, entry in ipairs(definition(method).options) do
             local name = LONG_NAMES[entry.name] or entry.name
-            if not COMMON[name] then
+            if not LEFT_OUT[name] then
                 if not list[name] then
                     list[name] = {name = name, own = entry.name, entry = entry, methods = {}}
                     list[#list + 1] = list[name]
