@@ -251,6 +251,18 @@ describe("reconstruction in memory", function()
             text)
         assert.matches("no flats", (helper.failure(mb.recon.find_center,
             mb.scan.of_arrays(counts, theta))))
+        local planner = require "moonbeam.pipeline.plan"
+        local on = planner.on
+        local _ <close> = setmetatable({}, {__close = function() planner.on = on end})
+        function planner.on() error "planned" end -- nothing is planned before that
+        for input, first in pairs {counts = "flat_field", transmission = false} do
+            local scan = mb.scan.of_arrays(counts, theta, {darks = counts})
+            assert.matches("there are no flats, and counts", (helper.failure(function()
+                mb.pipeline(scan, {first or "minus_log", first and "minus_log"
+                    or {"fbp", center = 3.5}}, {input = input}):plan()
+            end)))
+        end
+        planner.on = on
         local large <close> = counts:cast("f32")
         text = helper.failure(mb.recon.reconstruct, large, theta, {center = 3.5, quiet = true})
         assert.matches("values from 1000 to 1000 are not a transmission", text)

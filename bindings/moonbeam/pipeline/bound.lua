@@ -8,6 +8,7 @@ local output = require "moonbeam.pipeline.output"
 local plan = require "moonbeam.pipeline.plan"
 local report = require "moonbeam.pipeline.report"
 local run = require "moonbeam.pipeline.run"
+local scan_values = require "moonbeam.scan.values"
 
 local bound = {}
 local methods = {}
@@ -38,9 +39,14 @@ end
 
 --- What a run will take: {sections, peaks (by device), peak, at_most, exact, pinned, scratch}. As
 -- text it is the plan in words. Every call returns the same table.
--- Errors: budget (the smallest blocks do not fit; the message says which budget is enough).
+-- Errors: argument (counts without flats, before anything is planned), budget (the smallest blocks
+-- do not fit; the message says which budget is enough).
 function methods:plan()
     if not self.made then
+        if self.scan.n_flats then
+            scan_values.kind(self.scan, {
+                log = self.chain.source.kind.quantity ~= "line integrals"})
+        end
         local made = plan.on(self.devices, self.options, function(devices, options)
             return plan.job(self.chain, devices, options)
         end)
