@@ -4,7 +4,7 @@
 ** array to the garbage list.
 **
 ** All array userdata of the process are on one list. So a dry device can be closed while userdata
-** still refer to its arrays, and a dry run can replace the arrays of a device by dry ones. A mutex
+** still refer to its arrays, and a dry run can replace the arrays of a device by dry ones. A lock
 ** guards the list. It is never held while Lua runs or arrays are freed.
 */
 #ifndef MB_BINDINGS_LUA_ARRAY_BOX_H

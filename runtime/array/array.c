@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static mb_array *new_array(void)
-{
-    mb_array *array = malloc(sizeof *array); /* calloc does not use glibc's per-thread cache */
-    if (array)
-        *array = (mb_array){0};
-    else
-        mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
-    return array;
-}
+_Static_assert(sizeof(mb_array) <= MB_STORAGE_ROOM, "an array's record fits behind its storage's");
 
 static void locate(mb_array *array)
 {
@@ -37,19 +29,11 @@ mb_status mb_array_create_pinned(mb_device *device, mb_device *pinned_for, mb_dt
                            (long long)shape->dims[i]);
     uint64_t bytes = 0;
     MB_TRY(mb_shape_bytes(shape, dtype, &bytes));
-    mb_array *array = new_array();
-    if (!array)
-        return MB_STATUS_MEMORY;
-    mb_status status =
-        pinned_for ? mb_storage_create_pinned(device, pinned_for, bytes, owner, &array->storage)
-                   : mb_storage_create(device, bytes, owner, &array->storage);
-    if (status != MB_STATUS_OK) {
-        free(array);
-        return status;
-    }
-    array->device = device;
-    array->dtype = dtype;
-    array->shape = *shape;
+    mb_storage *storage;
+    MB_TRY(pinned_for ? mb_storage_create_pinned(device, pinned_for, bytes, owner, &storage)
+                      : mb_storage_create(device, bytes, owner, &storage));
+    mb_array *array = mb_storage_room(storage);
+    *array = (mb_array){.device = device, .storage = storage, .dtype = dtype, .shape = *shape};
     mb_shape_strides(shape, array->strides);
     locate(array);
     *out = array;
@@ -60,18 +44,22 @@ void mb_array_destroy(mb_array *array)
 {
     if (!array)
         return;
+    const bool own = array == mb_storage_room(array->storage); /* its memory is the storage's */
     mb_storage_release(array->storage);
-    free(array);
+    if (!own)
+        free(array);
 }
 
 /* Returns a copy of the record that shares the storage; the caller adjusts it. */
 static mb_array *share(const mb_array *array)
 {
-    mb_array *view = new_array();
-    if (view) {
-        *view = *array;
-        mb_storage_retain(view->storage);
+    mb_array *view = malloc(sizeof *view);
+    if (!view) {
+        mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+        return NULL;
     }
+    *view = *array;
+    mb_storage_retain(view->storage);
     return view;
 }
 

@@ -18,12 +18,26 @@ struct mb_storage {
     mb_storage *dry; /* its counterpart while a dry run is being set up */
 };
 
+/* A record with its room behind it; calloc has no per-thread cache in glibc. */
+static mb_storage *new_storage(void)
+{
+    mb_storage *storage = malloc(sizeof *storage + MB_STORAGE_ROOM);
+    if (!storage)
+        mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+    return storage;
+}
+
+void *mb_storage_room(mb_storage *storage)
+{
+    return storage + 1;
+}
+
 mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner, mb_storage **out)
 {
     MB_TRY(mb_device_alive(device));
-    mb_storage *storage = malloc(sizeof *storage); /* calloc has no per-thread cache in glibc */
+    mb_storage *storage = new_storage();
     if (!storage)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+        return MB_STATUS_MEMORY;
     *storage = (mb_storage){.device = device, .bytes = bytes, .owner = owner};
     mb_status status = mb_pool_alloc(device->pool, bytes, MB_POOL_ARRAY, owner, &storage->block);
     if (status != MB_STATUS_OK) {
@@ -47,9 +61,9 @@ mb_status mb_storage_create(mb_device *device, uint64_t bytes, const char *owner
 mb_status mb_storage_create_pinned(mb_device *device, mb_device *pinned_for, uint64_t bytes,
                                    const char *owner, mb_storage **out)
 {
-    mb_storage *storage = malloc(sizeof *storage);
+    mb_storage *storage = new_storage();
     if (!storage)
-        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+        return MB_STATUS_MEMORY;
     *storage =
         (mb_storage){.device = device, .pinned_for = pinned_for, .bytes = bytes, .owner = owner};
     storage->block.bytes = bytes;
@@ -74,7 +88,9 @@ mb_storage *mb_storage_retain(mb_storage *storage)
 
 void mb_storage_release(mb_storage *storage)
 {
-    if (!storage || atomic_fetch_sub(&storage->references, 1) != 1)
+    /* Whoever has the only reference needs no atomic subtraction: nobody else can take another. */
+    if (!storage || (atomic_load_explicit(&storage->references, memory_order_acquire) != 1 &&
+                     atomic_fetch_sub(&storage->references, 1) != 1))
         return;
     mb_device *device = storage->device;
     int64_t bytes = (int64_t)storage->block.bytes;
@@ -102,9 +118,10 @@ mb_status mb_storage_dry_copy(mb_storage *storage, mb_device *dry_device, mb_dev
                               mb_storage **out)
 {
     if (!storage->dry) {
-        mb_storage *dry = calloc(1, sizeof *dry);
+        mb_storage *dry = new_storage();
         if (!dry)
-            return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+            return MB_STATUS_MEMORY;
+        *dry = (mb_storage){0};
         atomic_init(&dry->references, 0);
         dry->device = dry_device;
         dry->pinned_for = dry_pinned_for;

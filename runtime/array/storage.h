@@ -19,6 +19,11 @@ mb_status mb_storage_create_pinned(mb_device *device, mb_device *pinned_for, uin
 mb_storage *mb_storage_retain(mb_storage *storage);
 void mb_storage_release(mb_storage *storage); /* NULL is fine */
 
+/* Memory of MB_STORAGE_ROOM bytes that lives as long as the storage: for the record of the array
+** that is made with it, which needs no allocation of its own. */
+#define MB_STORAGE_ROOM 256
+void *mb_storage_room(mb_storage *storage);
+
 void *mb_storage_data(const mb_storage *storage);
 uint64_t mb_storage_bytes(const mb_storage *storage); /* as requested */
 mb_device *mb_storage_device(const mb_storage *storage);
