@@ -249,6 +249,10 @@ if #named > 0 then
 end
 
 if not options.psf then
+    local light = psf_options.from_file(options, meta)
+    if light then
+        say("light      %s: %s", light, options.image)
+    end
     cli.missing(psf_options.missing(options), "no PSF is given, so a model is made")
     psf_options.check(options)
 end

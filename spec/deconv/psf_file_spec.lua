@@ -200,6 +200,38 @@ describe("deconvolve.lua with a wavelength for each channel", function()
         assert.is_true(mb.metrics.rmse(want, other) > 1)
     end)
 
+    it("takes the wavelengths that OME-XML says, and compares what is typed with them", function()
+        local text = '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="I:0">'
+            .. '<Pixels ID="P:0" DimensionOrder="XYCZT" Type="uint16" SizeX="26" SizeY="24" '
+            .. 'SizeC="2" SizeZ="6" SizeT="1" PhysicalSizeX="0.1" PhysicalSizeZ="0.3">'
+            .. '<Channel ID="C:0" EmissionWavelength="520" ExcitationWavelength="488"/>'
+            .. '<Channel ID="C:1" EmissionWavelength="0.64" EmissionWavelengthUnit="\u{b5}m" '
+            .. 'ExcitationWavelength="561"/><TiffData/></Pixels></Image></OME>'
+        do
+            local out <close> = mb.tiff.create(folder .. "/light.ome.tif", {shape = {6, 24, 26},
+                dtype = "u16", channels = 2, meta = {kind = "ome", text = text, order = "CZT"}})
+            for channel = 1, 2 do
+                local a <close> = volume("two.tif", channel, 1)
+                out:volume(channel, 1):write({0, 0, 0}, a)
+            end
+            out:finish()
+        end
+        local command = "scripts/deconvolve.lua FOLDER/light.ome.tif -o FOLDER/l%d.tif --na 0.8 "
+            .. "--index 1.33 --psf-size 15 --iterations 3 -d host --overwrite --model confocal "
+        local said = must(command, 1)
+        assert.matches("light      excitation 488, 561 nm; wavelength 520, 640 nm: ", said, 1, true)
+        assert.matches("channel 2: confocal, NA 0.8, 640 nm, excited at 561 nm", said, 1, true)
+        assert.is_nil(must(command .. "--wavelength 520,640 --excitation 488,561", 2):find
+            "warning: --wave")
+        for channel = 1, 2 do
+            local want <close> = volume("l2.tif", channel, 1)
+            local got <close> = volume("l1.tif", channel, 1)
+            helper.assert_close(want, got, 0)
+        end
+        assert.matches("--wavelength of channel 2 is 520 nm, but the image says 640 nm: the typed "
+            .. "one is taken", must(command .. "--wavelength 520", 3), 1, true)
+    end)
+
     it("refuses as many wavelengths as there are no channels, and boxes that differ", function()
         local text, status = run("scripts/deconvolve.lua FOLDER/two.tif -o FOLDER/out.tif "
             .. "--wavelength 520,600,640 %s", optics)

@@ -1,6 +1,7 @@
 --- The options of command lines that say what a model of a PSF is made of, in nanometers.
 
 local mb = require "moonbeam"
+local channel_light = require "moonbeam.tiff.channel_light"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 
@@ -96,6 +97,35 @@ function psf_options.missing(options)
         end
     end
     return names
+end
+
+--- Takes the wavelengths that the image's metadata say of its channels and that are not typed, and
+-- compares what is typed with them. Returns a text of what was taken, or nil.
+function psf_options.from_file(options, meta)
+    local taken = {}
+    for name, which in pairs {wavelength = "Emission", excitation = "Excitation"} do
+        local told = declarations[options.model][name] and channel_light.wavelengths(meta, which)
+        for i, meters in ipairs(told or {}) do
+            told[i] = math.floor(meters * 1e12 + 0.5) / 1e3
+        end
+        local typed = told and options[name]
+        if told and not typed then
+            local texts = {}
+            for i, nm in ipairs(told) do
+                texts[i] = ("%g"):format(nm)
+            end
+            options[name] = told
+            taken[#taken + 1] = ("%s %s nm"):format(name, table.concat(texts, ", "))
+        end
+        for i, nm in ipairs(typed and told or {}) do
+            if math.abs((typed[i] or typed[1]) / nm - 1) > 0.05 then
+                cli.warn("--%s of channel %d is %g nm, but the image says %g nm: the typed one is "
+                    .. "taken", name, i, typed[i] or typed[1], nm)
+            end
+        end
+    end
+    table.sort(taken)
+    return #taken > 0 and table.concat(taken, "; ") or nil
 end
 
 --- How many PSFs the wavelengths name: 1, or one for each of the channels. Ends the program where
