@@ -103,8 +103,9 @@ local options = cli.parse(arg, {
     {"no-log", library = {"log", "log = false"},
         doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", also = {"picture"},
-        doc = "PNG of the middle slice"},
-    cli.shared.preview_range,
+        doc = "PNG of the middle slice, or those of --preview-rows, with a scale bar and what was "
+            .. "done"},
+    cli.shared.preview_range, cli.shared.preview_rows,
     {"angles", value = "FIRST:LAST", type = cli.pair "FIRST:LAST",
         doc = "angles of the first and the last projection, the others "
         .. "evenly between, where the file has none; needs --angle-unit"},
@@ -156,6 +157,9 @@ end
 if cli.preview_range(options) and options.output_dtype ~= "float32" then
     cli.wrong("--preview-range is in the values of a float32 volume; --output-dtype %s stores "
         .. "codes", options.output_dtype)
+end
+if options.preview_rows and not options.preview then
+    cli.wrong("--preview-rows is for --preview FILE, which is not given")
 end
 if options.slurm and not options.plan then
     cli.wrong("--slurm needs --plan: it prints what to ask a batch system for")
@@ -343,6 +347,9 @@ else
 end
 
 local plan = cli.checked(mb.recon.plan, scan, settings)
+if options.preview then
+    command.preview_slices(options, plan.volume[1], plan.rows[1])
+end
 
 say("%s", scan:describe())
 local tell_values = values.kind == "flats" and detail or say
@@ -410,7 +417,7 @@ end})
 for _, device in ipairs(plan.devices) do
     taken[device.id] = mb.pool.scope(device)
 end
-local _ <close> = process_memory.hold(plan.device, plan.at_most)
+local held <close> = process_memory.hold(plan.device, plan.at_most)
 local searched = not plan.exact
 local frames <close> = options.half_acquisition and mb.recon.decoded(scan, settings, plan, searched)
 if options.half_acquisition and searched then
@@ -458,16 +465,8 @@ end
 say("%s", mb.recon.describe(plan, {level = options.verbose and "all" or "run"}))
 phase(options.center == "auto" and "result and axis" or "result")
 
-local middle, saved = plan.volume[1] // 2 + 1, false
 plan.journal = kept
-local report = mb.recon.run(source, plan, result, function(slices, z)
-    if options.preview and z <= middle and middle < z + slices.shape[1] then
-        local slice <close> = slices:view(middle - z + 1, mb.all, mb.all)
-        mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume,
-            range = options.preview_range})
-        saved = true
-    end
-end)
+local report = mb.recon.run(source, plan, result)
 
 plan = report.plan -- as it ran
 
@@ -508,9 +507,14 @@ result:provenance {
     steps = mb.stream.summary(report.times),
 }
 result:finish()
-if options.preview and not saved then
+if options.preview then
+    held.release()
     options.output = output
-    command.preview(options, middle)
+    command.preview(options, {shape = plan.volume, dtype = plan.dtype, first = plan.rows[1],
+        pixel_size = scan.pixel_size, row_size = scan.pixel_size,
+        caption = ("method %s%s, axis at column %.2f, values %s"):format(plan.method,
+            iterative.is(options.method) and "" or ", filter " .. options.filter,
+            plan.settings.center, scan.pixel_size and "1/m" or "1/px")})
 end
 phase("completion")
 local times = mb.stream.describe(report.times)

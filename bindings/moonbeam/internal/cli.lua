@@ -135,6 +135,8 @@ cli.shared = {
     preview_range = {"preview-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
         doc = "values that are black and white in --preview (default: what 0.5 and 99.5 % of the "
             .. "values lie below), so that pictures of several runs can be compared"},
+    preview_rows = {"preview-rows", value = "N,...", type = cli.extents(), doc = "rows of the "
+        .. "detector whose slices are in --preview, side by side (default: the middle one)"},
     verbose = {"verbose", short = "v", doc = "all that is known of the run, not only what matters "
         .. "most"},
     quiet = {"quiet", short = "q", doc = "no progress, only warnings and errors"},

@@ -44,16 +44,18 @@ function process_memory.bound(pool, pinned, buffers)
 end
 
 --- Lowers the budget of the host device to `bytes` above what is live, if it is larger, until the
--- returned value is closed. A plan is exact, so the work needs no more, and the process stays
+-- returned value is closed, or its `release` called. A plan is exact, so the work needs no more, and the process stays
 -- within its bound. Does nothing for other devices.
 function process_memory.hold(device, bytes)
     local before = device:budget()
     if device.kind == "host" then
         device:budget(math.min(before, mb.pool.stats(device).live + bytes))
     end
-    return setmetatable({}, {__close = function()
+    local held = {}
+    function held.release()
         device:budget(before)
-    end})
+    end
+    return setmetatable(held, {__close = held.release})
 end
 
 --- Calls fn(). Returns the most that was live on the device meanwhile, and, if that is no host, on

@@ -14,6 +14,7 @@ local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
 local shipped = require "moonbeam.pipeline.shipped"
+local captioned = require "moonbeam.pipeline.pictures.captioned"
 local snapshots = require "moonbeam.pipeline.pictures.snapshots"
 local sweep = require "moonbeam.pipeline.pictures.sweep"
 
@@ -200,13 +201,61 @@ local function tell_values(done, talk)
     end
 end
 
---- The picture of a slice of a result that an earlier run has made.
-function command.preview(options, z)
-    local volume <close> = mb.images.open(options.output)
-    local slices <close> = volume:read({z - 1, 0, 0}, {1, volume.shape[2], volume.shape[3]})
-    local slice <close> = slices:view(1, mb.all, mb.all)
-    mb.view.save(options.preview, slice, {overwrite = options.overwrite or options.resume,
-        range = options.preview_range})
+-- The rows of --preview-rows as slices of a volume of so many, whose first one is of row `first`.
+local function preview_slices(options, count, first)
+    local list, labels = {}, {}
+    for i, row in ipairs(options.preview_rows or {first + count // 2}) do
+        if row < first or row > first + count - 1 then
+            cli.wrong("--preview-rows names row %d; the result has rows %d to %d", row, first,
+                first + count - 1)
+        end
+        list[i], labels[i] = row - first + 1, ("row %d"):format(row)
+    end
+    return list, labels
+end
+command.preview_slices = preview_slices
+
+local function write_preview(options, result)
+    local host <const> = mb.device "host"
+    local volume <close> = mb.device.dry() and mb.volumes.planned(result.shape, result.dtype)
+        or mb.images.open(options.output)
+    local nz, ny, nx = table.unpack(volume.shape)
+    local upright = (ny == 1 or nx == 1) and nz > 1
+    local list, labels = preview_slices(options, nz, result.first)
+    local stretch, rows = 1, (#labels > 1 and "rows " or "row ")
+        .. table.concat(labels, ", "):gsub("row ", "")
+    local shape = upright and {1, nz, math.max(ny, nx)} or {#list, ny, nx}
+    local slices <close> = mb.empty(shape, {dtype = "f32", device = host})
+    if upright then
+        local all <close> = mb.volumes.load(volume, host)
+        local flat <close> = all:reshape(table.unpack(shape))
+        mb.convert(flat, "f32", {out = slices})
+        rows = ny == 1 and "vertical, along x" or "vertical, along y"
+        if result.row_size and result.pixel_size then
+            stretch = math.max(1, math.floor(result.row_size / result.pixel_size + 0.5))
+        end
+    end
+    for i, z in ipairs(upright and {} or list) do
+        local slice <close> = volume:read({z - 1, 0, 0}, {1, ny, nx}, host, host)
+        local place <close> = slices:view {i, i}
+        mb.convert(slice, "f32", {out = place})
+    end
+    captioned.save(options.preview, slices, {labels = #list > 1 and labels or nil,
+        range = options.preview_range, pixel_size = result.pixel_size, stretch = stretch,
+        overwrite = options.overwrite or options.resume,
+        caption = ("%s, %s: %s"):format(options.scan:match "([^/]*)/*$", rows, result.caption)})
+end
+
+--- Writes --preview: slices of a result that is complete. `result`: {shape, dtype, first (row of
+-- slice 1), pixel_size (m) and row_size (nil: not known), caption}. A vertical slice is one
+-- picture. A budget that leaves no memory for it is a warning: the result is there.
+function command.preview(options, result)
+    local ok, problem = pcall(write_preview, options, result)
+    if not ok and type(problem) == "table" and problem.code == "budget" then
+        cli.warn("there is no memory for --preview: %s", problem.problem or problem.message)
+    elseif not ok then
+        error(problem, 0)
+    end
 end
 
 local function run_whole(pipeline, options, talk)
@@ -222,23 +271,22 @@ local function run_whole(pipeline, options, talk)
             .. "center without a column")
     end
     say("%s", report.text(made, {level = options.verbose and "all" or "run"}))
-    local shown, middle, saved
+    local rows = made.sections[#made.sections]
+    local geometry = rows.geometry
+    local first_row = (geometry.first_row - 1) // geometry.row_step + rows.first
     if options.preview then
-        middle = (pipeline.chain.shape[1] + 1) // 2
-        shown = function(slices, first)
-            if first <= middle and middle < first + slices.shape[1] then
-                local slice <close> = slices:view(middle - first + 1, mb.all, mb.all)
-                mb.view.save(options.preview, slice, {overwrite = options.overwrite,
-                    range = options.preview_range})
-                saved = true
-            end
-        end
+        preview_slices(options, rows.last - rows.first + 1, first_row)
     end
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
-        slices_per_file = options.slices_per_file, each = shown, resume = options.resume,
+        slices_per_file = options.slices_per_file, resume = options.resume,
         discard = options.discard, tell = options.tell}
-    if options.preview and not saved then
-        command.preview(options, middle)
+    if options.preview then
+        rows = (done.plan or made).sections[#made.sections]
+        local shape = {table.unpack(rows.shape)}
+        shape[rows.axis] = rows.last - rows.first + 1
+        command.preview(options, {shape = shape, dtype = rows.dtype, first = first_row,
+            pixel_size = rows.geometry.pixel_size, row_size = rows.geometry.row_size,
+            caption = ("recipe %s"):format(options.recipe:match "[^/]*$")})
     end
     if done.complete then
         say("wrote      %s (an earlier run was interrupted after its last step)", options.output)

@@ -1,4 +1,5 @@
 -- Pictures of several runs that can be compared, and stacks to scale.
+local captioned = require "moonbeam.pipeline.pictures.captioned"
 local commands = require "spec.support.commands"
 local files = require "spec.support.files"
 local mb = require "moonbeam"
@@ -38,10 +39,88 @@ describe("previews", function()
         assert.truthy(files.read(shell:path "b.png"):find("black -1, white 2", 1, true))
     end)
 
+    local function size(text)
+        return string.unpack(">I4I4", text, 17)
+    end
+
+    it("have a scale bar and a caption below the slice, whose pixels stay", function()
+        local text = preview("one.png", "--preview-range 0:20000")
+        local width, height = size(text)
+        assert.equal(264, width)
+        assert.is_true(height > 48 + 2 * 10 + 12 and height < 48 + 100, height)
+        assert.truthy(text:find("scan.h5, row 2: method fourier, filter shepp-logan, axis at column "
+            .. "23.50, values 1/m", 1, true))
+        local volume = shell:volume_of "v.h5"
+        local python = files.python "PIL"
+        if not python then
+            return
+        end
+        local out, ok = files.run(([[%s -c "
+from PIL import Image
+im = Image.open('%s')
+print(*[im.getpixel((x, 20)) for x in range(48)])
+print(sum(im.getpixel((x, 48 + 6 + 2)) == 255 for x in range(264)))"]]):format(python,
+            shell:path "one.png"))
+        assert.is_true(ok, out)
+        local x = 0
+        for gray in out:match "^[^\n]*":gmatch "%d+" do
+            x = x + 1
+            local value = math.max(0, math.min(255, volume[2][21][x] / 20000 * 255))
+            assert.near(value, tonumber(gray), 0.51)
+        end
+        assert.equal(10, tonumber(out:match "\n(%d+)")) -- 10 um, in pixels of 1 um
+    end)
+
+    it("show several rows side by side", function()
+        local text = preview("rows.png", "--preview-rows 1,3,2,3 --preview-range 0:20000")
+        local _, height = size(text)
+        local _, one = size(preview("one.png", "--preview-range 0:20000"))
+        assert.equal(one + 48 + 4, height)
+        assert.truthy(text:find("rows 1, 3, 2, 3: ", 1, true))
+        text = preview("late.png", "--preview-rows 3 --rows 2:3")
+        assert.truthy(text:find("scan.h5, row 3: ", 1, true))
+        files.write(shell:path "q.lua", '{{"flat_field", interpolation = "mean"}, "minus_log", '
+            .. '{"center", column = 23.5}, {"fbp"}}')
+        commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --recipe %s -p %s --preview-rows "
+            .. "2,3"):format(shell:path "scan.h5", shell:path "w.tif", shell:path "q.lua",
+            shell:path "r.png"))
+        assert.truthy(files.read(shell:path "r.png"):find("scan.h5, rows 2, 3: recipe q.lua", 1,
+            true))
+    end)
+
+    it("show a vertical slice as one picture", function()
+        commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --recipe %s -p %s --vertical "
+            .. "y=20"):format(shell:path "scan.h5", shell:path "w.h5", shell:path "q.lua",
+            shell:path "s.png"))
+        local text = files.read(shell:path "s.png")
+        local _, height = size(text)
+        assert.is_true(height < 3 + 100)
+        assert.truthy(text:find("scan.h5, vertical, along x: recipe q.lua", 1, true))
+    end)
+
+    it("have scale bars of round lengths", function()
+        for most, length in pairs {[1] = 1, [1.99] = 1, [2] = 2, [4.9] = 2, [5] = 5, [9.99] = 5,
+            [100] = 100, [0.03] = 0.02, [6.5e-4] = 5e-4} do
+            assert.near(length, captioned.round_length(most), 1e-9 * length)
+        end
+    end)
+
+    it("are left out where there is no memory for them", function()
+        local plan = commands.must("reconstruct.lua", shell:path "scan.h5" .. " -c 23.5 --plan")
+        local least = plan:match "peak[^\n]-%((%d+) bytes%)"
+        local text = commands.must("reconstruct.lua", ("%s -o %s -c 23.5 --overwrite -p %s --budget "
+            .. "%s --chunk 1 --preview-rows %s"):format(shell:path "scan.h5", shell:path "v.h5",
+            shell:path "no.png", least, ("1,2,3,"):rep(20) .. "1"))
+        assert.matches("warning: there is no memory for %-%-preview: [^\n]* do not fit", text)
+        assert.is_true(commands.exists(shell:path "v.h5"))
+    end)
+
     it("refuse a window without a picture, or one that is none", function()
         for more, words in pairs {["--preview-range 0:1"] = "is for %-%-preview FILE",
             ["-p x.png --preview-range 1:0"] = "the lower first",
             ["-p x.png --preview-range 1"] = "a pair of numbers",
+            ["--preview-rows 1"] = "is for %-%-preview FILE",
+            ["-p x.png --preview-rows 4"] = "row 4; the result has rows 1 to 3",
             ["-p x.png --preview-range 0:1 --output-dtype uint16"] = "stores codes"} do
             local status, text = commands.run("reconstruct.lua", ("%s -o %s %s"):format(
                 shell:path "scan.h5", shell:path "none.h5", more))
