@@ -5,6 +5,7 @@
 -- the section under way goes on at its own rate, and those to come take as long for their weight as
 -- those before them have.
 
+local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -62,7 +63,7 @@ local function sections_of(total)
 end
 
 local function form_of(options)
-    if core.dry.on() or options.quiet and log.progress ~= "json" then
+    if core.dry.on() or (options.quiet or log.quiet) and log.progress ~= "json" then
         return "none"
     end
     return options.form or log.progress or (core.system.isatty("stderr") and "bar" or "line")
@@ -98,9 +99,9 @@ local function text(self, now)
     local section, many = self.sections[self.at], #self.sections
     local name = self.label .. (many > 1 and (" %d/%d%s"):format(self.at, many, section.name
         and " " .. section.name or "") or "")
-    return ("%s: %d/%d %s, %s %s/s, %s left%s"):format(name, self.done, self.total, self.unit,
+    return ("%s: %d/%d %s, %s %s/s, %s left%s%s"):format(name, self.done, self.total, self.unit,
         rate_text(rate), self.unit, left and clock_text(left) or "? s",
-        many > 1 and " in all" or "")
+        many > 1 and " in all" or "", self.doing and ", " .. self.doing or "")
 end
 
 -- ---- showing it ----
@@ -129,35 +130,10 @@ local function show_json(self, event, now)
     for i, name in ipairs(FIELDS) do
         words[i] = ('"%s": %s'):format(name, json_value(values[name]))
     end
+    words[#words + 1] = self.doing and event == "progress"
+        and ('"doing": %s'):format(json_value(self.doing)) or nil
     io.stderr:write("{", table.concat(words, ", "), "}\n")
     io.stderr:flush()
-end
-
--- ---- what is called ----
-
---- Begins to show progress.
---
--- total is how many items there are to do, or a list of sections {name = "reconstructing", count =
--- 128, weight = 40}: their items, and how long they take compared with each other (default: count).
--- Call `step` for what is done, `section` when the next section begins, and `finish`.
--- The form is the program's (--progress), or follows from the standard error: a bar on a terminal,
--- lines elsewhere. JSON is one object a line: {"event": "begin", "progress" or "end", "label",
--- "section", "sections", "name", "done", "total", "unit", "fraction" (of all sections), "seconds",
--- "remaining_seconds" (null: not known yet)}.
-local function new(label, total, options)
-    local now = core.system.clock()
-    local sections = sections_of(total)
-    local self = setmetatable({label = label, unit = options.unit, sections = sections,
-        total = sections[1].count, done = 0, finished = 0, at = 1, form = form_of(options),
-        started = now, began = now, shown = now, logged = now}, progress)
-    self.weight = 0
-    for _, section in ipairs(sections) do
-        self.weight = self.weight + section.weight
-    end
-    if self.form == "json" then
-        show_json(self, "begin", now)
-    end
-    return self
 end
 
 -- Is it time for another line?
@@ -165,8 +141,8 @@ local function due(self, now, before)
     return now - before >= math.max(LINE, LINE_PART * (now - self.started))
 end
 
-local function show(self, now, changed)
-    local done = self.done >= self.total or changed
+local function show(self, now, changed, inside)
+    local done = not inside and (self.done >= self.total or changed)
     if self.form == "bar" and (done or now - self.shown > BAR) then
         io.stderr:write("\r", text(self, now), "\27[K")
         self.shown = now
@@ -183,9 +159,45 @@ local function show(self, now, changed)
     end
 end
 
+-- ---- what is called ----
+
+--- Begins to show progress.
+--
+-- total is how many items there are to do, or a list of sections {name = "reconstructing", count =
+-- 128, weight = 40}: their items, and how long they take compared with each other (default: count).
+-- Call `step` for what is done, `section` when the next section begins, and `finish`.
+-- The form is the program's (--progress), or follows from the standard error: a bar on a terminal,
+-- lines elsewhere. JSON is one object a line: {"event": "begin", "progress" or "end", "label",
+-- "section", "sections", "name", "done", "total", "unit", "fraction" (of all sections), "seconds",
+-- "remaining_seconds" (null: not known yet), "doing" (within a block, "iteration 3 of 100")}.
+local function new(label, total, options)
+    local now = core.system.clock()
+    local sections = sections_of(total)
+    local self = setmetatable({label = label, unit = options.unit, sections = sections,
+        total = sections[1].count, done = 0, finished = 0, at = 1, form = form_of(options),
+        started = now, began = now, shown = now, logged = now, listening = false,
+        doing = false}, progress)
+    self.weight = 0
+    for _, section in ipairs(sections) do
+        self.weight = self.weight + section.weight
+    end
+    if self.form == "json" then
+        show_json(self, "begin", now)
+    end
+    if self.form ~= "none" then
+        self.listening = activity.listen(function(what, done, all)
+            if not core.dry.on() then
+                self.doing = ("%s %d of %d"):format(what, done, all)
+                show(self, core.system.clock(), nil, true)
+            end
+        end)
+    end
+    return self
+end
+
 --- `count` more are done.
 function progress:step(count)
-    self.done = self.done + count
+    self.done, self.doing = self.done + count, false
     show(self, core.system.clock())
 end
 
@@ -214,8 +226,17 @@ local function all_items(self)
     return count + self.done
 end
 
+-- Work that says what it does is not heard any more.
+function progress:__close()
+    if self.listening then
+        getmetatable(self.listening).__close()
+        self.listening, self.doing = false, false
+    end
+end
+
 --- Ends the line; returns the seconds it took.
 function progress:finish()
+    progress.__close(self)
     local now = core.system.clock()
     local elapsed, count = now - self.started, all_items(self)
     local summary = ("%s: %d %s in %s (%s %s/s)"):format(self.label, count, self.unit,
@@ -231,6 +252,37 @@ function progress:finish()
     end
     return elapsed
 end
+
+--- Shows what work says of itself (internal/command_line/activity.lua) until the returned value is closed, which
+-- leaves no line: "searching the axis: trial slice 12 of 65". For work whose length nobody knows.
+progress.watch = declared("progress.watch", {
+    {"label", "string", "what is done"},
+    options = declared.options({"quiet", "boolean", "show nothing"}),
+}, function(label, options)
+    local form = form_of(options)
+    local started, shown = core.system.clock(), nil
+    local heard = form ~= "none" and activity.listen(function(what, done, all)
+        local now = core.system.clock()
+        local line = ("%s: %s %d of %d"):format(label, what, done, all)
+        if form == "bar" and (not shown or now - shown > BAR) then
+            io.stderr:write("\r", line, "\27[K")
+            shown = now
+        elseif form ~= "bar" and now - (shown or started) >= math.max(LINE, LINE_PART
+            * (now - started)) then
+            io.stderr:write(form == "json" and ('{"event": "progress", "label": %s, "doing": %s}')
+                :format(json_value(label), json_value(("%s %d of %d"):format(what, done, all)))
+                or line, "\n")
+            shown = now
+        end
+    end) or nil
+    return setmetatable({}, {__close = function()
+        if heard then
+            getmetatable(heard).__close()
+            heard = nil
+            io.stderr:write(form == "bar" and shown and "\r\27[K" or "")
+        end
+    end})
+end)
 
 progress.new = declared("progress.new", {
     {"label", "any?", "what is done"},

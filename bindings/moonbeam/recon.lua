@@ -10,6 +10,7 @@ local pipeline_plan = require "moonbeam.pipeline.plan"
 local pipeline_run = require "moonbeam.pipeline.run"
 local OPTIONS = require "moonbeam.tomo.recon_options"
 local process_memory = require "moonbeam.internal.process_memory"
+local progress = require "moonbeam.progress"
 local surface = require "moonbeam.internal.command_line.surface"
 local axis_tilt = require "moonbeam.tomo.axis.axis_tilt"
 local scan_center = require "moonbeam.tomo.scan_center"
@@ -133,6 +134,7 @@ end
 -- over columns).
 function recon.find_center(scan, options)
     look(scan, options)
+    local _ <close> = progress.watch("searching the axis", {quiet = options.quiet})
     return on_device(options, function(own)
         return scan_center.find(scan, own)
     end)

@@ -1,5 +1,6 @@
 -- Progress, its remaining time over several sections, and what programs tell to logs.
 
+local activity = require "moonbeam.internal.command_line.activity"
 local core = require "moonbeam.core"
 local files = require "spec.support.files"
 local helper = require "spec.helper"
@@ -118,6 +119,82 @@ describe("progress", function()
         assert.matches('"event": "progress".*"section": 2.*"name": null, "done": 50, .*'
             .. '"fraction": 0.75, "seconds": 11, "remaining_seconds": 1}\n$', shown[13])
         assert.matches('^{"event": "end"', shown[14])
+    end)
+
+    it("shows what work says of itself, until it has ended", function()
+        do
+            local bar <close> = mb.progress.new("work", 4, {form = "bar", unit = "rows"})
+            now = now + 1
+            bar:step(1)
+            for k in activity.each("iteration", 2) do
+                now = now + k
+            end
+            bar:step(1)
+        end
+        activity.at("nobody", 1, 2)
+        assert.same({"\rwork: 1/4 rows, 1 rows/s, 3 s left\27[K",
+            "\rwork: 1/4 rows, 0.5 rows/s, 6 s left, iteration 1 of 2\27[K",
+            "\rwork: 1/4 rows, 0.25 rows/s, 12 s left, iteration 2 of 2\27[K"}, shown)
+        shown = {}
+        local bar = mb.progress.new("work", 4, {form = "json"})
+        now = now + 2
+        activity.at("slice", 3, 9)
+        bar:finish()
+        assert.matches('"event": "progress".*"doing": "slice 3 of 9"}', shown[2])
+        assert.is_nil(shown[3]:find "doing")
+        shown = {}
+        bar = mb.progress.new("work", 4, {form = "line"})
+        for k in activity.each("iteration", 100) do
+            now = now + k / 50
+        end
+        bar:finish()
+        assert.is_true(#shown > 3 and #shown < 20, #shown)
+        assert.matches("^work: 0/4 items, 0 items/s, %? s left, iteration %d+ of 100\n", shown[1])
+    end)
+
+    it("shows work whose length nobody knows, without a line that stays", function()
+        do
+            local _ <close> = mb.progress.watch "searching"
+            for k in activity.each("trial slice", 60) do
+                now = now + k / k
+            end
+        end
+        activity.at("nobody", 1, 2)
+        assert.is_true(#shown >= 3 and #shown <= 8, #shown)
+        assert.matches("^searching: trial slice 1%d of 60\n$", shown[1])
+        shown = {}
+        do
+            local _ <close> = mb.progress.watch("searching", {quiet = true})
+            activity.at("trial slice", 60, 60)
+        end
+        assert.same({}, shown)
+    end)
+
+    it("is told by the iterations of methods, trial slices, and levels of a pyramid", function()
+        local heard = {}
+        local _ <close> = activity.listen(function(what, done, all)
+            heard[#heard + 1] = ("%s %d/%d"):format(what, done, all)
+        end)
+        local sino <close> = mb.random({1, 12, 16}, {seed = 1})
+        local angles = mb.tomo.angles(12)
+        for _, name in ipairs {"cgls", "sirt", "mlem", "landweber", "fista", "admm_tv"} do
+            heard = {}
+            mb.tomo[name](sino, angles, {iterations = 3}):release()
+            assert.equal("iteration 3/3", heard[#heard], name)
+        end
+        local folder = files.folder()
+        core.system.clock = function() -- every look is half a minute later
+            now = now + 30
+            return now
+        end
+        shown = {}
+        local volume <close> = mb.random({3, 300, 8}, {seed = 1})
+        local result <close> = mb.result.create(folder .. "/v.zarr", {shape = volume.shape})
+        result:write(volume, 1)
+        result:finish()
+        files.remove(folder)
+        assert.equal("pyramid: level 2, slice 1 of 2\npyramid: level 2, slice 2 of 2\n",
+            table.concat(shown))
     end)
 
     it("is silent when it should be", function()

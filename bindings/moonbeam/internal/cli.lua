@@ -390,6 +390,7 @@ local function begin_log(spec, values)
         has[option[1]] = true
     end
     log.progress = has.progress and values.progress or nil
+    log.quiet = has.quiet and values.quiet or nil
     if not has.log or not values.log or core.dry.on() then
         return
     end

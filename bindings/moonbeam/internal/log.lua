@@ -12,6 +12,9 @@ log.speak = nil
 --- How progress is shown: "bar", "line", "json" or "none"; nil: by the kind of the standard error.
 log.progress = nil
 
+--- Whether progress is not shown at all (--quiet), but for programs (JSON).
+log.quiet = nil
+
 local file
 local said -- a list of what was said, where a program wants it in the end
 

@@ -44,8 +44,8 @@ function process_memory.bound(pool, pinned, buffers)
 end
 
 --- Lowers the budget of the host device to `bytes` above what is live, if it is larger, until the
--- returned value is closed, or its `release` called. A plan is exact, so the work needs no more, and the process stays
--- within its bound. Does nothing for other devices.
+-- returned value is closed, or its `release` called. A plan is exact, so the work needs no more,
+-- and the process stays within its bound. Does nothing for other devices.
 function process_memory.hold(device, bytes)
     local before = device:budget()
     if device.kind == "host" then

@@ -28,8 +28,10 @@ local function value_of(made, section, measure, known)
     local step, device = measure.step, made.job.devices[1]
     mb.collect()
     local scope <close> = mb.pool.scope(device)
+    local watched <close> = progress.watch(("measuring, step %s"):format(step.label))
     local value, verdict = step.def.measure(view.of(section, measure.before, device, known),
         step.options, step)
+    getmetatable(watched).__close()
     local stores = made.job.open_stores
     local bytes = scope:finish() + (stores and device.id == "host" and stores.live or 0)
     measure.peak = bytes
@@ -502,9 +504,10 @@ function run.execute(made, final)
     end
     local stores <close> = new_stores()
     local call, others = promise.others(made.job.devices)
+    local bar <close> = progress.new(final.label or "working", total,
+        {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()})
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
-        others = {call = call, bytes = others}, bar = progress.new(final.label or "working",
-            total, {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()}),
+        others = {call = call, bytes = others}, bar = bar,
         report = {expected = {}, peaks = {}, totals = {}, sections = {}, replanned = {},
             budgets = {}, lost = {}, pinned = 0, as_planned = true}},
         state_methods)

@@ -6,12 +6,14 @@
 -- that they take. The smaller levels are made in the end, from files, row by row. Then the root's
 -- zarr.json is written, the disk takes everything, and the folder gets its name.
 
+local activity = require "moonbeam.internal.command_line.activity"
 local core = require "moonbeam.core"
 local documents = require "moonbeam.zarr.documents"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local on_error = require "moonbeam.internal.on_error"
 local origin = require "moonbeam.result.origin"
+local progress = require "moonbeam.progress"
 local shards = require "moonbeam.zarr.shards"
 
 local zarr_volume = {extensions = file_name.ZARR}
@@ -237,9 +239,10 @@ local function slice_at(level, z)
 end
 
 -- Makes a level from the one before it.
-local function halve(from, to)
+local function halve(from, to, what)
     local shape = from.layout.shape
     for z = 1, to.layout.shape[1] do
+        activity.at(what, z, to.layout.shape[1])
         local one, one_at = slice_at(from, 2 * z - 1)
         local two, two_at = slice_at(from, math.min(2 * z, shape[1]))
         local out, at = slice_at(to, z)
@@ -249,8 +252,11 @@ local function halve(from, to)
 end
 
 function methods:finish()
-    for i = 2, #self.levels do
-        halve(self.levels[i - 1], self.levels[i])
+    do
+        local _ <close> = progress.watch("pyramid")
+        for i = 2, #self.levels do
+            halve(self.levels[i - 1], self.levels[i], ("level %d, slice"):format(i))
+        end
     end
     self:close_files()
     self.facts.end_time = origin.time()

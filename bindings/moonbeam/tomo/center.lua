@@ -1,6 +1,7 @@
 --- The rotation axis of projections in memory. `mb.tomo` has these functions.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
 local axis_moments = require "moonbeam.tomo.axis_moments"
@@ -222,7 +223,8 @@ function center.register_groups(source, groups, min_overlap)
     local register <close> = axis_register.new(source.rows, source.cols, source.device,
         source.transmission)
     local miss = 0
-    for _, group in ipairs(groups) do
+    for i, group in ipairs(groups) do
+        activity.at("opposite projections", i, #groups)
         local first <close> = synthesized(source, group.left)
         local opposite <close> = synthesized(source, group.right)
         register:add(first, opposite)

@@ -80,6 +80,8 @@ return {
 
     ["plot.image"] = "mb.plot.image(mb.random({32, 64}), {file = \"image.png\", overwrite = true})",
     ["show.array"] = "mb.show.array(mb.random({32, 64}), {protocol = \"text\"})",
+    ["progress.watch"] = "do\n  local _ <close> = mb.progress.watch(\"searching\", "
+        .. "{quiet = true})\n  mb.collect()\nend",
     ["progress.section"] = "bar = mb.progress.new(\"work\", {{name = \"read\", count = 10, "
         .. "weight = 1},\n    {name = \"write\", count = 5, weight = 1}}, {quiet = true})\n"
         .. "bar:step(10)\nbar:section(2)\nbar:finish()",

@@ -1,6 +1,7 @@
 --- The rotation axis by the looks of trial slices: their gradient, or the entropy of their values.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local arguments = require "moonbeam.internal.arguments"
 local axis_curve = require "moonbeam.tomo.axis.axis_curve"
 local declared = require "moonbeam.internal.declared"
@@ -97,6 +98,7 @@ end
 function trials.metric(self, columns)
     local list = {}
     for i, column in ipairs(columns) do
+        activity.at("trial slice", i, #columns)
         local slice <close> = self:slice(column)
         list[i] = self.kind == "entropy" and entropy_of(slice, self.low, self.high)
             or gradient_of(slice)

@@ -2,6 +2,7 @@
 -- read, copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -93,7 +94,7 @@ admm_tv.reconstruct = declared("tomo.admm_tv", {
         slope = function(at, out) slope.at(at, out, true) end}
 
     mb.convert(z, "f32", {out = x})
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         if measured(k, z, e.r) then
             break
         end

@@ -2,6 +2,7 @@
 -- and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -47,7 +48,7 @@ local function by_pair(job, options)
     job:rooted(r, r)
     gradient()
     mb.convert(s, "f32", {out = p})
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         if job:seen(k, job.measures and measure(), misfit) then
             break
         end
@@ -114,7 +115,7 @@ local function by_kernel(job, options)
     else
         mb.slice_dot(r, r, {out = growth})
     end
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         job:penalized(objective, -options.tikhonov, misfit)
         if job:seen(k, objective, misfit) then
             break
@@ -153,7 +154,7 @@ local function by_normal(job, options)
     begin_objective(job, p, r, gamma, objective)
     mb.convert(r, "f32", {out = p})
     vectors.square(r, gamma)
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         job:penalized(objective, -tikhonov, misfit)
         if job:seen(k, objective, misfit) then
             break

@@ -2,6 +2,7 @@
 -- read, copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -62,7 +63,7 @@ fista.reconstruct = declared("tomo.fista", {
     local measured, one, tikhonov, t = job:measuring(slope), job:ones(), options.tikhonov, 1
     local bound = job.model.bound + tikhonov
     mb.convert(job.x, "f32", {out = y})
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         if measured(k, job.x, work) then
             break
         end

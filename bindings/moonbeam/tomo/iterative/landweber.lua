@@ -2,6 +2,7 @@
 -- copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -39,7 +40,7 @@ landweber.reconstruct = declared("tomo.landweber", {
     local objective, one = job:numbers(), job:ones()
     local tikhonov = options.tikhonov
     local step = options.relaxation / (job.model.bound + tikhonov)
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         slope.at(x, work)
         if job.measures then
             job:penalized(slope.misfit, tikhonov, objective)

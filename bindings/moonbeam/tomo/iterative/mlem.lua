@@ -2,6 +2,7 @@
 -- be read, copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -91,7 +92,7 @@ local function solve(op, sinograms, angles, options, count)
     local x, work = job.x, job:volume()
     local parts = subsets.new(job, count, "crossed", job.measures)
     local total, part_of, objective = job:numbers(), job:numbers(), job:numbers()
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         local done = false
         mb.fill(objective, 0)
         for i, part in ipairs(parts) do

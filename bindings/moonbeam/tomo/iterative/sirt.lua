@@ -2,6 +2,7 @@
 -- operators, to be read, copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local solving = require "moonbeam.tomo.iterative.solving"
 local subsets = require "moonbeam.tomo.iterative.subsets"
@@ -36,7 +37,7 @@ local function solve(op, sinograms, angles, options, count)
     local job <close> = solving.begin(op, sinograms, angles, options)
     local x, work, misfit, objective = job.x, job:volume(), job:numbers(), job:numbers()
     local parts = subsets.new(job, count, "lengths")
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         local done = false
         mb.fill(objective, 0)
         for i, part in ipairs(parts) do

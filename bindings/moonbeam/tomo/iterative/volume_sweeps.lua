@@ -11,6 +11,7 @@
 -- What a method does between two denoisings is its own (fista.sweeps).
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -159,7 +160,7 @@ end
 -- iteration), momentum (of the iteration), done (whether it is the last of all)}.
 local function sweeps_of(options)
     local list, t = {}, 1
-    for k = 1, options.iterations do
+    for k in activity.each("iteration", options.iterations) do
         local next_t = (1 + math.sqrt(1 + 4 * t * t)) / 2
         local left = options.tv_iterations + 1 -- the data as the first image are a step
         for first = 1, left, options.sweep do
