@@ -91,6 +91,10 @@ local options = cli.parse(arg, {
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N "
         .. "slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
+    {"layout", value = "NAME", type = cli.choice("nabu", "httomo"), doc = "the volume also where "
+        .. "the readers of another program look for it in an HDF5 file: nabu: "
+        .. "/ENTRY/reconstruction/results/data (RESULT is SCAN_rec.hdf5 by default); httomo: "
+        .. "/data, /angles"},
     {"no-overlap", library = "overlap",
         doc = "read, compute and write one after the other: half the memory, slower"},
     {"threads", value = "N", type = cli.up_to(64), also = {"nproc", "ncore", "jobs"},
@@ -169,7 +173,7 @@ if options.resume and options.discard then
 end
 
 local output = options.output or options.scan:gsub("/?[^/]*[*?].*$", ""):gsub("/+$", "")
-    :gsub("%.[^./]*$", "") .. "-volume.h5"
+    :gsub("%.[^./]*$", "") .. (options.layout == "nabu" and "_rec.hdf5" or "-volume.h5")
 local function check_outputs(name)
     local inputs = {scan = options.scan}
     for _, input in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
@@ -252,6 +256,13 @@ local opened, problem = mb.scan.open(options.scan, {
 })
 local scan <close> = cli.must(opened, problem)
 phase("scan")
+
+options.result_entry = options.entry or scan.data_path and scan.data_path:match "^/(entry%w*)/"
+if options.layout and file_name.problem(output, file_name.HDF5) then
+    cli.wrong("--layout is for HDF5 files; --output is %s: give one that ends in .h5", output)
+elseif options.layout and (options.sweep or options.snapshots) then
+    cli.wrong("--layout is for the volume of a whole run; --sweep and --snapshots have none")
+end
 
 if options.recipe then
     options.devices, options.output, options.check_outputs = devices, output, check_outputs
@@ -444,6 +455,9 @@ local result <close> = mb.result.create(output, {
     first_row = plan.rows[1],
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
+    layout = options.layout,
+    entry = options.result_entry,
+    angles = options.layout and scan.angles,
     input = options.scan,
     parameters = parameters,
     unfinished = kept and kept.kept,

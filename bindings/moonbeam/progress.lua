@@ -253,8 +253,8 @@ function progress:finish()
     return elapsed
 end
 
---- Shows what work says of itself (internal/command_line/activity.lua) until the returned value is closed, which
--- leaves no line: "searching the axis: trial slice 12 of 65". For work whose length nobody knows.
+--- Shows what work says of itself until the returned value is closed, which leaves no line:
+-- "searching the axis: trial slice 12 of 65". For work whose length nobody knows.
 progress.watch = declared("progress.watch", {
     {"label", "string", "what is done"},
     options = declared.options({"quiet", "boolean", "show nothing"}),

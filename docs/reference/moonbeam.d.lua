@@ -1794,6 +1794,14 @@ function mb.progress.section(number) end
 ---@param count number 
 function mb.progress.step(count) end
 
+---@class moonbeam.options.progress_watch
+---@field quiet? boolean show nothing
+
+---Shows what work says of itself until the returned value is closed, which leaves no line: "searching the axis: trial slice 12 of 65".
+---@param label string what is done
+---@param options? moonbeam.options.progress_watch
+function mb.progress.watch(label, options) end
+
 ---What lies under a measured PSF, such as a camera's offset: {level, the median of its faces; share, the part of the PSF's sum that a background of this level is; flat, whether the faces are a pedestal}.
 ---@param a moonbeam.array 
 function mb.psf.background(a) end
@@ -2514,6 +2522,9 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field chunks? integer[] of an HDF5 volume in one file
 ---@field deflate? integer compression of an HDF5 volume in one file, 0 to 9
 ---@field slices_per_file? integer the volume goes to files of that many slices in a folder "<path without .h5>-slices-<8 digits>", a new one in every run; the result's file shows them as one dataset, which is written faster
+---@field layout? "nabu"|"httomo" where another program's readers look for the volume of an HDF5 file, beside our own place: nabu: /ENTRY/reconstruction/results/data; httomo: /data, /angles
+---@field entry? string ENTRY of the layout nabu
+---@field angles? any of the projections, in radians, for the layout httomo
 ---@field unfinished? any what keeps the result of a run that is interrupted; pipelines make it
 
 ---A new result file for a volume (z, y, x).

@@ -278,8 +278,9 @@ local function run_whole(pipeline, options, talk)
         preview_slices(options, rows.last - rows.first + 1, first_row)
     end
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
-        slices_per_file = options.slices_per_file, resume = options.resume,
-        discard = options.discard, tell = options.tell}
+        slices_per_file = options.slices_per_file, layout = options.layout,
+        entry = options.result_entry, angles = options.layout and pipeline.scan.angles,
+        resume = options.resume, discard = options.discard, tell = options.tell}
     if options.preview then
         rows = (done.plan or made).sections[#made.sections]
         local shape = {table.unpack(rows.shape)}

@@ -145,6 +145,7 @@ function output.run(self, options)
         units = output.units(self.chain), pixel_size = g.pixel_size, slice_distance = g.row_size,
         first_row = (g.first_row - 1) // g.row_step + last.first, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, input = options.input,
+        layout = options.layout, entry = options.entry, angles = options.angles,
         unfinished = kept and kept.kept, title = options.title,
         parameters = parameters_of(self, made)})
     local report = run.execute(made, {sink = result, journal = kept, each = options.each,

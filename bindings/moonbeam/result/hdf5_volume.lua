@@ -66,6 +66,25 @@ local function write_provenance(file, options)
     notes.write_table(file, group, origin.provenance(options))
 end
 
+-- The volume under the names of other programs, as links.
+local LAYOUTS = {}
+
+function LAYOUTS.nabu(file, options)
+    local results = "/" .. options.entry:gsub("^/+", ""):gsub("/+$", "")
+        .. "/reconstruction/results"
+    file:group(results)
+    file:link("/entry/data/data", results .. "/data")
+end
+
+function LAYOUTS.httomo(file, options)
+    file:link("/entry/data/data", "/data")
+    if options.angles then
+        file:write("/angles", options.angles, {dtype = "f64"})
+    end
+    file:group "/data_dims"
+    file:write("/data_dims/detector_x_y", {0, 0}, {dtype = "i32"})
+end
+
 local function fill(file, options, parts)
     file:set_attribute("/", "NX_class", "NXroot")
     file:set_attribute("/", "default", "entry")
@@ -105,6 +124,9 @@ local function fill(file, options, parts)
     end
     if options.pixel_size then
         file:set_attribute("/entry/data/data", "pixel_size", options.pixel_size)
+    end
+    if options.layout then
+        LAYOUTS[options.layout](file, options)
     end
     write_axes(file, options)
     write_process(file, options)

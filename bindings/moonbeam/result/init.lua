@@ -50,6 +50,11 @@ local CREATE = declared.options(
     {"slices_per_file", "count", "the volume goes to files of that many slices in a folder \"<path "
         .. "without .h5>-slices-<8 digits>\", a new one in every run; the result's file shows "
         .. "them as one dataset, which is written faster", min = 1},
+    {"layout", "choice", "where another program's readers look for the volume of an HDF5 file, "
+        .. "beside our own place: nabu: /ENTRY/reconstruction/results/data; httomo: /data, "
+        .. "/angles", choices = {"nabu", "httomo"}},
+    {"entry", "string", "ENTRY of the layout nabu", default = "entry0000"},
+    {"angles", "any", "of the projections, in radians, for the layout httomo"},
     {"unfinished", "any", "what keeps the result of a run that is interrupted; pipelines make it"})
 
 -- The format of a name; an error where no result has such a name.
@@ -98,6 +103,10 @@ result.create = declared("result.create", {
 }, function(path, options)
     local format = format_of(path, "result.create")
     check_options(options)
+    if options.layout and format ~= hdf5_volume then
+        fail("argument", "result.create", "layout", "'%s': layout is for HDF5 files, such as %s.h5",
+            path, (path:match("([^/]*)$"):gsub("%.[^.]*$", "")))
+    end
     format.check(path, options)
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
         volume = nothing, written = {}, missing = options.shape[1]}, metatable)

@@ -139,6 +139,11 @@ function methods:set_attribute(...)
     return now_or_later(self, "set_attribute", ...)
 end
 
+function methods:link(target, path)
+    take_path(self, path)
+    return now_or_later(self, "link", target, path)
+end
+
 function methods:create_dataset(path, ...)
     take_path(self, path)
     return self.file:create_dataset(path, ...)
