@@ -883,8 +883,22 @@ local function settle_shapes(job)
     end
 end
 
+-- What a section measures. What is measured after a value that is known now (`before` is the job
+-- that did not know it) takes what it takes with this value.
+local function settled_measures(job, before, section)
+    local list, news = {}, false
+    for i, measure in ipairs(section.measures) do
+        local name = plan.value_name(measure.step)
+        list[i] = news and setmetatable({peaks = plan.measure_peaks(job, section, measure,
+            job.values)}, {__index = measure}) or measure
+        news = news or before.values[name] == nil and job.values[name] ~= nil
+    end
+    return list
+end
+
 --- Plan B of one section, when its values are known: makes job.values theirs.
 function plan.settle(made, values)
+    local found = next(values) ~= nil
     local settled = setmetatable({}, {__index = made})
     for key, value in pairs(made) do
         settled[key] = value
@@ -900,6 +914,7 @@ function plan.settle(made, values)
     settle_shapes(job)
     for _, section in ipairs(settled.sections) do
         settle_section(job, section, job.values)
+        section.measures = found and settled_measures(job, made.job, section) or section.measures
     end
     sum(job, settled)
     return settled
