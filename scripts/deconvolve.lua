@@ -554,11 +554,11 @@ else
     end
 end
 -- The pool of the host, and pinned memory: what the process takes beside itself.
-local own = larger(plan and plan.peak or known[id], id)
+local own = larger(plan and plan.reserved[id] or known[id], id)
 local on_host = device.kind == "host" and own
-    or larger(plan and plan.host_peak or known.host, "host")
+    or larger(plan and plan.reserved.host or known.host, "host")
 for i = 2, plan and device.kind == "host" and #devices or 0 do
-    on_host = on_host + plan.peaks[devices[i].id]
+    on_host = on_host + plan.reserved[devices[i].id]
 end
 say("%s", process_memory.bound_text(on_host, plan and plan.pinned or 0))
 if options.plan then
@@ -675,17 +675,20 @@ local function deconvolve_tiled(volume, sink, label, channel)
     end
     local report = mb.tiled_deconv.richardson_lucy_volume(volume, psfs[number_of(channel)],
         sink, tile_settings)
-    device:sync()
+    if not device:lost() then
+        device:sync()
+    end
     bar:finish()
     tell_end(report)
     table.insert(report.budgets, report.replanned)
     table.move(report.again, 1, #report.again, #report.budgets + 1, report.budgets)
+    table.move(report.lost, 1, #report.lost, #report.budgets + 1, report.budgets)
     for _, each in ipairs(report.budgets) do
         cli.warn("%s", each.text)
     end
     for i = 2, #devices do
         local name = devices[i].id
-        others[name] = math.max(others[name] or 0, report.peaks[name])
+        others[name] = math.max(others[name] or 0, report.peaks[name] or 0)
     end
     if report.seam then
         local bad = report.seam > mb.tiled_deconv.SEAM_LIMIT

@@ -244,7 +244,7 @@ describe("an interrupted deconvolution", function()
             local output = run(case, ("local call = " .. ({70, 900, 1500, 900})[i] .. [[
 
                 mb.debug.lose_device(mb.device "host:1", call)
-                run {tell = print, options = {devices = "host,host:1",
+                run {tell = print, options = {devices = "host:1",
                     place = MEMORY and "host" or nil}}]]):gsub("MEMORY", tostring(i == 4)))
             assert.matches("host:1 is lost", output)
             check(case, expected, case.name, "run {options = {devices = 'host'}}")

@@ -250,7 +250,8 @@ describe("the memory of tiles", function()
             end
             mb.debug.lose_device(mb.device "host:6", 60)
             local ok, err = pcall(mb.tiled_deconv.richardson_lucy, image, psf, {iterations = 3,
-                devices = {"host:1", "host:6"}, tile = {5, 20, 11}, pinned = "2Mi"})
+                mode = "blended", devices = {"host:1", "host:6"}, tile = {5, 20, 11},
+                pinned = "2Mi"})
             assert(not ok and err.code == "device", tostring(err))
             print(tostring(err))
             mb.collect()

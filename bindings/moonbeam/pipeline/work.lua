@@ -6,6 +6,7 @@
 -- composed from the last step to the first, so that data are read once.
 
 local mb = require "moonbeam"
+local alive = require "moonbeam.stream.alive"
 local block = require "moonbeam.pipeline.block"
 local core = require "moonbeam.core"
 local deals = require "moonbeam.plan.deals"
@@ -299,31 +300,7 @@ end
 
 -- ---- all blocks ----
 
---- The devices of a list that are not lost.
-function work.alive(devices)
-    local list = {}
-    for _, device in ipairs(devices) do
-        list[#list + 1] = not device:lost() and device or nil
-    end
-    return list
-end
-
---- Calls fn(devices) with the devices that are not lost; again if one of several is lost meanwhile.
--- Returns what fn returns.
-function work.on_alive(devices, fn)
-    while true do
-        local live = work.alive(devices)
-        if #live <= 1 then
-            return fn(#live == 0 and devices or live)
-        end
-        local results = table.pack(pcall(fn, live))
-        if results[1] then
-            return table.unpack(results, 2, results.n)
-        elseif #work.alive(live) == #live or #work.alive(live) == 0 then
-            error(results[2], 0)
-        end
-    end
-end
+work.alive, work.on_alive = alive.of, alive.on
 
 -- The work of a section as stream.run takes it; `counted(rows, facts)` is called for each block
 -- that is over.

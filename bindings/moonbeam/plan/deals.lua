@@ -177,11 +177,12 @@ function deals.shortened(lists, extents_of)
 end
 
 --- The blocks that each device has got in a run, from its times, as stream.run takes them, and
--- these devices: those that were not lost. Nil if one device had all of them.
-function deals.of(times)
+-- these devices: those that were not lost, then or (`lost`, by their ids) later. Nil if one device
+-- had all of them.
+function deals.of(times, lost)
     local lists, devices = {}, {}
     for _, lane in ipairs(times.lanes) do
-        if not lane.lost then
+        if not lane.lost and not (lost and lost[lane.device.id]) then
             lists[#lists + 1], devices[#devices + 1] = lane.lists, lane.device
         end
     end

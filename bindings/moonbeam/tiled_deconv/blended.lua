@@ -6,6 +6,7 @@
 -- is noted, and they are added up in the end, in their order.
 
 local mb = require "moonbeam"
+local alive = require "moonbeam.stream.alive"
 local convolution = require "moonbeam.convolution"
 local deconv = require "moonbeam.deconv"
 local search = require "moonbeam.tiles.search"
@@ -210,25 +211,34 @@ function blended.run(job, devices, plan, tiles_of, call)
     end
     settings.iterations = call and options.iterations or math.min(2, options.iterations)
     local own = tiles_of(search.cut(job.shape, job.shape, job.psf.shape, job.margin, plan.counts))
-    local states <close> = sweep.states(devices, job.psf, function(state, _, psf)
-        state.psf = psf:view()
-    end)
-    local tiles, kept = with_ramps(own, job), job.kept
+    local tiles, kept, times = with_ramps(own, job), job.kept, {}
     local parts <close> = kept and kept:parts("parts", tiles) or nil
     local each = {reads = {{job.source, sweep.around}}, writes = {parts or sink}}
-    each.compute = compute(job, states, each, settings)
+    each.again = kept ~= nil -- a file has each part by itself
     each.done = call and options.on_tile and function()
         number = number + 1
         call(options.on_tile, 1, number, plan.total)
     end
-    local set, times = sweep.settings(job, devices, plan, 1), {}
-    local left = kept and begin(kept, tiles, parts, set, each) or tiles
-    times[1] = #left > 0 and go(kept, set, plan.grid, left, each) or nil
-    if kept then
-        add_up(parts, tiles, sink)
+    local function work(live)
+        local states <close> = sweep.states(live, job.psf, function(state, _, psf)
+            state.psf = psf:view()
+        end)
+        each.compute = compute(job, states, each, settings)
+        local set = sweep.settings(job, live, plan, 1)
+        set.sharing = #devices
+        times.repeated = #live < #devices or nil
+        local left = kept and begin(kept, tiles, parts, set, each) or tiles
+        times[1] = #left > 0 and go(kept, set, plan.grid, left, each) or nil
     end
-    return {iterations = options.iterations, metrics = {},
-        seam = blended.seam(sink, own, devices[1])}, times, sink
+    if kept then
+        alive.on(devices, work)
+        add_up(parts, tiles, sink)
+    else
+        work(devices) -- what has been added cannot be taken back
+    end
+    return {iterations = options.iterations, metrics = {}, seam = alive.on(devices, function(live)
+        return blended.seam(sink, own, live[1])
+    end)}, times, sink
 end
 
 --- What does not depend on how the image is cut: adds to a job {what, source, psf, sink, options,

@@ -2,8 +2,9 @@
 -- the plan, and in files that a later process goes on with.
 --
 -- In files of a run that can go on there are two of each, and iterations write to them by turns:
--- what an iteration reads is whole until the next one begins, so any tile can be made again. In
--- memory there is one of each. It is written to a file after some of the iterations, and after the
+-- what an iteration reads is whole until the next one begins, so any tile can be made again. The
+-- same holds in memory for several devices, one of which may be lost (plan.twice). Otherwise there
+-- is one of each in memory. It is written to a file after some of the iterations, and after the
 -- last one, to two files by turns.
 
 local core = require "moonbeam.core"
@@ -44,21 +45,23 @@ end
 function estimates.new(run, shape, momentum, make)
     local self = setmetatable({run = run, kept = run.kept, shape = shape, shift = 0, latest = 1,
         names = {"estimate", momentum and "before" or nil},
-        buffered = run.kept and run.plan.place == "file" or false,
+        buffered = run.kept and run.plan.place == "file" or false, twice = run.plan.twice,
         saved_at = core.system.clock(), saving = 0, slots = {}}, methods)
     local _ <close> = on_error(function() self:__close() end)
     if self.buffered then
         self.slots[0], self.slots[1] = files_of(self, 0), files_of(self, 1)
     else
-        self.slots[0] = {make()}
-        self.slots[0][2] = momentum and make() or nil
+        for slot = 0, self.twice and 1 or 0 do
+            self.slots[slot] = {make()}
+            self.slots[slot][2] = momentum and make() or nil
+        end
     end
     return self
 end
 
 --- What iteration k has made, {estimate, before}; 0: what the first one begins with.
 function methods:at(k)
-    return self.slots[self.buffered and (k + self.shift) % 2 or 0]
+    return self.slots[(self.buffered or self.twice) and (k + self.shift) % 2 or 0]
 end
 
 function methods:__close()
@@ -83,6 +86,11 @@ local function copy(self, from, to)
             to[i]:write(tile.first, block, host)
         end
     end
+end
+
+--- Is what an iteration reads whole until the next one begins?
+function methods:whole()
+    return (self.buffered or self.twice) and true or false
 end
 
 --- The last iteration whose estimate is kept whole, 0 if there is none; at(k) has it then.

@@ -9,6 +9,7 @@
 -- (moonbeam.tiled_deconv.estimates).
 
 local mb = require "moonbeam"
+local alive = require "moonbeam.stream.alive"
 local budgets = require "moonbeam.plan.budget"
 local convolution = require "moonbeam.convolution"
 local estimates = require "moonbeam.tiled_deconv.estimates"
@@ -51,8 +52,8 @@ local function new_run(job, devices, plan, tiles_of)
     local function tiles(out, input, shift)
         return tiles_of(search.cut(out, input, kernel, shift, plan.counts))
     end
-    return setmetatable({job = job, devices = devices, plan = plan, kept = job.kept,
-        times = {budgets = {}, again = {}},
+    return setmetatable({job = job, devices = devices, sharing = #devices, plan = plan,
+        kept = job.kept, times = {budgets = {}, again = {}},
         home = plan.place == "device" and devices[1] or mb.device "host",
         own = tiles(shape, shape, job.zero), one = tiles(shape, estimate, job.zero),
         two = tiles(estimate, shape, job.back)}, runs)
@@ -61,6 +62,9 @@ end
 function runs:settings(devices)
     local settings = sweep.settings(self.job, devices, self.plan, #self.times + 1)
     settings.lanes, settings.hashes = self.lanes, self.hashes
+    if devices == self.devices then
+        settings.sharing = self.sharing -- as planned, whatever is lost
+    end
     if self.overlap ~= nil then
         settings.overlap = self.overlap
     end
@@ -74,7 +78,7 @@ end
 -- A sweep whose tiles are noted in a section of the journal, if they go to files: only those that
 -- are left. `numbers`: a tally of the tiles, or nil. `slot`: what is noted beside.
 function runs:noted(section, tiles, each, numbers, slot)
-    each.stops = self.stops
+    each.stops, each.again, each.sums = self.stops, self.estimates:whole(), numbers ~= nil
     if not self.hashes then
         return self:sweep(self.devices, tiles, each)
     end
@@ -136,7 +140,8 @@ function runs:mean(y)
         return noted
     end
     local sums <close> = sweep.tally(self.devices, self.plan.total, 1)
-    self:sweep(self.devices, self.own, {reads = {{y, sweep.own}}, writes = {},
+    self:sweep(self.devices, self.own, {reads = {{y, sweep.own}}, writes = {}, again = true,
+        sums = true,
         compute = function(blocks, tile, device)
             sums:put(device, tile, mb.reduce(blocks[1], "sum"))
         end})
@@ -206,17 +211,32 @@ local function extrapolate(here, before, spare, alpha, least)
     mb.binary(here, "max", {scalar = least, out = here})
 end
 
+-- Copies in place of blocks that are views of arrays on their device, which must stay as they are.
+local function own_copies(blocks, device, volumes_of)
+    for i, volume in ipairs(volumes_of) do
+        if volume.array and volume.array.device == device then
+            local view <close> = blocks[i + 1]
+            blocks[i + 1] = view:copy()
+        end
+    end
+end
+
 -- Sweep 2 of iteration k: the estimate from the ratio around it.
 function runs:update(k, ratio, state, done)
     local job, grid_of, n = self.job, self.plan.grid, self.plan.grid[#self.plan.grid]
     local options, sums, alpha = job.options, state.sums, (k - 1) / (k + 2)
-    local x, previous = table.unpack(self.estimates:at(k - 1))
+    local before = self.estimates:at(k - 1)
+    local x, previous = table.unpack(before)
+    local whole = self.estimates:whole()
     local _, section = estimates.sections(k)
     self:noted(section, self.two, {
         reads = {{ratio, sweep.around}, {x, sweep.own}, previous and {previous, sweep.own}},
         writes = self.estimates:at(k), done = done,
         compute = function(blocks, tile, device, give)
             local own, first = state.of[device.id], {}
+            if whole then
+                own_copies(blocks, device, before)
+            end
             local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
             blocks[1]:release()
             convolution.apply(grid, own.otf, n, true)
@@ -235,7 +255,7 @@ function runs:update(k, ratio, state, done)
                 extrapolate(blocks[2], blocks[3], part, alpha, options.min)
                 give(2, part)
             end
-            give(1, blocks[2], true)
+            give(1, blocks[2], not whole or x:carries(device))
         end}, sums, self.estimates:slot(k))
 end
 
@@ -361,6 +381,7 @@ function runs:iteration(k, y, ratio, state, ending)
     self.reached = committed(self.devices)
     local over = self:told(k, ending.report, ending, state.misfit
         and metric_of(state.misfit, state.sums) or nil)
+    self.done = k
     self.estimates:save(k, holding and stops.waits())
     return over
 end
@@ -386,10 +407,12 @@ function runs:iterate(report, call)
     local y, copy = self:placed(job.source)
     local _ <close> = owned(copy)
     local mean = self:mean(y)
-    local from = self.estimates:found()
+    local again, over = self.done ~= nil, false
+    local from = self.done or self.estimates:found()
     if from == 0 then
         self:fill(self.estimates:at(0), math.max(mean, options.min))
     end
+    self.done = from
     local buffered = self.estimates.buffered
     local ratio = buffered and self.kept:file("ratio", job.source.shape)
         or self:volume(job.source.shape)
@@ -407,10 +430,14 @@ function runs:iterate(report, call)
     local lanes <close> = sweep.lanes(self:settings(self.devices), plan.grid, {x, y, ratio},
         {x, ratio})
     self.lanes = lanes
+    local _ <close> = on_error(function() sweep.give_up(lanes) end)
     self.times.before, self.times.iterations = #self.times, 0
     local planned = job.dry and job.dry.iterations or 1
     local last = call and options.iterations or math.min(planned, options.iterations)
-    for k = from + 1, self:retold(from, report, ending) and 0 or last do
+    if not again then
+        over = self:retold(from, report, ending)
+    end
+    for k = from + 1, over and 0 or last do
         local number = 0
         ending.done = call and options.on_tile and function()
             number = number + 1
@@ -422,6 +449,23 @@ function runs:iterate(report, call)
     end
     self.estimates:save(report.iterations, true)
     self.lanes, self.hashes = nil, nil
+end
+
+-- The same without a device that is lost between tiles, if there are others and what an iteration
+-- reads is whole: from the iteration that it has ended on. (Tiles that it leaves in a sweep the
+-- others do again in that sweep.)
+function runs:iterate_on(report, call)
+    while true do
+        local ok, err = pcall(self.iterate, self, report, call)
+        local live = alive.of(self.devices)
+        if ok then
+            return
+        elseif #live == 0 or #live == #self.devices or not self.estimates:whole() then
+            error(err, 0)
+        end
+        self.devices, self.times.repeated = live, true
+        self.lanes, self.hashes, self.reached = nil, nil, nil
+    end
 end
 
 --- Deconvolves: planned and run. Returns the report, the times of the sweeps, and the sink (which
@@ -437,7 +481,7 @@ function exact.run(job, devices, plan, tiles_of, call)
         return run:volume(job.estimate)
     end)
     run.estimates = made
-    run:iterate(report, call)
+    run:iterate_on(report, call)
     -- Transfer function, image and ratio have made room.
     sink = type(sink) == "function" and sink() or sink
     local x, previous = table.unpack(made:at(report.iterations))
@@ -500,6 +544,9 @@ local ADVICE = {
 --- What is planned of a job: the times of the sweeps over some tiles.
 function exact.dry(job, devices, made, tiles_of)
     made.place = made.place or job.place
+    if made.twice == nil then
+        made.twice = job.twice
+    end
     local _, times, sink = exact.run(job, devices, made, tiles_of)
     if sink ~= job.sink then
         sink.array:release()
@@ -507,8 +554,9 @@ function exact.dry(job, devices, made, tiles_of)
     return times
 end
 
--- The plan with everything at one place.
-local function plan_at(job, place)
+-- The plan with everything at one place. `twice`: with two estimates there, so that what an
+-- iteration reads is whole if a device is lost.
+local function plan_at(job, place, twice)
     local device, options, count = job.devices[1], job.options, #job.devices
     local voxels, source = 4 * convolution.product(job.estimate), volumes.bytes(job.source)
     local id = place == "device" and device.id or place
@@ -525,10 +573,23 @@ local function plan_at(job, place)
             seconds(voxels * made.work + source + (1 + more) * voxels),
             seconds((2 + more) * voxels)
     end
-    job.place = place
+    job.place, job.twice = place, twice
     local plan = sweep.plan(job)
     plan.mode, plan.iterations = "exact", options.iterations
     return plan
+end
+
+-- The plan at a place: of several devices with two estimates, if they fit there.
+local function plan_for(job, place)
+    if place == "host" and #job.devices > 1 then
+        local ok, plan = pcall(plan_at, job, place, true)
+        if ok then
+            return plan
+        elseif type(plan) ~= "table" or plan.code ~= "budget" then
+            error(plan, 0)
+        end
+    end
+    return plan_at(job, place, false)
 end
 
 --- The plan at the first place, in the order of their speed, that the budgets allow.
@@ -549,7 +610,7 @@ function exact.plan(job)
             fail("argument", WHAT, "place", 'place = "device" is for one device, not for %d: give '
                 .. '"host" or "file"', #job.devices)
         end
-        local ok, plan = pcall(plan_at, job, place)
+        local ok, plan = pcall(plan_for, job, place)
         if ok then
             plan.why = #tried > 0
                 and ("the budget does not hold them on the %s"):format(table.concat(tried,

@@ -16,6 +16,7 @@
 -- their extents alone, not on overlap, place or devices.
 
 local mb = require "moonbeam"
+local alive = require "moonbeam.stream.alive"
 local blended = require "moonbeam.tiled_deconv.blended"
 local declared = require "moonbeam.internal.declared"
 local deconv = require "moonbeam.deconv"
@@ -54,6 +55,14 @@ local OPTIONS = declared.options({"mode", "choice", "exact seams, or blended ind
     ONLY.blended, {"on_tile", "callable", "a function (iteration, number, total)"},
     {"journal", "any", "what journal returns: an interrupted run can go on"})
 
+-- The plan of a job on its devices that are not lost; again if one of several is lost meanwhile.
+local function plan_of(job)
+    return alive.on(job.devices, function(live)
+        job.devices = live
+        return job.way.plan(job)
+    end)
+end
+
 -- A job, what the modes plan and run: {what, source, psf, sink, options, devices, ...}. `planning`:
 -- it will not be run.
 local function job_of(source, psf, sink, options, usual, planning)
@@ -66,6 +75,7 @@ local function job_of(source, psf, sink, options, usual, planning)
     end
     local job = {what = WHAT, source = source, psf = psf, sink = sink, options = options,
         devices = sweep.devices(options, usual), kernel = psf.shape, tile = options.tile}
+    job.all = job.devices
     job.way = mode == "exact" and exact or blended
     job.run, job.again = job.way.dry, job.way.plan
     job.way.prepare(job)
@@ -79,7 +89,7 @@ local function job_of(source, psf, sink, options, usual, planning)
     local plan = options.plan
     if not plan or job.counts and table.concat(plan.counts, " ")
         ~= table.concat(job.counts, " ") then
-        plan = job.way.plan(job)
+        plan = plan_of(job)
     end
     if plan.mode ~= mode then
         fail("argument", WHAT, "plan", "the plan is for mode %s", tostring(plan.mode))
@@ -87,21 +97,33 @@ local function job_of(source, psf, sink, options, usual, planning)
     return job, plan
 end
 
--- Runs a planned job. Returns the report, with what was measured (sweep.promised), and the plan.
+-- Runs a planned job; on fewer devices if one of several is lost before its first tile. Returns the
+-- report, with what was measured (sweep.promised), and the plan.
 local function run(job, plan)
-    local report
-    local measured, own = sweep.promised(job, plan, function(made, call)
+    local report, begun
+    local function work(made, call)
         local times
+        begun = true
         if job.kept then
             job.kept:note_counts(made.counts)
         end
         report, times = job.way.run(job, job.devices, made, search.tiles, call)
         return times
-    end)
-    for name, value in pairs(measured) do
-        report[name] = value
     end
-    return report, own
+    while true do
+        local ok, measured, own = pcall(sweep.promised, job, plan, work)
+        if ok then
+            for name, value in pairs(measured) do
+                report[name] = value
+            end
+            return report, own
+        end
+        local live = alive.of(job.devices)
+        if begun or #live == 0 or #live == #job.devices then
+            error(measured, 0)
+        end
+        plan = plan_of(job)
+    end
 end
 
 --- What keeps an interrupted deconvolution into the file `path`, for the option journal: the folder
@@ -151,6 +173,11 @@ end
 -- there is room again: `again` of the report, {{iteration, overlap, text}}.
 --
 -- Mode exact has boundary "zero" and acceleration "none" or "heavy_ball".
+--
+-- If one of several devices is lost, the others do its tiles, with the same bits: `lost` of the
+-- report, {{device, reason, text}}. In mode exact the place host has two estimates for that, 4
+-- bytes per voxel more (8 with momentum), if the budget holds them (`twice` of the plan);
+-- otherwise, and in mode blended without a journal, the deconvolution ends.
 --
 -- With a journal (tiled_deconv.journal) an interrupted run can go on, with the same bits. In mode
 -- blended each tile that is finished is kept. In mode exact it depends on the place: in files, each

@@ -202,7 +202,7 @@ end
 -- The device on which a candidate takes more than is available, or nil.
 local function short(job, made)
     for _, device in ipairs(job.everywhere) do
-        if made.peaks[device.id] > job.available[device.id] then
+        if made.reserved[device.id] > job.available[device.id] then
             return device.id
         end
     end

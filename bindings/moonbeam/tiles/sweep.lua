@@ -106,7 +106,10 @@ end
 
 --- The numbers by tile, a list of lists, and their sums; nil in a dry run.
 function tally:read()
-    local tiles, sums = {}, {}
+    local tiles, sums, used = {}, {}, {}
+    for _, id in pairs(self.by) do
+        used[id] = true -- a device that is lost may not be
+    end
     for number, row in pairs(self.known or {}) do
         tiles[number] = row
     end
@@ -114,7 +117,7 @@ function tally:read()
         if state[1].device.dry then
             return nil
         end
-        for number, row in ipairs(state[1]:to_table()) do
+        for number, row in ipairs(used[id] and state[1]:to_table() or {}) do
             tiles[number] = self.by[number] == id and row or tiles[number] or {}
         end
     end
@@ -220,7 +223,8 @@ function sweep.lanes(settings, grid, reads, writes)
     local _, sources = travelers(reads, settings.devices)
     local writing, sinks = travelers(writes, settings.devices)
     return stream.open(settings.devices, {threads = settings.threads, writes = writing,
-        pinned = pinned_of(settings, grid), source = sources, sink = sinks and sinks[1],
+        pinned = pinned_of(settings, grid), sharing = settings.sharing, source = sources,
+        sink = sinks and sinks[1],
         hashes = settings.hashes and not mb.device.dry() or nil})
 end
 
@@ -255,7 +259,8 @@ function sweep.settings(job, devices, plan, n)
         overlap = dry.overlaps[n]
     end
     return {devices = devices, overlap = overlap, pinned = options.pinned,
-        threads = options.threads, free = goes_on(job) or is_free(job) and #devices > 1,
+        threads = options.threads,
+        free = goes_on(job) or (is_free(job) or dry.any) and #devices > 1,
         dealt = dry.dealt or deals.most, lists = dry.lists and dry.lists[n] or nil}
 end
 
@@ -267,6 +272,16 @@ local function check_lost(times, each)
                 .. "what they change may be changed already: run again on other devices, or go "
                 .. "on there if there is a journal",
                 lane.device.id, lane.lost)
+        end
+    end
+end
+
+--- Gives up the lanes of devices that are lost: the files that they write to are not spoiled.
+function sweep.give_up(lanes)
+    for _, lane in ipairs(lanes) do
+        local lost, reason = lane.device:lost()
+        if lost and not lane.lost then
+            lane:abandon(reason)
         end
     end
 end
@@ -288,7 +303,8 @@ end
 -- read, may release it, and calls give(i, part) with what goes to the i-th volume, or give(i,
 -- block, true) with what was read of it and has been changed in place; done(tile); finished(tile,
 -- facts) and stops(), see stream.run, the former for real runs. each.writer is the carrier that
--- moves what was given last. each.again: tiles of a lost device may be done again. `settings`:
+-- moves what was given last. each.again: tiles of a lost device may be done again; each.sums: all
+-- of them are, because the device has their numbers. `settings`:
 -- those of sweep.settings, lanes, and hashes (facts have the hash of a tile). Returns the times of
 -- stream.run.
 function sweep.run(settings, grid, tiles, each)
@@ -318,7 +334,7 @@ function sweep.run(settings, grid, tiles, each)
     }
     local function go(lists)
         return stream.run(settings.lanes or own, tiles, steps, {overlap = settings.overlap,
-            schedule = settings.free and "free" or "fixed", lists = lists})
+            schedule = settings.free and "free" or "fixed", lists = lists, sums = each.sums})
     end
     if (settings.free or settings.lists) and mb.device.dry() then
         return rehearse(settings, tiles, go)
@@ -355,14 +371,33 @@ local function run_of(job, made, all, dry)
     return taken, pinned
 end
 
+-- Have several devices tiles of their own, of which the others get some if one is lost?
+local function is_dealt(job)
+    return #job.devices > 1 and not is_free(job) and (not job.ordered or job.kept ~= nil)
+end
+
+-- What a run takes at most if any device gets any tile, if that may be, by device: the bytes, and
+-- how far it takes the pools. `taken`: what run_of says.
+local function reserve_of(job, made, all, taken)
+    local reserved, reach = {}, {}
+    local any = is_dealt(job) and run_of(job, made, all, {any = true}) or taken
+    for id, bytes in pairs(taken.peak) do
+        reserved[id] = math.max(bytes, any.peak[id])
+        reach[id] = {math.max(taken.reach[id][1], any.reach[id][1]),
+            math.max(taken.reach[id][2], any.reach[id][2])}
+    end
+    return reserved, reach
+end
+
 --- Chooses how to cut (search.best) by planning job:run(devices, candidate, tiles_of), which
 -- returns the times of its sweeps. tiles_of(axes) gives a few tiles at first, and all of the
--- candidate that is taken. Returns it with peaks (by device id, the host included), peak (of the
--- first device), host_peak (beside it) and pinned.
+-- candidate that is taken. Returns it with peaks (by device id, the host included), reserved (with
+-- the tiles of devices that are lost), peak (of the first device), host_peak (beside it), pinned.
 function sweep.plan(job)
     function job.peaks(made, all)
         local taken, pinned = run_of(job, made, all)
-        made.peaks, made.reach, made.pinned = taken.peak, taken.reach, pinned
+        made.peaks, made.pinned = taken.peak, pinned
+        made.reserved, made.reach = reserve_of(job, made, all, taken)
         made.peak = made.peaks[job.devices[1].id]
         made.host_peak = job.devices[1].kind == "host" and 0 or made.peaks.host
     end
@@ -403,19 +438,30 @@ local function overlapped_as_planned(plan, times)
     return true
 end
 
+-- The devices that were lost in sweeps, true by their ids.
+local function lost_of(times)
+    local lost = {}
+    for _, each in ipairs(times) do
+        for _, lane in ipairs(each.lanes) do
+            lost[lane.device.id] = lane.lost and true or lost[lane.device.id]
+        end
+    end
+    return lost
+end
+
 -- The bytes of a run by device: of a dry run of the tiles that each device has got. Nil if the plan
 -- has them. `times` are those of its sweeps; times.iterations pairs of sweeps, after the first
 -- times.before, are alike, and those of the same kinds of tiles are run once.
 local function replayed(job, plan, times)
-    local lists, texts, seen, devices, lost = {}, {}, {}, nil, false
+    local lists, texts, seen, devices, lost = {}, {}, {}, nil, lost_of(times)
     for n, each in ipairs(times) do
-        local own, on = deals.of(each)
+        local own, on = deals.of(each, lost)
         if own then
             lists[n], texts[n] = deals.shortened(own, extents_of)
         end
-        devices, lost = devices or on, lost or deals.lost(each)
+        devices = devices or on
     end
-    if not is_free(job) and not lost and overlapped_as_planned(plan, times) then
+    if not is_free(job) and not next(lost) and overlapped_as_planned(plan, times) then
         return nil
     end
     local dry, before = {lists = {}, overlaps = {}, iterations = 0, devices = devices},
@@ -439,9 +485,10 @@ end
 local function commit(job, plan)
     local own, committed, reason, budgets = secure.commit({devices = job.devices, op = job.what,
         what = "the work in tiles", reach = function(each)
-            return run_of(job, each, true, {dealt = deals.all}).reach
+            local taken = run_of(job, each, true, {dealt = deals.all})
+            return (select(2, reserve_of(job, each, true, taken)))
         end, peaks = function(each)
-            return each.peaks
+            return each.reserved
         end, smaller = function(_, available)
             return smaller(job, available)
         end}, plan)
@@ -459,7 +506,7 @@ end
 local function within(job, plan, report, others)
     local pinned = math.min(report.pinned, plan.pinned) -- there may be no tiles left
     return promise.check_bytes(("the pinned memory of %s"):format(job.what), report.pinned, pinned)
-        and promise.compare(job.what, {peak = plan.peaks, pinned = pinned},
+        and promise.compare(job.what, {peak = plan.reserved, pinned = pinned},
             {peak = report.peaks, pinned = pinned, replayed = report.peaks}, others)
 end
 
@@ -492,12 +539,12 @@ end
 -- plan; call(f, ...) is for functions of the caller, which are no part of it. fn returns the times
 -- of its sweeps. job:again() plans the job again for job.available. Returns {peak (of the first
 -- device), peaks, pinned, times, as_planned, committed (whether all memory was committed before the
--- first tile), replanned (nil, or {from, to, reason, text}: the tiles are smaller, because memory
--- was refused), again ({{iteration, overlap, text}}: from these iterations on reading and writing
--- are beside the work, or not any more), budgets (those that have changed: {{device, from, to,
--- text}}), replayed (if the
--- devices took the next tile when they were free: what a dry run of their tiles takes, which is
--- what the run took, and the plan is a bound)} and the plan.
+-- first tile), lost ({{device, reason, text}}), replanned (nil, or {from, to, reason, text}: the
+-- tiles are smaller, because memory was refused), again ({{iteration, overlap, text}}: from these
+-- iterations on reading and writing are beside the work, or not any more), budgets (those that have
+-- changed: {{device, from, to, text}}), replayed (if the devices took the next tile when they were
+-- free: what a dry run of their tiles takes, which is what the run took, and the plan is a bound)}
+-- and the plan.
 function sweep.promised(job, plan, fn)
     mb.collect()
     local devices = job.devices
@@ -510,12 +557,20 @@ function sweep.promised(job, plan, fn)
     report.again = times.again or {}
     table.move(times.budgets or {}, 1, #(times.budgets or {}), #report.budgets + 1, report.budgets)
     report.pinned = pinned_by(times)
-    if goes_on(job) then
+    report.lost = {}
+    for _, device in ipairs(job.all or devices) do
+        local lost, why = device:lost()
+        report.lost[#report.lost + 1] = lost and {device = device.id, reason = why,
+            text = ("%s was lost (%s); the other devices did its tiles"):format(device.id, why)}
+            or nil
+    end
+    report.replayed = not (goes_on(job) or times.repeated) and replayed(job, own, times) or nil
+    if goes_on(job) or not report.replayed and #report.lost > 0 then -- also after the last tile
         report.as_planned = within(job, own, report, others)
         return report, own
     end
-    report.replayed = replayed(job, own, times)
-    report.as_planned = promise.compare(job.what, {peak = own.peaks, pinned = own.pinned},
+    report.as_planned = promise.compare(job.what,
+        {peak = #report.lost > 0 and own.reserved or own.peaks, pinned = own.pinned},
         {peak = peaks, pinned = report.pinned, replayed = report.replayed}, others)
     return report, own
 end
