@@ -227,15 +227,19 @@ __device__ static inline int fourier_rest(int b, int done)
 }
 
 /* A pass of radix R over transforms of `done` points each that earlier passes have made: point
-** b + r n / R is v[q + Q r], b = t + T q. */
+** b + r n / R is v[q + Q r], b = t + T q. Of fewer `points` than threads could hold there are fewer
+** b: warps without any go on. */
 template <int R, int T, int SIGN, bool POWER>
-__device__ static __forceinline__ void fourier_pass(float2 (&v)[FOURIER_HELD], int t, int done)
+__device__ static __forceinline__ void fourier_pass(float2 (&v)[FOURIER_HELD], int t, int done,
+                                                    int points = 1 << 30)
 {
     constexpr int Q = FOURIER_HELD / R;
 #pragma unroll
     for (int q = 0; q < Q; q++) {
         const int b = t + T * q;
         float2 x[R];
+        if (!POWER && b * R >= points)
+            continue;
 #pragma unroll
         for (int r = 0; r < R; r++)
             x[r] = v[q + Q * r];
@@ -325,12 +329,12 @@ __device__ static __forceinline__ void fourier_passes(float2 (&v)[FOURIER_HELD],
     fourier_sync<T>(group);
     fourier_get<R::A, T>(v, t, points, shared);
     fourier_sync<T>(group);
-    fourier_pass<R::A, T, SIGN, POWER>(v, t, done);
+    fourier_pass<R::A, T, SIGN, POWER>(v, t, done, points);
     fourier_exchange<R::A, T, R::B, POWER>(v, t, done, points, shared, group);
-    fourier_pass<R::B, T, SIGN, POWER>(v, t, done * R::A);
+    fourier_pass<R::B, T, SIGN, POWER>(v, t, done * R::A, points);
     if constexpr (R::C > 1) {
         fourier_exchange<R::B, T, R::C, POWER>(v, t, done * R::A, points, shared, group);
-        fourier_pass<R::C, T, SIGN, POWER>(v, t, done * R::A * R::B);
+        fourier_pass<R::C, T, SIGN, POWER>(v, t, done * R::A * R::B, points);
     }
 }
 
