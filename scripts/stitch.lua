@@ -166,6 +166,9 @@ local function compare()
     return found
 end
 
+-- Noise alone may be as much alike.
+local LEAST_LIKENESS <const> = 0.3
+
 -- Decides about a pair: its overlap, and a line that says how it was found.
 local function decide(i, found)
     local pair, names_of = known[i], ("'%s' and '%s'"):format(names[i], names[i + 1])
@@ -173,8 +176,9 @@ local function decide(i, found)
         and "correlation" or "positions"
     local overlap = pair.typed or by == "positions" and pair.expected or found.overlap
     local least = math.min(volumes[i].shape[1], volumes[i + 1].shape[1])
-    if not overlap then
-        cli.stop(("%s have no slices that can be compared; give --overlap N"):format(names_of))
+    if by == "correlation" and not (overlap and found.likeness >= LEAST_LIKENESS) then
+        cli.stop(("nothing in the slices of %s is alike (correlation %.2f): give them in the order "
+            .. "of their slices, or --overlap N or --heights"):format(names_of, found.likeness))
     elseif overlap ~= math.floor(overlap) or overlap < 0 or overlap > least then
         cli.stop(by == "typed" and ("--overlap is %g; it must be a whole number from 0 to %d")
             :format(overlap, least) or overlap < 0

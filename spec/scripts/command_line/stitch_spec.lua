@@ -172,12 +172,16 @@ describe("stitch", function()
         local other <close> = mb.ones {4, 8, 9}
         mb.npy.write(path "other.npy", other)
         mb.npy.write(path "plain.npy", whole)
+        local none <close> = mb.full({5, 8, 8}, 0 / 0)
+        mb.npy.write(path "none.npy", none)
         for _, case in ipairs {
             {"", "VOLUME is missing", 2}, {"v1.h5", "one VOLUME alone", 2},
             {"v1.h5 other.npy", "reconstruct them with the same width", 1},
             {"v1.h5 nix.h5", "cannot open [^\n]*nix.h5", 1},
             {"v1.h5 plain.npy --by positions", "are not known: [^\n]*give %-%-heights, or "
                 .. "%-%-by correlation", 1},
+            {"none.npy none.npy", "nothing in the slices of [^\n]* is alike %(correlation 0.00%): give them in", 1},
+            {"v3.h5 plain.npy", "nothing in the slices of [^\n]*%-%-overlap N or %-%-heights", 1},
             {"v1.h5 v2.h5 --overlap 26", "a whole number from 0 to 25", 1},
             {"v1.h5 v2.h5 --overlap 1,2", "give one, or one for each of the 1 pairs", 2},
             {"v1.h5 v2.h5 --heights 1", "%-%-heights has 1 numbers for 2 volumes", 2},
