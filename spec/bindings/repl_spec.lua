@@ -346,7 +346,7 @@ describe("help", function()
         for _, other in ipairs {"stream.", "volumes.", "otf", "array:to"} do
             assert.is_nil(text:find("\n  " .. other, 1, true), other)
         end
-        assert.matches("gradient_consensus .*poisson ", help.text("photon"))
+        assert.matches("gradient_consensus .*rl_split_ratio ", help.text("photons"))
     end)
 
     it("knows methods, also by a dot", function()

@@ -195,7 +195,7 @@ local function deciding(bounds, options, heights, context)
     if g.half_acquisition then
         nearest = math.min(math.max(nearest, NOT_HALF), farthest)
     end
-    local counts, subsets = {count}, options.subsets
+    local counts, subsets = {count}, options.subsets and math.min(options.subsets, count)
     if subsets and subsets > 1 then
         counts = {count // subsets, (count + subsets - 1) // subsets, count}
     end
