@@ -27,8 +27,9 @@ local function prepare(what, size, options, lights, more)
     for _, light in ipairs(lights) do
         local points = focus.points(light, radius, options.step * (nz // 2))
         local radii = ny * nx / 8 + 1 + (more and 64 * options.na * radius / light.wavelength or 0)
-        sampling.check(what, size, options, light.wavelength, 3 * points * radii
-            * (nz // 2 + 1), points / 4)
+        -- The points themselves are found in steps that are as many as their square.
+        sampling.check(what, size, options, light.wavelength, math.max(30 * points * points,
+            3 * points * radii * (nz // 2 + 1)), points / 4)
     end
     return sampling.places(size, options.pixel, options.step)
 end

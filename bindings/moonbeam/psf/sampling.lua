@@ -96,7 +96,11 @@ function sampling.array(what, at, device, even, turning)
         fail("argument", what, "na", "the values of this model add up to %g: are na, wavelengths "
             .. "and lengths those of a lens?", total)
     end
-    return sampling.array_of(values, {at.nz, at.ny, at.nx}, device, total)
+    -- Before they are f32: the focus of a tiny aperture is fainter than its least value.
+    for i, value in ipairs(values) do
+        values[i] = value / total
+    end
+    return sampling.array_of(values, {at.nz, at.ny, at.nx}, device, 1)
 end
 
 return sampling
