@@ -228,7 +228,7 @@ end
 
 -- Work that says what it does is not heard any more.
 function progress:__close()
-    if self.listening then
+    if type(self) == "table" and self.listening then
         getmetatable(self.listening).__close()
         self.listening, self.doing = false, false
     end

@@ -186,7 +186,7 @@ end
 local NOT_HALF <const> = 1.5
 
 -- The columns of the axis among which is the one for which blocks of these heights take most.
-local function deciding(bounds, options, heights, context)
+local function deciding(pair, bounds, options, heights, context)
     local g, cols = context.step.geometry_before, context.step.shape_before[3]
     local middle, count = (cols - 1) / 2, #g.angles
     local low, high = geometry.element(g, bounds[1]), geometry.element(g, bounds[2])
@@ -207,7 +207,8 @@ local function deciding(bounds, options, heights, context)
         local widens = g.half_acquisition and options.start == "fbp"
         local function geometry_at(off)
             local column = geometry.column(g, middle + off)
-            return {angles = g.angles, cols = cols, circle = circle, start = options.start,
+            return {pair = pair, angles = g.angles, cols = cols, circle = circle,
+                start = options.start,
                 side = iterative.side(options, cols, g, column) + 2 * options.margin,
                 wide = widens and iterative.side({}, cols, g, column) or nil,
                 beyond = options.beyond or g.half_acquisition and "unknown" or nil}
@@ -249,7 +250,7 @@ end
 -- blocks. `def.own` are the options of that function; `def.sweeps`: how it goes on between two
 -- denoisings (volume_sweeps.lua).
 function iterative.step(def)
-    local sweeps = def.sweeps
+    local sweeps, pair = def.sweeps, def.pair
     local solver = {own = def.own, solver = def.solver, sweeps = sweeps}
     def.own, def.solver, def.sweeps = nil, nil, nil
     def.options = options_of(solver.own, sweeps)
@@ -265,7 +266,10 @@ function iterative.step(def)
         return {{options = {}, taken = true, name = def.name, reason = def.name .. " (asked for)",
             method = def.name, mode = "iterative"}}
     end
-    def.check, def.deciding = check, deciding
+    def.check, def.pair = check, nil
+    def.deciding = function(...)
+        return deciding(pair, ...)
+    end
     def.shape = function(options, shape, g)
         local side = iterative.side(options, shape[3], g, options.center)
         return {shape[2], side, side}

@@ -100,11 +100,13 @@ local function good_size(need)
     return sizes[need]
 end
 
--- The length of rows that repeat so far away that no pixel sees it: even, and good for an FFT.
+-- The length of rows that repeat so far away that no pixel sees it: even, and good for an FFT. Of a
+-- convolution no pixel sees what another one's rays repeat, which takes twice as much. Operators
+-- about no convolution (`pair`) are nearly a quarter faster with the shorter rows.
 local function period_of(g, off)
     local far = off < LONGEST and class_of(g.cols, off) or LONGEST
     local need = math.min(LONGEST, math.max(2 * g.cols, g.cols + length_of(g) + 2 * far))
-    return good_size(math.ceil(need))
+    return good_size(math.ceil(g.pair and need / 2 or need))
 end
 
 --- The length of the rows of the band-limited model of a geometry.
@@ -145,7 +147,7 @@ local function fourier(g)
             period = period, out = out})
     end
     model.sums = pixel(g)
-    if off <= farthest_convolved(g) then
+    if not g.pair and off <= farthest_convolved(g) then
         model.period = period
         function model.kernel(device, added)
             local kernel = mb.normal_kernel(g.angles, g.cols, {size = {g.side, g.side},
@@ -163,8 +165,9 @@ local function fourier(g)
 end
 
 --- The models by name: functions of a geometry {angles, cols, side, center, shifts, circle,
--- beyond}. What tells what they take also looks at `start` and, of a half acquisition that begins
--- with a direct reconstruction, `wide`: the columns of its field of view.
+-- beyond, pair (the method convolves nothing)}. What tells what they take also looks at `start`
+-- and, of a half acquisition that begins with a direct reconstruction, `wide`: the columns of its
+-- field of view.
 ray_model.models = {pixel = pixel, fourier = fourier}
 
 --- Their names.

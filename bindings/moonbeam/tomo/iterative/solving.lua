@@ -142,9 +142,14 @@ local function size_of(options, cols)
         {{"f32", cols}}, {center = options.center, extend = true}).results[1].shape[1] or cols
 end
 
+-- Methods that use the projector and its transpose alone, never a convolution, and all angles at a
+-- time. (SART of a few angles at a time ends worse with short rows.)
+local PAIR <const> = {["tomo.sirt"] = true}
+
 -- The geometry of a model (ray_model.lua) for the options of a method.
-local function geometry_of(angles, cols, options)
-    return {angles = angles, cols = cols, side = size_of(options, cols) + 2 * options.margin,
+local function geometry_of(op, angles, cols, options)
+    return {pair = PAIR[op], angles = angles, cols = cols,
+        side = size_of(options, cols) + 2 * options.margin,
         center = options.center, shifts = options.shifts,
         circle = options.margin > 0 and options.circle > 0 and 1 or options.circle,
         half_acquisition = options.half_acquisition,
@@ -153,7 +158,7 @@ end
 
 --- The model of the rays of a call with these options.
 function solving.model(op, angles, cols, options)
-    return ray_model.of(options.model, geometry_of(angles, cols, options), op)
+    return ray_model.of(options.model, geometry_of(op, angles, cols, options), op)
 end
 
 local state = {}
@@ -167,7 +172,7 @@ function solving.begin(op, sinograms, angles, options)
     check_array(sinograms, {rows, #angles, cols}, op, "sinograms")
     check_half(op, options)
     local size = size_of(options, cols)
-    local geometry = geometry_of(angles, cols, options)
+    local geometry = geometry_of(op, angles, cols, options)
     local side, circle = geometry.side, geometry.circle
     local model = ray_model.of(options.model, geometry, op)
     if options.x0 then
