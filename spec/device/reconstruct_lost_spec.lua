@@ -8,6 +8,8 @@ local helper = require "spec.helper"
 
 local REPEAT <const> = os.getenv "MOONBEAM_REPEAT"
 local AT_ONCE <const> = 7 -- devices that a process can lose
+-- A sanitized program is slow; one list of devices goes through as much of its code.
+local SANITIZED <const> = helper.program:match "/sanitize/" ~= nil
 
 -- What a program of losses prints, lines by their text.
 local function lose(first, step, words)
@@ -39,7 +41,7 @@ end
 describe("the fixed chain", function()
     for _, case in ipairs {
         {words = "x,host", stride = 23, before = 10},
-        {words = "host,x", stride = 7, before = 3},
+        not SANITIZED and {words = "host,x", stride = 7, before = 3} or nil,
         {words = "x,host --output-dtype uint16", stride = 29, before = 10},
     } do
         it("goes on with the other device, whatever the call: " .. case.words, function()
