@@ -34,4 +34,18 @@ describe("a deconvolution by tiles", function()
             assert.is_true(sums.lost >= 2 and sums.between >= 2, sums.lost .. " " .. sums.between)
         end)
     end
+
+    it("takes what is promised, whichever device gets which tile", function()
+        for _, seed in ipairs {0, 40} do
+            local output, status = helper.run_program(("--leaks spec/fixtures/lose_tiles.lua "
+                .. "900 1000 file free heavy_ball metrics %d"):format(seed))
+            assert.equal(0, status, output)
+            local words, count = {lost = true, between = true, done = true}, 0
+            for line in output:gmatch "[^\n]+" do
+                assert(words[line], output)
+                count = count + 1
+            end
+            assert.equal(AT_ONCE, count)
+        end
+    end)
 end)

@@ -28,23 +28,67 @@ local function kinds_of(blocks, extents_of)
     return "|" .. table.concat(words, "|") .. "|"
 end
 
--- The blocks whose n-th extent is largest, one for each n, no kind twice.
+-- Is no extent of the one less than that of the other?
+local function covers(one, other)
+    for n, extent in ipairs(other) do
+        if one[n] < extent then
+            return false
+        end
+    end
+    return true
+end
+
+-- The blocks that no other covers, one of each list of extents. What a block takes is a sum over
+-- its extents, so a block that has none of the largest ones may take most.
 local function largest(blocks, extents_of)
-    local found, seen, best = {}, {}, {}
+    local found, seen = {}, {}
     for _, block in ipairs(blocks) do
-        for n, extent in ipairs(extents_of(block)) do
-            if not best[n] or extent > best[n].extent then
-                best[n] = {extent = extent, block = block}
+        local extents = extents_of(block)
+        local text = table.concat(extents, " ")
+        local covered, rest = seen[text] ~= nil, {}
+        seen[text] = true
+        for _, each in ipairs(covered and {} or found) do
+            covered = covered or covers(each.extents, extents)
+            rest[#rest + 1] = not covers(extents, each.extents) and each or nil
+        end
+        if not covered then
+            rest[#rest + 1] = {extents = extents, block = block}
+            found = rest
+        end
+    end
+    for i, each in ipairs(found) do
+        found[i] = each.block
+    end
+    return found
+end
+
+-- Appends blocks to a list until any three of `most` follow each other in it: one is written, one
+-- is worked on and one is read at a time, and another one may take most as each of these.
+local function append_threes(list, most)
+    local seen = {}
+    local function word(i)
+        return list[i - 2] and ("%p %p %p"):format(list[i - 2], list[i - 1], list[i])
+    end
+    for i = 3, #list do
+        seen[word(i)] = true
+    end
+    local function append(block)
+        list[#list + 1] = block
+        seen[word(#list) or ""] = true
+    end
+    for _, a in ipairs(most) do
+        for _, b in ipairs(most) do
+            for _, c in ipairs(most) do
+                if not seen[("%p %p %p"):format(a, b, c)] then
+                    if list[#list - 1] ~= a or list[#list] ~= b then
+                        append(a)
+                        append(b)
+                    end
+                    append(c)
+                end
             end
         end
     end
-    for _, each in ipairs(best) do
-        local kind = kind_of(extents_of(each.block))
-        if not seen[kind] then
-            seen[kind], found[#found + 1] = true, each.block
-        end
-    end
-    return found
 end
 
 -- Each device of `count` gets the same list, for each of these lists; but only the first one where
@@ -60,8 +104,8 @@ local function to_all(found, count, likes)
     return lists
 end
 
--- Lists that take at least the live bytes of any list: all blocks, and those with the largest
--- extents over and over, as far as larger ones take no less.
+-- Lists that take at least the live bytes of any list: all blocks, and the largest ones over and
+-- over in any order, as far as larger ones take no less.
 local function most_of(blocks, extents_of)
     local count, repeated = math.min(#blocks, AT_A_TIME), {}
     local most = largest(blocks, extents_of)
@@ -71,6 +115,9 @@ local function most_of(blocks, extents_of)
                 repeated[#repeated + 1] = i <= count / 2 and block or other
             end
         end
+    end
+    if count > 2 then
+        append_threes(repeated, most)
     end
     local known = kinds_of(blocks, extents_of):find(kinds_of(repeated, extents_of), 1, true)
     return {blocks, not known and repeated or nil}
