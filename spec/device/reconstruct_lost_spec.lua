@@ -39,12 +39,15 @@ local function lose_all(words, stride)
 end
 
 describe("the fixed chain", function()
-    for _, case in ipairs {
+    for i, case in ipairs {
         {words = "x,host", stride = 23, before = 10},
-        not SANITIZED and {words = "host,x", stride = 7, before = 3} or nil,
+        {words = "host,x", stride = 7, before = 3},
         {words = "x,host --output-dtype uint16", stride = 29, before = 10},
     } do
         it("goes on with the other device, whatever the call: " .. case.words, function()
+            if SANITIZED and i > 1 then
+                helper.skip "a sanitized program is slow"
+            end
             local sums, calls = lose_all(case.words, case.stride)
             assert.is_true(sums.before >= case.before and sums.lost > 0, sums.before)
             assert.is_true(calls > 100, calls)
