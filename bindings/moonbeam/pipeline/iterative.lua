@@ -236,7 +236,7 @@ local function parts_of(def, options, shape, g)
             return packet(options, step, device)
         end,
         deciding = function(bounds, _, heights, context)
-            return deciding(bounds, options, heights, setmetatable({step = step},
+            return deciding(def.pair, bounds, options, heights, setmetatable({step = step},
                 {__index = context}))
         end}
     return volume_sweeps.parts(options, own, {scheme = def.sweeps, geometry = g, count = shape[2],
@@ -251,7 +251,7 @@ end
 -- denoisings (volume_sweeps.lua).
 function iterative.step(def)
     local sweeps, pair = def.sweeps, def.pair
-    local solver = {own = def.own, solver = def.solver, sweeps = sweeps}
+    local solver = {own = def.own, solver = def.solver, sweeps = sweeps, pair = pair}
     def.own, def.solver, def.sweeps = nil, nil, nil
     def.options = options_of(solver.own, sweeps)
     solver.options = def.options
