@@ -12,7 +12,7 @@ local fail = require "moonbeam.internal.fail"
 local log = require "moonbeam.internal.log"
 
 local progress = {}
-progress.__index = progress
+local metatable = {__index = progress}
 
 -- Seconds between two of them, at least. Lines also wait for a part of the time that has passed: a
 -- day's work has some hundred of them.
@@ -176,7 +176,7 @@ local function new(label, total, options)
     local self = setmetatable({label = label, unit = options.unit, sections = sections,
         total = sections[1].count, done = 0, finished = 0, at = 1, form = form_of(options),
         started = now, began = now, shown = now, logged = now, listening = false,
-        doing = false}, progress)
+        doing = false}, metatable)
     self.weight = 0
     for _, section in ipairs(sections) do
         self.weight = self.weight + section.weight
@@ -227,8 +227,8 @@ local function all_items(self)
 end
 
 -- Work that says what it does is not heard any more.
-function progress:__close()
-    if type(self) == "table" and self.listening then
+function metatable:__close()
+    if self.listening then
         getmetatable(self.listening).__close()
         self.listening, self.doing = false, false
     end
@@ -236,7 +236,7 @@ end
 
 --- Ends the line; returns the seconds it took.
 function progress:finish()
-    progress.__close(self)
+    metatable.__close(self)
     local now = core.system.clock()
     local elapsed, count = now - self.started, all_items(self)
     local summary = ("%s: %d %s in %s (%s %s/s)"):format(self.label, count, self.unit,

@@ -250,7 +250,7 @@ end
 -- blocks. `def.own` are the options of that function; `def.sweeps`: how it goes on between two
 -- denoisings (volume_sweeps.lua).
 function iterative.step(def)
-    local sweeps, pair = def.sweeps, def.pair
+    local sweeps, pair = def.sweeps, solving.pair("tomo." .. def.name)
     local solver = {own = def.own, solver = def.solver, sweeps = sweeps, pair = pair}
     def.own, def.solver, def.sweeps = nil, nil, nil
     def.options = options_of(solver.own, sweeps)
@@ -266,7 +266,7 @@ function iterative.step(def)
         return {{options = {}, taken = true, name = def.name, reason = def.name .. " (asked for)",
             method = def.name, mode = "iterative"}}
     end
-    def.check, def.pair = check, nil
+    def.check = check
     def.deciding = function(...)
         return deciding(pair, ...)
     end

@@ -413,14 +413,15 @@ const mb_op mb_op_normal_operator = {
         "model that normal_kernel describes. It is symmetric and not negative. With the spectrum "
         "of ramp_preconditioner it preconditions.\n"
         "Two slices are computed as one complex image: a NaN in one reaches its partner. With dot "
-        "the sum of p times q comes too, in double precision, for each slice. With direction, "
-        "growth and over it makes the conjugate direction p = a + growth / over * direction first, "
+        "the sum of p times q comes too, for each slice: in double precision, but for the few "
+        "products that a thread of a GPU sums in single precision first. With direction, growth "
+        "and over it makes the conjugate direction p = a + growth / over * direction first, "
         "and works on that: growth and over are arrays with a number for each slice, so that "
         "nothing waits for a number. What direction has outside the circle stays, and where the "
         "factor is 0 direction is not read.\n"
         "On an NVIDIA GPU of compute capability 8.0 or later, grids whose extents are 512 to 8192, "
         "powers of two or 3 times such (as the shared memory permits), go through kernels of "
-        "Moonbeam, up to 512 MiB of spectra at a time or one pair; other grids through the FFT "
+        "Moonbeam, up to 2 GiB of spectra at a time or one pair; other grids through the FFT "
         "library, a pair at a time. The host has one pair at a time.",
     .reference = "A. H. Delaney and Y. Bresler, IEEE Trans. Image Process. 5 (1996) 740",
     .category = "iterative",

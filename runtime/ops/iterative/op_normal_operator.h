@@ -10,8 +10,9 @@
 ** the first, are a packet. The host has one pair at a time, CUDA mb_normal_batch of them.
 **
 ** Spectra of a pair: tiles of W frequencies along x, a tile is [ny][W] complex numbers.
-** The sums of a slice are in double: products of a thread or of a row first, in the order of the
-** pixels, and then these, in the order of the rows (host) or of the blocks' threads (CUDA).
+** The host sums the products of a slice in double: those of a row in the order of the pixels, then
+** the rows. CUDA sums the few products of a thread's pixels in float, and these sums in double, in
+** the order of the threads and of the blocks.
 */
 #ifndef MB_OPS_OP_NORMAL_OPERATOR_H
 #define MB_OPS_OP_NORMAL_OPERATOR_H

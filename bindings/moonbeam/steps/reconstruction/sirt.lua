@@ -10,7 +10,6 @@ return iterative.step {
     -- The numbers of other packages, whose projectors differ.
     presets = {httomo = {iterations = 300, start = 1, nonnegative = true},
         tomopy = {iterations = 1, start = 1e-6}},
-    pair = true,
     own = solvers.options,
     solver = solvers.reconstruct,
 }

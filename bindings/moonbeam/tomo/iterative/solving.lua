@@ -146,9 +146,14 @@ end
 -- time. (SART of a few angles at a time ends worse with short rows.)
 local PAIR <const> = {["tomo.sirt"] = true}
 
+--- Is the method `op` such a one?
+function solving.pair(op)
+    return PAIR[op]
+end
+
 -- The geometry of a model (ray_model.lua) for the options of a method.
 local function geometry_of(op, angles, cols, options)
-    return {pair = PAIR[op], angles = angles, cols = cols,
+    return {pair = solving.pair(op), angles = angles, cols = cols,
         side = size_of(options, cols) + 2 * options.margin,
         center = options.center, shifts = options.shifts,
         circle = options.margin > 0 and options.circle > 0 and 1 or options.circle,
@@ -373,7 +378,7 @@ function solving.variation(x, dimensions, sums, room, out)
         end
     end
     mb.unary(sums, "sqrt", {out = sums})
-    mb.unary(sums, "sqrt", {out = sums})
+    mb.unary(sums, "sqrt", {out = sums}) -- once more, as what follows squares before it sums
     vectors.square(sums, out)
 end
 
