@@ -80,11 +80,6 @@ function helper.gpu_it(name, f)
     end
 end
 
--- Ends the test, which is shown as skipped.
-function helper.skip(reason)
-    busted.pending(reason)
-end
-
 -- The device ids that the specs run on: the host, and one GPU where there is one.
 function helper.each_device(f)
     f("host", busted.it)
