@@ -21,6 +21,9 @@ for level = 2, 20 do
     end
 end
 
+-- For files that specs require, which have no such environment.
+helper.busted = busted
+
 -- Live bytes that the file has declared to keep, by device id.
 local kept = {}
 

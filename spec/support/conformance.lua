@@ -2,10 +2,15 @@
 -- documented arguments; results as inferred; the estimated peak is the measured one, to the byte;
 -- nothing outside its arrays and slots is written; strided inputs as declared; clear messages; no
 -- leak when any allocation fails; the same result, to the bit, in pieces of whole packets; the same
--- on the host and on CUDA.
+-- on the host and on CUDA. The files of spec/conformance call `check` with the category of their
+-- operators: a process with the tests of all of them would take five times as long, because every
+-- full collection of garbage visits the tests that have run.
 
+local assert = require "luassert"
 local mb = require "moonbeam"
 local helper = require "spec.helper"
+
+local describe, it = helper.busted.describe, helper.busted.it
 
 -- Samples, inputs, calls
 
@@ -646,7 +651,7 @@ end
 local function gpu_test(descriptor)
     return not descriptor.host_only and helper.gpu_it or function(name)
         it(name .. " #gpu", function()
-            pending(descriptor.name .. " runs on the host alone: it has no CUDA kernel")
+            helper.skip(descriptor.name .. " runs on the host alone: it has no CUDA kernel")
         end)
     end
 end
@@ -654,13 +659,6 @@ end
 local function each_device(descriptor, f)
     f("host", it)
     f("cuda:0", gpu_test(descriptor))
-end
-
--- MOONBEAM_OPERATORS may name those that are checked, with spaces between them.
-local chosen = os.getenv "MOONBEAM_OPERATORS"
-
-local function is_chosen(name)
-    return not chosen or (" " .. chosen .. " "):find(" " .. name .. " ", 1, true) ~= nil
 end
 
 local function check_operator(name)
@@ -726,8 +724,15 @@ local function check_operator(name)
     end)
 end
 
-for _, name in ipairs(mb.op.list()) do
-    if is_chosen(name) then
-        check_operator(name)
+local conformance = {}
+
+-- The operators of a category.
+function conformance.check(category)
+    for _, name in ipairs(mb.op.list()) do
+        if mb.op.describe(name).category == category then
+            check_operator(name)
+        end
     end
 end
+
+return conformance

@@ -1,0 +1,1 @@
+require("spec.support.conformance").check "array"
