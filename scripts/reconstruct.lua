@@ -12,6 +12,8 @@ local file_name = require "moonbeam.internal.file_name"
 local step_search = require "moonbeam.pipeline.imports.step_search"
 local iterative = require "moonbeam.pipeline.iterative"
 local method_options = require "moonbeam.tomo.method_options"
+local part_record = require "moonbeam.pipeline.shares.part_record"
+local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method = require "moonbeam.tomo.method"
 
@@ -72,6 +74,9 @@ local options = cli.parse(arg, {
     {"rows", short = "r", value = "A:B", type = cli.range, also = {"slice", "slices", "start-row",
         "end-row"},
         doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
+    {"part", value = "K/N", type = cli.part, doc = "only the K-th of N shares of the rows, into "
+        .. "RESULT-part-K-of-N.h5, for processes that know nothing of each other, such as a Slurm "
+        .. "array; moonbeam join makes one result of the parts"},
     {"size", short = "n", value = "N", type = cli.up_to(1 << 20),
         doc = "pixels of a side of the slices (default: the columns of the detector)"},
     {"circle", value = "PART", type = cli.number, default = 1,
@@ -172,6 +177,15 @@ if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
 end
 
+if options.part then
+    for _, name in ipairs {"preview", "center_picture", "sweep", "snapshots", "vertical", "row"} do
+        if options[name] then
+            cli.wrong("--%s cannot be used with --part: it is for a run without parts, or for what "
+                .. "moonbeam join makes of them", name:gsub("_", "-"))
+        end
+    end
+end
+
 local output = options.output or options.scan:gsub("/?[^/]*[*?].*$", ""):gsub("/+$", "")
     :gsub("%.[^./]*$", "") .. (options.layout == "nabu" and "_rec.hdf5" or "-volume.h5")
 local function check_outputs(name)
@@ -187,8 +201,13 @@ local function check_outputs(name)
     end
     local replaces = setmetatable({overwrite = options.overwrite or options.resume},
         {__index = options})
+    local extensions = file_name.RESULTS
+    if options.part then
+        cli.output("output", name, {extensions = extensions, replace = true})
+        name = part_rows.path(name, options.part)
+    end
     cli.outputs(replaces, inputs, {
-        {"output", path = name, extensions = file_name.RESULTS},
+        {"output", path = name, extensions = extensions},
         {"preview"}, {"center-picture"}})
 end
 if options.png then
@@ -270,6 +289,8 @@ if options.recipe then
     return
 end
 
+output = options.part and part_rows.path(output, options.part) or output
+
 local dtype = surface.library_type(options.output_dtype)
 local range = options.output_range
 if range then
@@ -318,6 +339,7 @@ settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
 settings.quiet = options.quiet
 settings.rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows}
+settings.part = options.part
 if scan.pixel_size then
     -- Over a whole turn every ray is seen twice, but not in a half acquisition.
     settings.scale = (options.half_acquisition and 2
@@ -447,7 +469,7 @@ parameters.rows = ("%d:%d"):format(plan.rows[1], plan.rows[2])
 parameters.device = devices[1].id
 parameters.devices = plan.device_ids
 parameters.devices_differ = plan.difference
-local result <close> = mb.result.create(output, {
+local making = {
     shape = plan.volume,
     dtype = plan.dtype,
     units = scan.pixel_size and "1/m" or "1/px",
@@ -461,19 +483,22 @@ local result <close> = mb.result.create(output, {
     input = options.scan,
     parameters = parameters,
     unfinished = kept and kept.kept,
-})
+}
+local result <close> = mb.result.create(output, making)
 
 local source <close> = mb.recon.decoded(frames or scan, settings, plan, not plan.exact)
 plan = cli.checked(mb.recon.settle, source, plan, {center = not plan.exact and find_center(source)
     or nil})
 result:parameters {center = plan.settings.center}
+local scaling
 if dtype ~= "f32" then
     if plan.codes and plan.codes < 256 then
         warn("--output-range is so wide that the values use about %.0f of the 65536 codes",
             plan.codes)
     end
     range = plan.settings.range
-    result:scaling((range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1] + 0.0)
+    scaling = {(range[2] - range[1]) / (dtype == "u16" and 65535 or 1), range[1] + 0.0}
+    result:scaling(scaling[1], scaling[2])
     say("stored     %.6g as 0, %.6g as %d", range[1], range[2], dtype == "u16" and 65535 or 1)
 end
 say("%s", mb.recon.describe(plan, {level = options.verbose and "all" or "run"}))
@@ -520,6 +545,10 @@ result:provenance {
     resumed = kept and kept:resumed(),
     steps = mb.stream.summary(report.times),
 }
+if options.part then
+    part_record.add(result, report.done.plan, making, {options = options, scaling = scaling,
+        values = {center = plan.settings.center}, report = report.done})
+end
 result:finish()
 if options.preview then
     held.release()

@@ -7,6 +7,7 @@ local ledger = require "moonbeam.ledger"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local pipeline_plan = require "moonbeam.pipeline.plan"
+local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local pipeline_run = require "moonbeam.pipeline.run"
 local OPTIONS = require "moonbeam.tomo.recon_options"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -40,8 +41,8 @@ recon.OPTIONS = OPTIONS
 
 -- The section that makes float32 slices, and the values that it needs.
 local function slices_section(scan, device, settings)
-    local own = setmetatable({dtype = "f32", rows = false, device = false, devices = false},
-        {__index = settings})
+    local own = setmetatable({dtype = "f32", rows = false, part = false, device = false,
+        devices = false}, {__index = settings})
     own.rows = nil
     local job = scan_recipe.job(scan, own, device)
     local section = job.sections[1]
@@ -198,7 +199,10 @@ function recon.decoded(scan, options, plan, searched)
     if plan then
         ranges = work.reads(plan.made.sections[1], plan.made.sections[1].blocks)
     end
-    if searched then
+    local whole = plan and plan.made.sections[1].whole
+    if whole and (searched or plan.range_peak) then -- a part measures in all rows
+        ranges = work.reads(plan.made.sections[1], {whole, whole})
+    elseif searched then
         table.insert(ranges, 1, ranges[1]) -- the search also reads the frames
     end
     return unpack.if_needed(scan, ranges)
@@ -284,6 +288,10 @@ function recon.describe(plan, options)
     line("run", "volume", "%s%d x %d x %d %s, %s", half, plan.volume[1], plan.volume[2],
         plan.volume[3], surface.TYPES[plan.dtype], bytes(plan.volume_bytes))
     line("plan", "method", "%s", plan.reason)
+    local part = part_rows.text(plan.made.sections[1], plan.settings.part)
+    if part then
+        line("run", "part", "%s", part)
+    end
     line("run", "chunks", "%s", chunks_text(plan))
     for i, device in ipairs(plan.devices) do
         local peak = plan.made.peaks[device.id]
@@ -345,7 +353,7 @@ function recon.run(scan, plan, sink, each)
         plan = plan, predicted = done.predicted, replanned = done.replanned, lost = done.lost,
         expected = done.expected,
         counts = done.totals.mended, clipped = done.totals.clipped, times = done.times,
-        as_planned = done.as_planned, warnings = done.warnings}
+        as_planned = done.as_planned, warnings = done.warnings, done = done}
 end
 
 --- Reconstructs projections in host memory into a volume in host memory, in chunks of rows that fit

@@ -20,6 +20,7 @@ static const struct {
 } COMMANDS[] = {
     {"reconstruct", "a volume from a tomographic scan (HDF5)"},
     {"batch", "volumes from several scans, with one summary"},
+    {"join", "one result from the parts of a run (reconstruct --part K/N)"},
     {"stitch", "one volume from those of overlapping scans at different heights"},
     {"deconvolve", "a sharper image stack (TIFF or HDF5), by its point-spread function"},
     {"convolve", "an image stack blurred by a point-spread function"},

@@ -1367,6 +1367,7 @@ function mb.picture.write_png(path, array, options) end
 ---@field host_budget? integer|string what stores between sections may take of host memory
 ---@field scratch? string the folder for stores that do not fit there
 ---@field rows? table rows of the result, {first, last}
+---@field part? number[] {K, N}: only the K-th of N shares of these rows, which the command join puts together
 ---@field block? integer rows at a time
 ---@field overlap? any read and write while computing; "auto": if that fits
 ---@field threads? integer threads that read, and as many that write
@@ -1395,6 +1396,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -1488,6 +1490,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -1968,6 +1971,7 @@ function mb.psf.two_photon(size, options) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2038,6 +2042,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2118,6 +2123,7 @@ function mb.recon.describe(plan, options) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2177,6 +2183,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2237,6 +2244,7 @@ function mb.recon.find_center(scan, options) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2296,6 +2304,7 @@ function mb.recon.find_range(scan, options) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2364,6 +2373,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2423,6 +2433,7 @@ function mb.recon.plan(scan, options) end
 ---@field available? any bytes that it may take
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
+---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection

@@ -31,7 +31,8 @@ function bound.new(scan, recipe, options, binding)
     return setmetatable({scan = scan, chain = steps, devices = devices, options = {
         available = options.budget and mb.device.bytes(options.budget),
         host_budget = options.host_budget and mb.device.bytes(options.host_budget),
-        scratch = options.scratch, rows = options.rows, block = options.block,
+        scratch = options.scratch, rows = options.rows, part = options.part,
+        block = options.block,
         overlap = options.overlap == nil and "auto" or options.overlap, threads = options.threads,
         pinned = options.pinned, schedule = options.schedule, order = options.order,
         quiet = options.quiet}}, metatable)

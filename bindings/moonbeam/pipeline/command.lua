@@ -101,7 +101,7 @@ end
 local function pipeline_of(scan, source, options, recipe, rows)
     return bound.new(scan, recipe or source.recipe, {devices = options.devices,
         host_budget = options.host_budget, scratch = options.scratch, rows = rows or options.rows,
-        block = options.chunk, overlap = options.no_overlap and false or nil,
+        part = options.part, block = options.chunk, overlap = options.no_overlap and false or nil,
         threads = options.threads, pinned = options.pinned, input = options.input,
         quiet = options.quiet}, {catalog = source.catalog, folder = source.folder,
         foreign = source.foreign, typed = source.typed})
@@ -290,7 +290,7 @@ local function run_whole(pipeline, options, talk)
             caption = ("recipe %s"):format(options.recipe:match "[^/]*$")})
     end
     if done.complete then
-        say("wrote      %s (an earlier run was interrupted after its last step)", options.output)
+        say("wrote      %s (an earlier run was interrupted after its last step)", done.output)
         return
     end
     tell_values(done, talk)
@@ -302,7 +302,7 @@ local function run_whole(pipeline, options, talk)
     say("memory     predicted %d bytes, measured %d bytes (at most %d before the values were "
         .. "known)", done.predicted, done.peak, done.plan.at_most)
     talk.detail("pinned     predicted %d bytes, measured %d bytes", done.plan.pinned, done.pinned)
-    say("wrote      %s", options.output)
+    say("wrote      %s", done.output)
 end
 
 -- Options of the fixed chain, and what replaces them with a recipe.

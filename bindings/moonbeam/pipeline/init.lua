@@ -21,6 +21,8 @@ local OPTIONS = declared.options(
         unit = "bytes", usual = "what the host's budget leaves"},
     {"scratch", "string", "the folder for stores that do not fit there"},
     {"rows", "range", "rows of the result, {first, last}", usual = "all"},
+    {"part", "list", "{K, N}: only the K-th of N shares of these rows, which the command join puts "
+        .. "together"},
     {"block", "count", "rows at a time", min = 1, usual = "as many as fit"},
     {"overlap", "any", "read and write while computing; \"auto\": if that fits",
         usual = "auto"},

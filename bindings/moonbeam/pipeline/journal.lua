@@ -40,17 +40,19 @@ local function angles_of(scan)
     return catalog.hash(table.concat(words, " "))
 end
 
--- What identifies a run: a list of {name, text}.
-local function identity_of(made, options)
+--- What identifies a run: a list of {name, text}. `options`: those of journal.open.
+function journal.identity(made, options)
     local job, scan = made.job, made.job.chain.source.scan
     local last = made.sections[#made.sections]
+    local rows = last.whole or {last.first, last.last}
     local list = {{"moonbeam", core.version}, {"scan", files_of(scan)},
         {"shape of the scan", ("%d x %d x %d %s"):format(scan.n_angles, scan.rows, scan.cols,
             scan.dtype)}, {"angles", angles_of(scan)},
         {"recipe", recipe_text.text(chain.resolved(job.chain))},
-        {"rows", ("%d:%d"):format(last.first, last.last)}, {"dtype", last.dtype},
+        {"rows", ("%d:%d"):format(rows[1], rows[2])}, {"dtype", last.dtype},
         {"slices_per_file", tostring(options.slices_per_file or "all")},
         {"devices", unfinished.models(job.devices)}}
+    list[#list + 1] = last.whole and {"part", table.concat(job.options.part, "/")} or nil
     for _, record in ipairs(job.chain.recorded or {}) do
         list[#list + 1] = {"steps of " .. (record.path or "the script"), record.hash or "?"}
     end
@@ -67,7 +69,7 @@ function journal.open(made, path, options)
         return nil
     end
     local kept = unfinished.open(path, {resume = options.resume, discard = options.discard,
-        overwrite = options.overwrite, identity = identity_of(made, options)})
+        overwrite = options.overwrite, identity = journal.identity(made, options)})
     local last = made.sections[#made.sections]
     return kept and setmetatable({kept = kept, sections = {}, last = last, tell = options.tell,
         totals = {mended = {0, 0, 0}, clipped = {0, 0, 0}, repaired = {0, 0, 0}}}, metatable) or nil

@@ -6,6 +6,8 @@ local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local geometry = require "moonbeam.pipeline.geometry"
 local journal = require "moonbeam.pipeline.journal"
+local part_record = require "moonbeam.pipeline.shares.part_record"
+local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local plan = require "moonbeam.pipeline.plan"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local disk_space = require "moonbeam.pipeline.disk_space"
@@ -123,7 +125,11 @@ end
 -- one with the option resume = true, or nothing if nothing was finished.
 function output.run(self, options)
     file_name.check(options.output, file_name.RESULTS, nil, "pipeline:run")
-    local planned = self:plan()
+    local planned, part = self:plan(), self.options.part
+    if part then
+        part_record.check(self.scan)
+        options = setmetatable({output = part_rows.path(options.output, part)}, {__index = options})
+    end
     if not options.resume then -- an interrupted run has taken its space
         local last = planned.sections[#planned.sections]
         local volume = {table.unpack(last.shape)}
@@ -136,18 +142,19 @@ function output.run(self, options)
     local kept <close> = journal.open(planned, options.output, options)
     check_resume(kept, options)
     if kept and kept:is_complete() then
-        return {complete = true}
+        return {complete = true, output = options.output}
     end
     local made, verdicts = run.settle(planned, nil, kept)
     local shape, last = output.shape(made)
     local g = last.geometry
-    local result <close> = mb.result.create(options.output, {shape = shape, dtype = last.dtype,
+    local making = {shape = shape, dtype = last.dtype,
         units = output.units(self.chain), pixel_size = g.pixel_size, slice_distance = g.row_size,
         first_row = (g.first_row - 1) // g.row_step + last.first, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, input = options.input,
         layout = options.layout, entry = options.entry, angles = options.angles,
         unfinished = kept and kept.kept, title = options.title,
-        parameters = parameters_of(self, made)})
+        parameters = parameters_of(self, made)}
+    local result <close> = mb.result.create(options.output, making)
     local report = run.execute(made, {sink = result, journal = kept, each = options.each,
         quiet = options.quiet, files = options.slices_per_file,
         label = options.label or "running", unit = "rows"})
@@ -177,7 +184,12 @@ function output.run(self, options)
         clipped_above = report.totals.clipped[2], not_numbers = report.totals.clipped[3],
         replaced_outliers = report.totals.repaired[1],
         mended_values = report.totals.repaired[2], unmended_values = report.totals.repaired[3]}
+    if part then
+        part_record.add(result, report.plan, making, {options = options, values = report.named,
+            scaling = scaling, report = report})
+    end
     result:finish()
+    report.output = options.output
     return report
 end
 

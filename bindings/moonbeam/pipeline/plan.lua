@@ -12,6 +12,7 @@ local budget = require "moonbeam.plan.budget"
 local fail = require "moonbeam.internal.fail"
 local largest = require "moonbeam.internal.largest"
 local memory = require "moonbeam.plan.peak"
+local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local scan_values = require "moonbeam.scan.values"
 local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
@@ -701,6 +702,9 @@ function plan.job(chain, devices, options)
         end
     end
     sections.require(job.sections, options.rows, work.ranges)
+    if options.part then
+        part_rows.restrict(job.sections, options.part, work.ranges)
+    end
     job.measured = measured_of(job)
     return job
 end

@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local deals = require "moonbeam.plan.deals"
+local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local process_memory = require "moonbeam.internal.process_memory"
 local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
@@ -78,6 +79,10 @@ end
 local function section_lines(made, section, line)
     line("run", ("section %d"):format(section.number), "%s: %s", labels(section.steps),
         blocks_text(section))
+    local part = part_rows.text(section, made.job.options.part)
+    if part then
+        line("run", "  part", "%s", part)
+    end
     if #section.measures > 0 then
         line("plan", "  measures", "%s", labels(section.measures))
     end

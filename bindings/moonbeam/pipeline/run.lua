@@ -487,7 +487,8 @@ end
 -- {{peaks, times, committed, skipped}}, replanned = {{section, from, to, reason, text}} (sections
 -- that ran in smaller blocks, because memory was refused), budgets = {{device, from, to, text}}
 -- (those that changed, because of other programs), lost = {{device, section, reason, text}},
--- values, verdicts, plan, as_planned, warnings}. The times of a section have lanes: for each device
+-- values, verdicts, plan, as_planned, warnings, sizes and logarithm (what the
+-- warnings depend on)}. The times of a section have lanes: for each device
 -- the blocks that it got, bytes and seconds.
 -- Raises where everything was lost.
 function run.execute(made, final)
@@ -554,8 +555,10 @@ function run.execute(made, final)
             journal:void()
         end
     end)
+    report.sizes = sizes_of(first, volume)
+    report.logarithm = first.source.kind ~= "line integrals"
     report.warnings = mb.device.dry() and {} or scan_values.losses(report.totals.mended,
-        report.totals.clipped, sizes_of(first, volume), first.source.kind ~= "line integrals")
+        report.totals.clipped, report.sizes, report.logarithm, last.whole ~= nil)
     for i, each in ipairs(report.replanned) do
         table.insert(report.warnings, i, each.text)
     end

@@ -20,7 +20,8 @@ function view.of(section, before, device, values)
         layout = last and last.kind.layout or source.layout,
         quantity = last and last.kind.quantity or source.kind,
         geometry = last and last.geometry or source.geometry}, methods)
-    self.rows = section.cut == "rows" and {section.first, section.last} or {1, self.shape[2]}
+    self.rows = section.cut == "rows" and (section.whole or {section.first, section.last})
+        or {1, self.shape[2]}
     return self
 end
 

@@ -210,17 +210,17 @@ local function nothing_left(format, ...)
     fail("io", "recon.run", nil, "nothing is left: " .. format, ...)
 end
 
---- What a run has lost, as warnings; raises where everything was. `counts` = {nonfinite, clamped,
--- nonpositive}, `clipped` = {below, above, NaN}; `sizes` = {values, pixels, voxels} that the run
--- went through; `log`: was the logarithm taken?
-function scan_values.losses(counts, clipped, sizes, log)
+--- What a run has lost, as warnings; raises where everything was, unless it was only a `part`.
+-- `counts` = {nonfinite, clamped, nonpositive}, `clipped` = {below, above, NaN}; `sizes` = {values,
+-- pixels, voxels} that the run went through; `log`: was the logarithm taken?
+function scan_values.losses(counts, clipped, sizes, log, part)
     local warnings = {}
-    local function lose(part, of, words)
-        if part >= of then
+    local function lose(lost, of, words)
+        if lost >= of and not part then
             nothing_left("all %d %s", of, words)
-        elseif part > 0 then
+        elseif lost > 0 then
             warnings[#warnings + 1] = ("%s%d %s (%.2g %%)"):format(
-                2 * part >= of and "MOST OF THE DATA IS LOST: " or "", part, words, 100 * part / of)
+                2 * lost >= of and "MOST OF THE DATA IS LOST: " or "", lost, words, 100 * lost / of)
         end
     end
     local nonfinite, clamped, nonpositive = table.unpack(counts)
@@ -230,7 +230,7 @@ function scan_values.losses(counts, clipped, sizes, log)
     if log then
         lose(nonpositive, sizes.values,
             "values had a transmission of zero or less and were clipped")
-        if nonpositive + nonfinite >= sizes.values then
+        if nonpositive + nonfinite >= sizes.values and not part then
             nothing_left("every value is not finite or had a transmission of zero or less")
         end
     end

@@ -12,6 +12,8 @@ return declared.options(
         usual = "what the budget leaves"},
     {"chunk", "any", "rows at a time", usual = "as many as fit"},
     {"rows", "any", "{first, last} of the detector's rows, from 1", usual = "all"},
+    {"part", "any", "{K, N}: only the K-th of N shares of these rows (the command join puts "
+        .. "their results together)"},
     {"center", "any", "0-based column of the rotation axis, halfway down the detector", unit = "px",
         usual = "what the search finds"},
     {"axis_tilt", "any", "angle between the axis and the detector's columns; positive: further "

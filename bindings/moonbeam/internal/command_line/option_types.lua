@@ -145,6 +145,16 @@ function types.range(text)
     return {low, high}
 end
 
+--- "3/8" -> {3, 8}: one of so many parts.
+function types.part(text)
+    local number, count = text:match("^(%d+)/(%d+)$")
+    number, count = math.tointeger(tonumber(number)), math.tointeger(tonumber(count))
+    if not (number and count) or number < 1 or number > count then
+        return nil, "K/N, the K-th of N parts, such as 3/8"
+    end
+    return {number, count}
+end
+
 local choice_metatable = {__call = function(self, text)
     for _, choice in ipairs(self.choices) do
         if choice == text then

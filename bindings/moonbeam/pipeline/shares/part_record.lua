@@ -1,0 +1,80 @@
+--- What the file of a part says about the run that it is of, so that its parts can be put together:
+-- a record (result/records.lua) in its provenance. Numbers are exact.
+
+local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
+local journal = require "moonbeam.pipeline.journal"
+local records = require "moonbeam.result.records"
+
+local part_record = {}
+
+-- The format of the record, and its version.
+local FORMAT <const>, VERSION <const> = "moonbeam-part", 1
+
+-- Where it is in the file, and under which name in the provenance.
+local NAME <const> = "part_of_a_run"
+local AT <const> = "/entry/provenance/" .. NAME
+
+-- What a result of the whole needs no more, or gets anew.
+local OWN <const> = {unfinished = true, overwrite = true, shape = true}
+
+-- Which run it is, but for the part.
+local function identity_of(made, options)
+    local list = {}
+    for _, each in ipairs(journal.identity(made, options)) do
+        list[#list + 1] = each[1] ~= "part" and each or nil
+    end
+    return list
+end
+
+--- Raises an error if parts of this scan could not be compared.
+function part_record.check(scan)
+    if not scan.path then
+        fail("argument", "pipeline:run", "part", "a part needs a scan from a file: nobody can tell "
+            .. "whether arrays are those of the other parts")
+    end
+end
+
+--- Adds the record to the provenance of a result. `made`: the plan that ran; `making`: the options
+-- of mb.result.create; `facts`: {options (of the run), values (what was measured, by name), scaling
+-- ({scale, offset} or nil), report (of run.execute)}.
+function part_record.add(result, made, making, facts)
+    local last, part, own = made.sections[#made.sections], made.job.options.part, {}
+    for name, value in pairs(making) do
+        own[name] = not OWN[name] and value or nil
+    end
+    local report = facts.report
+    result:provenance {[NAME] = records.text {FORMAT, VERSION, {number = part[1], count = part[2],
+        first = last.first, last = last.last, whole = last.whole,
+        making = own, identity = identity_of(made, facts.options), values = facts.values,
+        scaling = facts.scaling, totals = report.totals, sizes = report.sizes,
+        log = report.logarithm, peak = report.peak, pinned = report.pinned,
+        seconds = report.seconds}}}
+end
+
+--- The record of a file, with its path; raises where the file is no part.
+function part_record.read(path)
+    local file, problem = mb.h5.open(path)
+    if not file then
+        error(problem, 0)
+    end
+    local opened <close> = file
+    if not opened:exists(AT) then
+        fail("argument", "join", "part", "'%s' is no part of a run: give files that 'reconstruct "
+            .. "--part K/N' has written", path)
+    end
+    local list = records.list(opened:value(AT))
+    if not list or list[1] ~= FORMAT or type(list[3]) ~= "table" then
+        fail("io", "join", "part", "'%s' is damaged: what it says of its part cannot be read; make "
+            .. "the part again", path)
+    elseif list[2] ~= VERSION then
+        fail("argument", "join", "part", "'%s' has version %s of the format of parts; this program "
+            .. "knows %d: join with the program that made it", path, tostring(list[2]), VERSION)
+    end
+    local record = list[3]
+    record.path, record.host = path, opened:exists "/entry/provenance/host"
+        and opened:value "/entry/provenance/host" or nil
+    return record
+end
+
+return part_record

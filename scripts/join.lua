@@ -1,0 +1,89 @@
+--- Puts the parts of a run (reconstruct --part K/N) together: one result, with the bits of a run
+-- without parts.
+
+local mb = require "moonbeam"
+local cli = require "moonbeam.internal.cli"
+local disk_space = require "moonbeam.pipeline.disk_space"
+local file_name = require "moonbeam.internal.file_name"
+local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
+local progress = require "moonbeam.progress"
+local surface = require "moonbeam.internal.command_line.surface"
+
+local options = cli.parse(arg, {
+    usage = "join PART... -o RESULT [options]",
+    summary = "Puts the parts of a run together that 'reconstruct --part K/N' has made: one "
+        .. "result, with the bits of a run without parts.",
+    {"part", positional = true, required = true, many = true, doc = "all parts of one run, in any "
+        .. "order, such as fossil-part-*-of-8.h5"},
+    {"output", short = "o", value = "FILE", required = true,
+        doc = "result: FILE.h5; a TIFF stack, FILE.tif or FILE.ome.tif; or OME-Zarr, FILE.zarr"},
+    cli.shared.overwrite,
+    {"slices-per-file", value = "N", type = cli.count, doc = "write an HDF5 result as files of N "
+        .. "slices (default: as the parts were asked for)"},
+    {"plan", doc = "check the parts, print rows, bytes and peak, write nothing"},
+    cli.shared.budget, cli.shared.quiet, cli.shared.log, cli.shared.progress,
+    notes = "The parts are checked first: that they are of one run (scan, recipe, rows, program, "
+        .. "what was measured), and that each is there once. They stay.\n"
+        .. "The work is done on the host, a few slices at a time.\n"
+        .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted.",
+})
+local say = cli.speakers(options)
+
+cli.outputs(options, options.part, {{"output", extensions = file_name.RESULTS}})
+local host <const> = mb.device "host"
+if options.budget then
+    cli.checked(mb.device, "host", {budget = options.budget})
+end
+
+local joined <close> = cli.tried({}, joined_parts.open, options.part)
+local parts, shape, dtype = joined.parts, joined.shape, joined.dtype
+
+-- Slices at a time: 64 MiB, or fewer that fit.
+local function peak_of(count)
+    return cli.tried({}, joined_parts.peak, joined, count)
+end
+local available = mb.pool.stats(host).budget - mb.pool.stats(host).live
+local slice = shape[2] * shape[3] * mb.pool.element_bytes(dtype)
+local most = math.max(1, math.min(shape[1], (64 << 20) // slice))
+while most > 1 and peak_of(most) > available do
+    most = most // 2
+end
+local predicted = peak_of(most)
+if predicted > available then
+    cli.stop(("this needs %d bytes, %s are available; give --budget %d or more"):format(predicted,
+        mb.device.format_bytes(available), predicted))
+end
+
+local whole, bytes = parts[1].whole, cli.tried({}, mb.result.disk_bytes, options.output, shape,
+    dtype)
+say("parts      %d, rows %d to %d of '%s'", #parts, whole[1], whole[2], parts[1].making.input
+    or "?")
+say("volume     %d x %d x %d %s, %s", shape[1], shape[2], shape[3], surface.TYPES[dtype],
+    mb.device.format_bytes(bytes))
+if options.plan then
+    say("memory     peak %s (%d bytes) of %s available, %d slices at a time",
+        mb.device.format_bytes(predicted), predicted, mb.device.format_bytes(available), most)
+    return
+end
+cli.tried({}, disk_space.check, {{folder = disk_space.folder_of(options.output), bytes = bytes,
+    what = ("the result '%s'"):format(options.output)}}, "join")
+
+-- What only HDF5 files have is left out of others.
+local hdf5 = not file_name.problem(options.output, file_name.HDF5)
+local making = joined_parts.making(joined, {overwrite = options.overwrite})
+making.slices_per_file = options.slices_per_file or hdf5 and making.slices_per_file or nil
+making.layout = hdf5 and making.layout or nil
+local result <close> = cli.tried({}, mb.result.create, options.output, making)
+local bar = progress.new("joining", shape[1], {unit = "slices", quiet = options.quiet})
+local measured, warnings = cli.tried({}, joined_parts.write, joined, result, {most = most,
+    predicted = predicted, step = function(count)
+        bar:step(count)
+    end})
+bar:finish()
+mb.recon.check_bytes("joining", measured, predicted)
+for _, text in ipairs(warnings) do
+    cli.warn("%s", text)
+end
+result:finish()
+say("memory     predicted %d bytes, measured %d bytes", predicted, measured)
+say("wrote      %s", options.output)
