@@ -59,6 +59,9 @@ local cases = {
     {"reduce", {64, 1024, 1024}, function(a)
         return a:norm()
     end},
+    {"stripes_sorting with a wide window", {1, 16, 65536}, function(a)
+        return mb.stripes_sorting(a, { size = 65536 })
+    end},
     {"summed_area", {64, 512, 512}, function(a)
         return mb.summed_area(a)
     end},

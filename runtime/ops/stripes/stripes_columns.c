@@ -124,7 +124,13 @@ static inline void slide(int32_t *restrict window, int64_t size, const int32_t *
     }
 }
 
-/* LANES ranks, columns [c0, c1). */
+/* A window of 2^16 columns slides 256 of them in some 30 ms. */
+static inline bool is_cancelled_at(int64_t c)
+{
+    return c % 256 == 0 && mb_cancelled();
+}
+
+/* LANES ranks, columns [c0, c1). Each column takes time in proportion to `size`. */
 MB_MULTIVERSION
 static void median_piece(const int32_t *keys, int32_t *medians, int64_t pitch, int64_t columns,
                          int64_t c0, int64_t c1, int64_t size, int32_t *window)
@@ -136,9 +142,9 @@ static void median_piece(const int32_t *keys, int32_t *medians, int64_t pitch, i
     const int32_t *gone = none;
     for (int64_t i = 0; i < (size + 1) * LANES; i++)
         window[i] = INT32_MAX;
-    for (int64_t c = c0 - before; c < c0 + after; c++)
+    for (int64_t c = c0 - before; c < c0 + after && !is_cancelled_at(c); c++)
         slide(window, size, none, keys + mb_stripes_reflect(c, columns) * pitch);
-    for (int64_t c = c0; c < c1; c++) {
+    for (int64_t c = c0; c < c1 && !is_cancelled_at(c); c++) {
         slide(window, size, gone, keys + mb_stripes_reflect(c + after, columns) * pitch);
         memcpy(medians + c * pitch, window + before * LANES, 4 * LANES);
         gone = keys + mb_stripes_reflect(c - before, columns) * pitch;
