@@ -1,8 +1,11 @@
 /*
 ** How a call is cut along an axis: what the descriptor says, for these arguments.
 */
-#include "ops/cut.h"
+#include "ops/op_args.h"
 #include <string.h>
+
+const mb_op_split mb_stack_split[] = MB_SPLIT_STACK(NULL);
+const mb_op_split mb_elements_split[] = MB_SPLIT_AXES(.combine = MB_COMBINE_NONE);
 
 static const mb_op_split *find_split(const mb_op *op, int axis)
 {

@@ -111,7 +111,7 @@ static inline mb_status mb_check_axes(const char *name, const mb_vector *vector,
             MB_SPLIT_AXIS(4, __VA_ARGS__), MB_SPLIT_AXIS(5, __VA_ARGS__), MB_SPLIT_END             \
     }
 /* Elementwise operators. */
-#define MB_SPLIT_ELEMENTS MB_SPLIT_AXES(.combine = MB_COMBINE_NONE)
+extern const mb_op_split mb_elements_split[];
 
 /* Slices of a stack: the first of three axes. An array of two axes is one slice. */
 static inline bool mb_stack_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
@@ -127,6 +127,8 @@ static inline bool mb_stack_adapt(const void *params, const mb_spec *arrays, mb_
                       .packet = packet_),                                                          \
             MB_SPLIT_END                                                                           \
     }
+
+extern const mb_op_split mb_stack_split[]; /* MB_SPLIT_STACK(NULL) */
 
 /* The packet of operators for which two slices are one complex image. */
 static inline int64_t mb_packet_pair(const void *params, const mb_spec *arrays, int axis,
@@ -150,5 +152,9 @@ static inline mb_vector mb_vector_part(const mb_vector *vector, mb_rows rows)
 #define MB_OP_PARTS                                                                                \
     .args = args, .params_bytes = sizeof(PARAMS), .samples = samples, .infer = infer,              \
     .run_host = run_host
+/* Of operators that also have `plan`, and of those that also have `split`. */
+#define MB_OP_PLANNED_PARTS MB_OP_PARTS, .plan = plan
+#define MB_OP_SPLIT_PARTS MB_OP_PARTS, .split = split
+#define MB_OP_ALL_PARTS MB_OP_PLANNED_PARTS, .split = split
 
 #endif

@@ -232,8 +232,7 @@ const mb_op mb_op_binary = {
            "dtype of the array; for integer arrays it must be a value of that type.\n"
            "The operators + - * / ^ of arrays call this operator.",
     .category = "array",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_BINARY_A | 1u << MB_BINARY_B,
     .tolerance = 2e-6, /* pow and complex division differ in the last bits; the rest is identical */

@@ -28,8 +28,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_ANY_DTYPE, 0, MB_MAX_RANK, "same shape as a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS;
-
 static const char *const samples[] = {
     "{inputs = {{'u16', 3, 5, 17}}, params = {dtype = 'f32', scale = 0.5, offset = -1}}",
     "{inputs = {{'f32', 7, 33}}, params = {dtype = 'u8', scale = 40}}",
@@ -250,7 +248,7 @@ const mb_op mb_op_convert = {
     .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
-    .split = split,
+    .split = mb_elements_split,
     .tolerance =
         1e-7, /* one rounding to float may differ where the device fuses multiply and add */
 };

@@ -107,7 +107,6 @@ const mb_op mb_op_crop = {
            "or leaves the extents `shape`. crop undoes pad. A view (a:view) selects the same "
            "elements without a copy.",
     .category = "array",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
 };

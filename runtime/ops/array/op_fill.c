@@ -21,8 +21,6 @@ static const char *const samples[] = {"{inputs = {{'f32', 3, 17}}, params = {val
                                       "{inputs = {{'c64', 13}}, params = {value = 1, imag = -2}}",
                                       NULL};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS;
-
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_fill_params *p = params;
@@ -100,6 +98,6 @@ const mb_op mb_op_fill = {
            "integers.",
     .category = "array",
     MB_OP_PARTS,
-    .split = split,
+    .split = mb_elements_split,
     .strides = MB_STRIDES_ANY,
 };

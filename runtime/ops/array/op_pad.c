@@ -309,8 +309,6 @@ const mb_op mb_op_pad = {
         "roll to FFT order in one step. An axis without an index array keeps its elements.",
     .reference = "numpy.pad",
     .category = "array",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ANY,
-    .plan = plan,
 };

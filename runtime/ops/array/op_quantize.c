@@ -113,8 +113,6 @@ const mb_op mb_op_quantize = {
         "With nonfinite, NaN and infinities count as that value, in all types.\n"
         "counts is the number of values below, above, and NaN or replaced.",
     .category = "array",
-    MB_OP_PARTS,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ANY,
-    .split = split,
-    .plan = plan,
 };

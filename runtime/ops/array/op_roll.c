@@ -114,7 +114,6 @@ const mb_op mb_op_roll = {
            "rounded down; mb.fft.ifftshift undoes it.",
     .reference = "numpy.roll",
     .category = "array",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
 };

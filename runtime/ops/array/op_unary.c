@@ -25,8 +25,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS;
-
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 7}}, params = {fn = 'exp'}}",
                                       "{inputs = {{'i32', 17}}, params = {fn = 'square'}}",
                                       "{inputs = {{'c64', 3, 11}}, params = {fn = 'abs'}}", NULL};
@@ -168,7 +166,7 @@ const mb_op mb_op_unary = {
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_UNARY_A,
-    .split = split,
+    .split = mb_elements_split,
     .tolerance =
         1e-6, /* expf and logf differ by a unit or two in the last place between libraries */
 };

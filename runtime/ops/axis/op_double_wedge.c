@@ -505,9 +505,7 @@ const mb_op mb_op_double_wedge = {
     .reference = "N. T. Vo, M. Drakopoulos, R. C. Atwood, C. Reinhard, Opt. Express 22 (2014) "
                  "19078",
     .category = "axis",
-    MB_OP_PARTS,
-    .plan = plan,
-    .split = split,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-5, /* sums of magnitudes in float, of two transforms */
 };

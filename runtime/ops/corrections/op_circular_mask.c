@@ -20,8 +20,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 9, 12}}, params = {radius = 0.8}}",
     "{inputs = {{'f32', 7, 5}}, params = {value = -1, size = {19, 17}, origin = {4, 9}}}",
@@ -102,5 +100,5 @@ const mb_op mb_op_circular_mask = {
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_CIRCULAR_MASK_A,
-    .split = split,
+    .split = mb_stack_split,
 };

@@ -124,8 +124,6 @@ const mb_op mb_op_dead_pixels = {
            "dim. mend replaces the pixels of a mask.",
     .reference = "mean(flats) - mean(darks) <= least",
     .category = "corrections",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
 };

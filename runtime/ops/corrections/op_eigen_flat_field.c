@@ -244,10 +244,8 @@ const mb_op mb_op_eigen_flat_field = {
            "fitted. Results that are not finite are replaced by nonfinite.",
     .reference = "C. Jailin et al., J. Synchrotron Rad. 24 (2017) 220",
     .category = "corrections",
-    MB_OP_PARTS,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_EIGEN_DATA,
-    .split = split,
-    .plan = plan,
     .tolerance = 2e-5, /* logarithms and sums of two kinds in an exponent */
 };

@@ -100,9 +100,8 @@ const mb_op mb_op_eigen_flats = {
            "and along rows.",
     .reference = "C. Jailin et al., J. Synchrotron Rad. 24 (2017) 220",
     .category = "corrections",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .uncut = "its gradients span whole frames",
-    .plan = plan,
     .tolerance = 1e-6, /* sums are fused or not */
 };

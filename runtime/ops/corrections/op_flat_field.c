@@ -495,10 +495,8 @@ const mb_op mb_op_flat_field = {
         "stay whole.",
     .reference = "(I - D) / (F - D)",
     .category = "corrections",
-    MB_OP_PARTS,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_FLAT_FIELD_DATA,
-    .split = split,
     .tolerance = 1e-6, /* one float division; double sums in another order */
-    .plan = plan,
 };

@@ -105,9 +105,8 @@ const mb_op mb_op_half_acquisition_weight = {
         "the detector.",
     .reference = "Wang, X-ray micro-CT with a displaced detector array, Med. Phys. 29 (2002) 1634",
     .category = "corrections",
-    MB_OP_PARTS,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_HALF_ACQUISITION_WEIGHT_SINO,
-    .split = split,
     .tolerance = 1e-6,
 };

@@ -18,8 +18,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS;
-
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 17}}}",
                                       "{inputs = {{'f32', 101}}, params = {min = 0.1, max = 0.9}}",
                                       NULL};
@@ -124,6 +122,6 @@ const mb_op mb_op_minus_log = {
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_MINUS_LOG_A,
-    .split = split,
+    .split = mb_elements_split,
     .tolerance = 1e-6, /* logarithms of two libraries: a few units in the last place */
 };

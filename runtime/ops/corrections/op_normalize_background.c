@@ -152,9 +152,8 @@ const mb_op mb_op_normalize_background = {
     .reference = "normalize_bg of TomoPy, whose line begins and ends at the outermost columns; the "
                  "sinogram normalization of nabu",
     .category = "corrections",
-    MB_OP_PARTS,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_NORMALIZE_BACKGROUND_A,
-    .split = split,
     .tolerance = 2e-6, /* sums in another order, then a few float operations */
 };

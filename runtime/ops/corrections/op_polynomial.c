@@ -16,8 +16,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_ELEMENTS;
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {coefficients = {0, 1, 0.1, 0.02}}}",
     "{inputs = {{'f32', 101}}, params = {coefficients = {0.5}}}",
@@ -89,6 +87,6 @@ const mb_op mb_op_polynomial = {
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_POLYNOMIAL_A,
-    .split = split,
+    .split = mb_elements_split,
     .tolerance = 1e-6, /* products and sums are fused or not */
 };

@@ -19,8 +19,6 @@ static const mb_op_arg args[] = {
                  "sinograms over half a turn, E = floor(2a) + 1 columns"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 6, 17}}, params = {center = 12.25}}",
     "{inputs = {{'f32', 7, 20}}, params = {center = 3}}",
@@ -88,6 +86,6 @@ const mb_op mb_op_stitch_half_acquisition = {
     .category = "corrections",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 1e-6,
 };

@@ -75,8 +75,7 @@ const mb_op mb_op_extrapolate = {
            "target become max(x + alpha (x - q), min).",
     .reference = "H. Wang, P. C. Miller, Sci. Rep. 4, 4912 (2014), scaled heavy ball",
     .category = "deconvolution",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
 };

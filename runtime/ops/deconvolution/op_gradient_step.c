@@ -106,9 +106,7 @@ const mb_op mb_op_gradient_step = {
            "of the next transform.",
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
     .category = "deconvolution",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .plan = plan,
 };

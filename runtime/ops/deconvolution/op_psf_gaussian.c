@@ -74,9 +74,8 @@ const mb_op mb_op_psf_gaussian = {
     .doc = "Values are those at pixel centers. The full width at half maximum is 2.3548 sigma.",
     .reference = "exp(-((x - c) / sigma)^2 / 2)",
     .category = "deconvolution",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .uncut = "it reads no array",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-7,
-    .plan = plan,
 };

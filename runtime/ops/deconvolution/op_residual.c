@@ -103,9 +103,8 @@ const mb_op mb_op_residual = {
            "around do not count.",
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
     .category = "deconvolution",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .uncut = "it is a step over the grid of an iteration, at whose start the image lies",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .plan = plan,
 };

@@ -125,9 +125,8 @@ const mb_op mb_op_rl_step = {
     .reference = "W. H. Richardson, J. Opt. Soc. Am. 62, 55 (1972); L. B. Lucy, Astron. J. 79, 745 "
                  "(1974)",
     .category = "deconvolution",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .uncut = "it contains transforms over all axes",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-5, /* two convolutions and a division */
-    .plan = plan,
 };

@@ -219,9 +219,7 @@ const mb_op mb_op_bilateral_filter = {
         "not finite stay as they are.",
     .reference = "C. Tomasi, R. Manduchi, ICCV (1998)",
     .category = "denoising",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
     .tolerance = 2e-6,
 };

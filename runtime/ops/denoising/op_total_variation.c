@@ -118,10 +118,8 @@ const mb_op mb_op_total_variation = {
     .reference = "A. Chambolle, T. Pock, J. Math. Imaging Vis. 40, 120 (2011); L. I. Rudin, S. "
                  "Osher, E. Fatemi, Physica D 60, 259 (1992)",
     .category = "denoising",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_TOTAL_VARIATION_A,
-    .split = split,
     .tolerance = 5e-6, /* many iterations; the field of a volume is rounded to 21 bits */
 };

@@ -102,10 +102,8 @@ const mb_op mb_op_total_variation_sweep = {
         "The state takes four times the memory of the volume.",
     .reference = "A. Chambolle, T. Pock, J. Math. Imaging Vis. 40, 120 (2011)",
     .category = "denoising",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_TV_SWEEP_STATE,
-    .split = split,
     .tolerance = 5e-6, /* as total_variation */
 };

@@ -105,9 +105,8 @@ const mb_op mb_op_apply_otf = {
            "FFT library.",
     .reference = "convolution theorem",
     .category = "fft",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .uncut = "it is one transform over all axes",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .plan = plan,
 };

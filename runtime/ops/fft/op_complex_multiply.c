@@ -97,8 +97,7 @@ const mb_op mb_op_complex_multiply = {
            "function. Its adjoint, correlation, multiplies by the conjugate.",
     .reference = "convolution theorem",
     .category = "fft",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
 };

@@ -170,7 +170,6 @@ const mb_op mb_op_embed = {
            "b) or replicate (a a | a b c d | d d), to any distance.",
     .reference = "scipy.ndimage boundary modes constant, wrap, reflect, mirror, nearest",
     .category = "fft",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
 };

@@ -70,10 +70,8 @@ const mb_op mb_op_fft = {
            "transforms in place.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_FFT_OP_A,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .plan = plan,
 };

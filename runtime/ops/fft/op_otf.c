@@ -142,9 +142,8 @@ const mb_op mb_op_otf = {
            "for even extents.",
     .reference = "H[k] = sum over j of h[j] exp(-2 pi i k (j - c) / n)",
     .category = "fft",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .uncut = "it is one transform over all axes",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .plan = plan,
 };

@@ -80,10 +80,8 @@ const mb_op mb_op_rfft = {
            "have 2 * (n/2 + 1) elements; n of them are samples.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
     .category = "fft",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_RFFT_A,
     .tolerance = 2e-6, /* float transforms of two libraries */
-    .plan = plan,
 };

@@ -135,8 +135,6 @@ const mb_op mb_op_adaptive_threshold = {
     .reference = "P. D. Wellner, Adaptive thresholding for the DigitalDesk, 1993; "
                  "skimage.filters.threshold_local",
     .category = "filter",
-    MB_OP_PARTS,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
-    .plan = plan,
 };

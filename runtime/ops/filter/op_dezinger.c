@@ -175,8 +175,6 @@ const mb_op mb_op_dezinger = {
         "too.",
     .reference = "|a - median(a)| > threshold",
     .category = "filter",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
 };

@@ -77,9 +77,7 @@ const mb_op mb_op_gaussian_filter = {
         "Use axes = {2, 3} for a stack of images.",
     .reference = "scipy.ndimage.gaussian_filter",
     .category = "filter",
-    MB_OP_PARTS,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
     .tolerance = 1e-6,
-    .plan = plan,
 };

@@ -97,8 +97,6 @@ const mb_op mb_op_median_filter = {
            "than half of the window is.",
     .reference = "scipy.ndimage.median_filter; merge exchange: K. E. Batcher, 1968",
     .category = "filter",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
 };

@@ -244,9 +244,7 @@ const mb_op mb_op_mend = {
            "counts is {values replaced, values left}. May run in place.",
     .reference = "median or mean of valid neighbors",
     .category = "filter",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_MEND_A,
-    .split = split,
 };

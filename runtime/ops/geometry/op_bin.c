@@ -158,8 +158,7 @@ const mb_op mb_op_bin = {
         "whatever the type of a. Sums are made in double. A NaN makes its bin NaN. Elements at the "
         "end that do not fill a bin are left out, or with rest = \"keep\" are a smaller bin.",
     .category = "geometry",
-    MB_OP_PARTS,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
     .tolerance = 1e-6,
 };

@@ -87,8 +87,7 @@ const mb_op mb_op_blend_seam = {
         "in the first of them to 1 in the last; a single one is the mean. A NaN stays in its "
         "column.",
     .category = "geometry",
-    MB_OP_PARTS,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
     .tolerance = 1e-6,
 };

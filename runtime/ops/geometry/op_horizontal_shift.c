@@ -119,9 +119,8 @@ const mb_op mb_op_horizontal_shift = {
         "shifts[indices[j]]. out = a works in place, without scratch.",
     .reference = "linear interpolation",
     .category = "geometry",
-    MB_OP_PARTS,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_HORIZONTAL_SHIFT_A,
-    .split = split,
     .tolerance = 1e-6, /* fused or separate multiplication and addition */
 };

@@ -19,8 +19,6 @@ static const mb_op_arg args[] = {
     {.name = NULL}};
 
 /* Which rows are needed is known only where the map is. */
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 17, 29}, {'f32', 8, 31, low = -5, high = 25}, {'f64', 8, 31, low = -5, "
     "high = 35}}}",
@@ -78,9 +76,8 @@ const mb_op mb_op_remap = {
         "part, a holds the rows of the frames that the map asks for, and places are still those of "
         "whole frames; what else a map asks for is taken from the nearest row of the part.",
     .category = "geometry",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 1e-5, /* places round to another side */
 };

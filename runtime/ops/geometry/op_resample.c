@@ -179,8 +179,7 @@ const mb_op mb_op_resample = {
         "With part and rows, a holds the rows of the frames that rows of the result need; "
         "mb.op.piece tells which.",
     .category = "geometry",
-    MB_OP_PARTS,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
     .tolerance = 2e-6,
 };

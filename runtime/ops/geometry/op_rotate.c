@@ -84,9 +84,7 @@ const mb_op mb_op_rotate = {
         "With part and rows, a holds the rows of the frames that rows of the result need; "
         "mb.op.piece tells which.",
     .category = "geometry",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
     .tolerance = 1e-5, /* places round to another side */
 };

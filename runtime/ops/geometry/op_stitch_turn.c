@@ -125,8 +125,7 @@ const mb_op mb_op_stitch_turn = {
         "column, and in those that are interpolated from it.",
     .reference = "N. T. Vo et al., Opt. Express 29 (2021) 17849",
     .category = "geometry",
-    MB_OP_PARTS,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
     .tolerance = 1e-6,
 };

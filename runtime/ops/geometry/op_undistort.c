@@ -112,9 +112,7 @@ const mb_op mb_op_undistort = {
         "mb.op.piece tells which.",
     .reference = "N. T. Vo et al., Opt. Express 23 (2015) 32859",
     .category = "geometry",
-    MB_OP_PARTS,
-    .plan = plan,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
     .tolerance = 1e-5, /* places round to another side */
 };

@@ -425,10 +425,8 @@ const mb_op mb_op_normal_operator = {
         "library, a pair at a time. The host has one pair at a time.",
     .reference = "A. H. Delaney and Y. Bresler, IEEE Trans. Image Process. 5 (1996) 740",
     .category = "iterative",
-    MB_OP_PARTS,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_NORMAL_OPERATOR_A,
-    .split = split,
     .tolerance = 5e-6, /* float transforms of two libraries */
-    .plan = plan,
 };

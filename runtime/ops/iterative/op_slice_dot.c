@@ -70,9 +70,7 @@ const mb_op mb_op_slice_dot = {
            "the slice alone: the bits are the same for any blocks and threads. The sums stay on "
            "the device, where slice_axpy, cgls_update and normal_operator take them.",
     .category = "iterative",
-    MB_OP_PARTS,
+    MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
-    .split = split,
-    .plan = plan,
     .tolerance = 1e-9, /* sums of products in another order */
 };

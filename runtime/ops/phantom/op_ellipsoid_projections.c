@@ -107,9 +107,8 @@ const mb_op mb_op_ellipsoid_projections = {
     .reference =
         "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
     .category = "phantom",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .uncut = "it reads no array; a part of the result is made from a part of the heights or angles",
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,
-    .plan = plan,
 };

@@ -84,8 +84,7 @@ const mb_op mb_op_poisson = {
     .reference = "W. Hoermann, The transformed rejection method for generating Poisson random "
                  "variables, 1993",
     .category = "phantom",
-    MB_OP_PARTS,
-    .split = split,
+    MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << 0,
     .tolerance =

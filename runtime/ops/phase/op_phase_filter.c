@@ -37,8 +37,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "filtered frames, same shape; may be image"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 30, 41}}, params = {fresnel = 0.5}}",
     "{inputs = {{'f32', 3, 9, 31}}, params = {fresnel = {0.4, 0.7}, method = 'generalized', "
@@ -404,10 +402,9 @@ const mb_op mb_op_phase_filter = {
                  "115607 (2020); T. Farago et al., Opt. Lett. 49, 5159 (2024); B. Yu et al., Opt. "
                  "Express 26, 11110 (2018)",
     .category = "phase",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_PHASE_FILTER_IMAGE,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 5e-6, /* float transforms of two libraries */
-    .plan = plan,
 };

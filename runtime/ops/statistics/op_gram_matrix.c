@@ -82,9 +82,8 @@ const mb_op mb_op_gram_matrix = {
            "precision: of frames less their mean, n times their covariance. A NaN makes the row "
            "and the column of its frame NaN.",
     .category = "statistics",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .uncut = "its sums are over all pixels, in floating point",
-    .plan = plan,
     .tolerance = 1e-9, /* sums of products in another order */
 };

@@ -17,8 +17,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 23, 37}}, params = {large_size = 9, small_size = 5, snr = 1.5}}",
     "{inputs = {{'f32', 2, 140, 18}}, params = {large_size = 6, small_size = 3, snr = 0.2, "
@@ -42,10 +40,9 @@ const mb_op mb_op_stripes_all = {
         "N. T. Vo, R. C. Atwood, M. Drakopoulos, Superior techniques for eliminating ring "
         "artifacts in X-ray micro-tomography, Optics Express 26, 28396 (2018), algorithms 3 to 6",
     .category = "stripes",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_SINO,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 1e-6,
-    .plan = plan,
 };

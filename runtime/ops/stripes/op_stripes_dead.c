@@ -14,8 +14,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 23, 37}}, params = {size = 9, snr = 1.5}}",
     "{inputs = {{'f32', 2, 140, 18}}, params = {size = 6, residual = false, snr = 0.2}}",
@@ -40,10 +38,9 @@ const mb_op mb_op_stripes_dead = {
         "N. T. Vo, R. C. Atwood, M. Drakopoulos, Superior techniques for eliminating ring "
         "artifacts in X-ray micro-tomography, Optics Express 26, 28396 (2018), algorithms 4 and 6",
     .category = "stripes",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_SINO,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 1e-6,
-    .plan = plan,
 };

@@ -21,8 +21,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 9, 19, 41}}, params = {high_sigma = 4}}",
     "{inputs = {{'f32', 3, 300, 70}}, params = {low_sigma = 0.7, high_sigma = 5}}",
@@ -106,10 +104,9 @@ const mb_op mb_op_stripes_mean = {
         "A NaN spreads over its sinogram, and to no other. out = sino works in place.",
     .reference = "x - f(mean of x), or x / f(mean of x)",
     .category = "stripes",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_MEAN_SINO,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 3e-6, /* sums of another order */
-    .plan = plan,
 };

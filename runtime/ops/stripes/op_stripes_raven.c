@@ -27,8 +27,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 9, 20, 41}}, params = {cutoff = 5, pad = 3}}",
     "{inputs = {{'f32', 3, 300, 70}}, params = {origin = 1}}",
@@ -136,10 +134,9 @@ const mb_op mb_op_stripes_raven = {
     .reference = "C. Raven, Numerical removal of ring artifacts in microtomography, Rev. Sci. "
                  "Instrum. 69 (1998) 2978",
     .category = "stripes",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_RAVEN_SINO,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 5e-6, /* sums of another order */
-    .plan = plan,
 };

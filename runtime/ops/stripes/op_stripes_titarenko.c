@@ -15,8 +15,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 9, 19, 41}}}", "{inputs = {{'f32', 3, 300, 70}}, params = {beta = 0.022}}",
     "{inputs = {{'f32', 7, 64}}, params = {beta = 0.5}}", "{inputs = {{'f32', 2, 1, 1}}}", NULL};
@@ -94,10 +92,9 @@ const mb_op mb_op_stripes_titarenko = {
     .reference = "S. Titarenko, P. J. Withers, A. Yagola, An analytical formula for ring artefact "
                  "suppression in X-ray tomography, Appl. Math. Lett. 23 (2010) 1489",
     .category = "stripes",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_TITARENKO_SINO,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 3e-6, /* sums of another order */
-    .plan = plan,
 };

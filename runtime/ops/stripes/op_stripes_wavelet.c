@@ -41,8 +41,6 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
     {.name = NULL}};
 
-static const mb_op_split split[] = MB_SPLIT_STACK(NULL);
-
 static const char *const samples[] = {
     "{inputs = {{'f32', 6, 37, 41}}, params = {level = 3}}",
     "{inputs = {{'f32', 3, 70, 33}}, params = {wavelet = 'sym16', sigma = 1, level = 4, padding = "
@@ -293,10 +291,9 @@ const mb_op mb_op_stripes_wavelet = {
     .reference = "B. Muench, P. Trtik, F. Marone, M. Stampanoni, Stripe and ring artifact removal "
                  "with combined wavelet-Fourier filtering, Opt. Express 17 (2009) 8567",
     .category = "stripes",
-    MB_OP_PARTS,
+    MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_WAVELET_SINO,
-    .split = split,
+    .split = mb_stack_split,
     .tolerance = 1e-5, /* sums of another order */
-    .plan = plan,
 };
