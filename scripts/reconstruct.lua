@@ -150,7 +150,7 @@ local options = cli.parse(arg, {
             .. "finished: --resume goes on with it, --discard removes it.",
 })
 
-local say, detail = cli.speakers(options)
+local say, detail = cli.speakers(options.slurm and {quiet = true} or options)
 local warn = cli.warn
 
 -- What the library calls by other names with a recipe.
@@ -172,6 +172,12 @@ if options.preview_rows and not options.preview then
 end
 if options.slurm and not options.plan then
     cli.wrong("--slurm needs --plan: it prints what to ask a batch system for")
+elseif options.ranks and not options.plan then
+    cli.wrong("--ranks needs --plan: start a run with mpirun -n %d or srun", options.ranks)
+elseif options.ranks_per_node and not options.ranks then
+    cli.wrong("--ranks-per-node needs --ranks: how many there are in all")
+elseif options.ranks and options.part then
+    cli.wrong("--ranks share the work by MPI, --part without it: give one of them")
 end
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
@@ -424,7 +430,10 @@ local function find_center(source)
 end
 
 if options.plan then
-    cli.print(mb.recon.describe(plan, {level = options.verbose and "all" or "plan"}))
+    command.print_plan(plan.made, mb.recon.describe(plan, {level = options.verbose and "all"
+        or "plan"}), options, function(part)
+            return mb.recon.plan(scan, setmetatable({part = part}, {__index = settings})).made
+        end)
     if options.png then
         memory_picture.save(options.png, plan.made, options)
         say("picture    %s (the memory)", options.png)

@@ -14,6 +14,8 @@ local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
 local shipped = require "moonbeam.pipeline.shipped"
+local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
+local slurm = require "moonbeam.pipeline.shares.slurm"
 local captioned = require "moonbeam.pipeline.pictures.captioned"
 local snapshots = require "moonbeam.pipeline.pictures.snapshots"
 local sweep = require "moonbeam.pipeline.pictures.sweep"
@@ -35,7 +37,12 @@ command.options = {
         .. "without the volume"},
     {"snapshots", value = "FOLDER", doc = "pictures of the middle row or frame after every step"},
     {"print-recipe", doc = "print the recipe with every default and exit"},
-    {"slurm", alone = true, doc = "with --plan: print the #SBATCH lines of a Slurm script"},
+    {"slurm", alone = true, doc = "with --plan: print a Slurm script that asks for what the plan "
+        .. "takes, over --ranks, or as an array where --part is given"},
+    {"ranks", alone = true, value = "N", type = cli.count, doc = "with --plan: what N processes "
+        .. "take that mpirun or srun starts, each with --device"},
+    {"ranks-per-node", alone = true, value = "N", type = cli.count,
+        doc = "how many of them share a node (default: 1)"},
     {"input", value = "KIND", doc = "what the values are where SCAN has no flats: transmission, "
         .. "\"line integrals\""},
     {"scratch", value = "FOLDER", doc = "for data between steps that do not fit --host-budget"},
@@ -349,6 +356,18 @@ local function check(options)
     end
 end
 
+--- Prints a plan: `text`, with what ranks take, or a script for Slurm. `plan_of(part)` plans
+-- another part.
+function command.print_plan(made, text, options, plan_of)
+    if options.slurm then
+        return cli.print(cli.checked(slurm.script, made, arg, options, plan_of))
+    end
+    cli.print(text)
+    if options.ranks then
+        cli.print(rank_plan.text(cli.checked(rank_plan.of, made, options)))
+    end
+end
+
 --- Ends the program if options are given that say something about a recipe: there is none.
 function command.refuse_without_recipe(options)
     local names = {}
@@ -379,8 +398,10 @@ function command.run(scan, options, talk)
         cli.print(recipe_text.text(chain.resolved(pipeline.chain)))
     elseif options.plan then
         local made = pipeline:plan()
-        cli.print(options.slurm and report.slurm(made)
-            or report.text(made, {level = options.verbose and "all" or "plan"}))
+        command.print_plan(made, report.text(made, {level = options.verbose and "all"
+            or "plan"}), options, function(part)
+                return pipeline:part({part = part}):plan()
+            end)
         if options.png then
             memory_picture.save(options.png, made, options)
         end

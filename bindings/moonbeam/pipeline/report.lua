@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local deals = require "moonbeam.plan.deals"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local process_memory = require "moonbeam.internal.process_memory"
+local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
 local surface = require "moonbeam.internal.command_line.surface"
@@ -117,22 +118,12 @@ end
 
 --- A bound for the resident bytes of the whole process; nil if a device is a planned one.
 function report.process(made)
-    local job, scan = made.job, made.job.chain.source.scan
-    local pool, host = 0, false
-    for _, device in ipairs(job.devices) do
+    for _, device in ipairs(made.job.devices) do
         if device.planned then
             return nil -- the process on another machine is not known
         end
-        pool = pool + (device.kind == "host" and made.at_most_of[device.id] or 0)
-        host = host or device.id == "host"
     end
-    if not host then
-        pool = pool + (made.at_most_of.host or 0)
-    end
-    -- Threads that decode frames hold one each, packed and unpacked.
-    local frames = not scan.chunk_rows and 0 or 2 * (job.options.threads or 8)
-        * math.min(scan.rows * scan.cols * mb.pool.element_bytes(scan.dtype), 64 << 20)
-    return process_memory.bound(pool, made.pinned, frames)
+    return rank_plan.process(made)
 end
 
 local LEVELS <const> = {run = 1, plan = 2, all = 3}
@@ -169,20 +160,6 @@ function report.text(made, options)
         line("run", "devices", "%s", differ)
     end
     lines[#lines + 1] = level >= LEVELS.plan and first.basis or nil
-    return table.concat(lines, "\n")
-end
-
---- The #SBATCH lines of a Slurm script: memory, processors, GPUs.
-function report.slurm(made)
-    local process, gpus = report.process(made), 0
-    for _, device in ipairs(made.job.devices) do
-        gpus = gpus + (device.kind == "cuda" and 1 or 0)
-    end
-    local lines = {"#SBATCH --nodes=1", "#SBATCH --ntasks=1",
-        process and ("#SBATCH --mem=%dM"):format(math.ceil(process / (1 << 20))) or nil}
-    if gpus > 0 then
-        lines[#lines + 1] = ("#SBATCH --gres=gpu:%d"):format(gpus)
-    end
     return table.concat(lines, "\n")
 end
 

@@ -27,9 +27,9 @@ function part_rows.check(part, op)
     end
 end
 
--- The rows of part {number, count} of a section: whole packets.
-local function share(section, part)
-    local packet, first, last = sections.packet(section), section.first, section.last
+-- The rows of part {number, count} of a section with these rows: whole packets.
+local function share(section, part, rows)
+    local packet, first, last = sections.packet(section), rows[1], rows[2]
     local packets, number, count = math.ceil((last - first + 1) / packet), part[1], part[2]
     if count > packets then
         fail("argument", "pipeline", "part", "part is %d/%d; the result has %d %s%s: give at most "
@@ -56,7 +56,7 @@ function part_rows.restrict(list, part, ranges_of)
         local section, later = list[i], list[i + 1]
         section.whole = {section.first, section.last}
         if not later then
-            section.first, section.last = share(section, part)
+            section.first, section.last = share(section, part, section.whole)
         else
             all = all or section.reduced ~= nil or #later.measures > 0
             if not all and section.cut == "rows" and later.cut == "rows" then
@@ -65,6 +65,19 @@ function part_rows.restrict(list, part, ranges_of)
             end
         end
     end
+end
+
+--- Numbers of parts of which one takes the most memory: of the parts of the last section with the
+-- same number of rows and neighbors on the same sides, the first.
+function part_rows.kinds(section, count)
+    local list, seen = {}, {}
+    for number = 1, count do
+        local first, last = share(section, {number, count}, section.whole)
+        local key = ("%d %s %s"):format(last - first, number == 1, number == count)
+        list[#list + 1] = not seen[key] and number or nil
+        seen[key] = true
+    end
+    return list
 end
 
 --- What a part makes of a section, in words; nil of a run without parts.

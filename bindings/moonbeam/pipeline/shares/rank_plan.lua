@@ -1,0 +1,116 @@
+--- What a run takes that several ranks share (mpirun, srun): bytes of each device, rank and node,
+-- about how long it takes, and the lines of a batch script.
+--
+-- A rank takes what its plan says, however many there are: its blocks are whole packets of the same
+-- height, and which it gets does not matter.
+
+local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
+local pace = require "moonbeam.pipeline.shares.pace"
+local process_memory = require "moonbeam.internal.process_memory"
+local sections = require "moonbeam.pipeline.sections"
+
+local rank_plan = {}
+
+-- ---- what it takes ----
+
+-- What a GPU takes of the host with its context, where it can only be planned for.
+local CONTEXT <const> = 512 << 20
+
+--- A bound for the resident bytes of the process of a plan.
+function rank_plan.process(made)
+    local job, scan = made.job, made.job.chain.source.scan
+    local pool, host, contexts = 0, false, 0
+    for _, device in ipairs(job.devices) do
+        pool = pool + (device.kind == "host" and made.at_most_of[device.id] or 0)
+        host = host or device.id == "host"
+        contexts = contexts + (device.planned and CONTEXT + process_memory.OTHER_OF_GPU or 0)
+    end
+    if not host then
+        pool = pool + (made.at_most_of.host or 0)
+    end
+    -- Threads that decode frames hold one each, packed and unpacked.
+    local frames = not scan.chunk_rows and 0 or 2 * (job.options.threads or 8)
+        * math.min(scan.rows * scan.cols * mb.pool.element_bytes(scan.dtype), 64 << 20)
+    return process_memory.bound(pool, made.pinned, frames + contexts)
+end
+
+-- The bytes of stores in host memory that are there at a time, at most.
+local function stores_of(made)
+    local most = 0
+    for i = 1, #made.sections do
+        local before, own = made.job.places[i - 1], made.job.places[i]
+        most = math.max(most, (before and before.host_bytes or 0) + (own and own.host_bytes or 0))
+    end
+    return most
+end
+
+--- What a plan takes over ranks. Options: ranks, ranks_per_node (default 1), slices_per_file.
+-- Returns {ranks, per_node, nodes, rows (the most of a rank), idle (ranks without any), peaks (of a
+-- rank's devices, by id), pinned, process (both of a rank), gpus (of a rank), scratch, result,
+-- seconds (pace.lua; nil where they are not known)}.
+function rank_plan.of(made, options)
+    local ranks, per_node = options.ranks, options.ranks_per_node or 1
+    if per_node > ranks then
+        fail("argument", "pipeline.plan", "ranks_per_node", "%d ranks on a node are more than all "
+            .. "%d", per_node, ranks)
+    end
+    local last = made.sections[#made.sections]
+    local rows, packet = last.last - last.first + 1, sections.packet(last)
+    local packets = math.ceil(rows / packet)
+    local own = {ranks = ranks, per_node = per_node, nodes = math.ceil(ranks / per_node),
+        all_rows = rows, cut = last.cut,
+        rows = math.min(rows, math.ceil(packets / math.min(ranks, packets)) * packet),
+        idle = math.max(0, ranks - packets), peaks = made.peaks, pinned = made.pinned,
+        process = rank_plan.process(made), stores = stores_of(made), scratch = made.scratch,
+        result = last.write_bytes, gpus = 0, devices = made.job.devices, exact = made.exact}
+    for _, device in ipairs(made.job.devices) do
+        own.gpus = own.gpus + (device.kind ~= "host" and 1 or 0)
+    end
+    own.seconds = pace.of(made, ranks, own.nodes, options.slices_per_file)
+    return own
+end
+
+-- ---- as text ----
+
+local function bytes_text(bytes)
+    return ("%s (%d bytes)"):format(mb.device.format_bytes(bytes), bytes)
+end
+
+--- The lines of text about ranks.
+function rank_plan.text(own)
+    local lines = {}
+    local function line(name, format, ...)
+        lines[#lines + 1] = ("%-11s"):format(name) .. format:format(...)
+    end
+    line("ranks", "%d on %d node%s, %d on each; at most %d of %d %s for each%s", own.ranks,
+        own.nodes, own.nodes == 1 and "" or "s", own.per_node, own.rows, own.all_rows, own.cut,
+        own.idle > 0 and (", nothing for %d of them"):format(own.idle) or "")
+    for _, device in ipairs(own.devices) do
+        line("  rank", "%s%s on %s", own.exact and "" or "at most ",
+            bytes_text(own.peaks[device.id]), device.id)
+    end
+    line("  rank", "%s of pinned memory%s; the process at most %s", bytes_text(own.pinned),
+        own.stores > 0 and (", %s of data between steps"):format(bytes_text(own.stores)) or "",
+        mb.device.format_bytes(own.process))
+    line("  node", "%s%s of pinned memory; the processes at most %s: --mem=%dM", own.gpus > 0
+        and ("%d GPU%s, "):format(own.gpus * own.per_node, own.gpus * own.per_node == 1 and ""
+            or "s") or "",
+        bytes_text(own.pinned * own.per_node),
+        mb.device.format_bytes(own.process * own.per_node), rank_plan.megabytes(own))
+    line("  disk", "%s for the result%s", mb.device.format_bytes(own.result), own.scratch > 0
+        and (", %s of scratch for each rank"):format(mb.device.format_bytes(own.scratch)) or "")
+    if own.seconds then
+        line("  seconds", "%s", pace.text(own.seconds))
+    else
+        line("  seconds", "not known for the processors of this host")
+    end
+    return table.concat(lines, "\n")
+end
+
+--- The memory to ask for on each node, in MiB.
+function rank_plan.megabytes(own)
+    return math.ceil(own.process * own.per_node / (1 << 20))
+end
+
+return rank_plan

@@ -1,0 +1,139 @@
+-- What a plan says of ranks: bytes of a rank and of a node, seconds, and Slurm scripts.
+
+local commands = require "spec.support.commands"
+local files = require "spec.support.files"
+local mb = require "moonbeam"
+local pace = require "moonbeam.pipeline.shares.pace"
+local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
+local slurm = require "moonbeam.pipeline.shares.slurm"
+
+local RECIPE <const> = {{"dezinger", size = 3, threshold = 50}, "flat_field", "minus_log",
+    {"fbp", center = 31.5}}
+
+describe("the plan of ranks", function()
+    local shell, path
+
+    setup(function()
+        shell = commands.folder()
+        path = shell:path "scan.h5"
+        commands.must("simulate.lua", path .. " --size 64 --rows 40 --angles 40 --quiet")
+    end)
+    teardown(function()
+        shell:remove()
+    end)
+
+    local function pipeline(options, recipe)
+        local scan = assert(mb.scan.open(path))
+        options.quiet = true
+        return mb.pipeline(scan, recipe or RECIPE, options), scan
+    end
+
+    it("gives every rank what its plan says, and a node as many times more", function()
+        local own <const> = {ranks = 6, ranks_per_node = 2}
+        local p, scan = pipeline {devices = "2xplanned:h200"}
+        local _ <close> = scan
+        local made = p:plan()
+        local plan = rank_plan.of(made, own)
+        assert.same({6, 2, 3, 2}, {plan.ranks, plan.per_node, plan.nodes, plan.gpus})
+        assert.same(made.peaks, plan.peaks)
+        assert.equal(made.pinned, plan.pinned)
+        assert.same({16, 3}, {plan.rows, plan.idle}) -- packets of 16 rows
+        local text = rank_plan.text(plan)
+        for _, device in ipairs(made.job.devices) do
+            assert.matches(("(%d bytes) on %s"):format(made.peaks[device.id], device.id), text, 1,
+                true)
+        end
+        assert.matches(("4 GPUs, [^\n]*%%(%d bytes%%) of pinned"):format(2 * made.pinned), text)
+        assert.matches(("--mem=%dM"):format(rank_plan.megabytes(plan)), text, 1, true)
+        assert.equal(math.ceil(2 * plan.process / (1 << 20)), rank_plan.megabytes(plan))
+        local script = slurm.script(made, {"scan.h5", "--plan", "--slurm", "--ranks", "6",
+            "--ranks-per-node=2", "-d", "2xplanned:h200", "-o", "it's.h5"}, own)
+        assert.equal(table.concat({"#!/bin/sh", "#SBATCH --nodes=3", "#SBATCH --ntasks=6",
+            "#SBATCH --ntasks-per-node=2", ("#SBATCH --mem=%dM"):format(
+            rank_plan.megabytes(plan)), "#SBATCH --gres=gpu:4", "#SBATCH --time=0:11:00",
+            "srun --mpi=pmix moonbeam reconstruct scan.h5 --device all -o 'it'\\''s.h5'"}, "\n"),
+            script)
+    end)
+
+    it("names ranks that have nothing to do, and scratch disk", function()
+        local p, scan = pipeline({host_budget = 512, scratch = shell.folder, rows = {1, 5}},
+            {"flat_field", "minus_log", {"fbp", center = 31.5}, {"rescale", dtype = "uint8",
+            percentiles = {1, 99}}})
+        local _ <close> = scan
+        local made = p:plan()
+        local plan = rank_plan.of(made, {ranks = 8})
+        assert.equal(3, plan.idle)
+        assert.is_nil(plan.seconds)
+        assert.matches("nothing for 3 of them", rank_plan.text(plan), 1, true)
+        assert.equal(made.scratch, plan.scratch)
+        assert.is_true(made.scratch > 0)
+        assert.matches(("#SBATCH --tmp=%dM"):format(math.ceil(made.scratch / (1 << 20))),
+            slurm.script(made, {}, {ranks = 8}), 1, true)
+    end)
+
+    it("tells about how long it takes, and what binds", function()
+        local p, scan = pipeline {devices = "planned:h200"}
+        local _ <close> = scan
+        local made = p:plan()
+        local one, four = pace.of(made, 1, 1), pace.of(made, 4, 4)
+        for _, name in ipairs {"read", "compute", "write", "links"} do
+            assert.is_true(one[name] > 0)
+            assert.is_true(math.abs(one[name] / four[name] - 4) < 1e-9, name)
+        end
+        assert.equal(made.sections[1].read_bytes / pace.DISK, one.read)
+        assert.equal(made.sections[1].write_bytes / pace.DISK, one.write)
+        assert.equal(math.max(one.read, one.compute, one.write, one.links), one.total)
+        -- Several ranks of one node share its disk, but not its GPUs.
+        local shared = pace.of(made, 4, 1)
+        assert.equal(one.read, shared.read)
+        assert.is_true(math.abs(one.compute / shared.compute - 4) < 1e-9)
+        assert.matches(one.binds == "write" and "writing binds" or "binds", pace.text(one))
+        assert.equal(11, pace.minutes {total = 15})
+    end)
+
+    it("asks for what any part takes, where parts are an array", function()
+        local p, scan = pipeline {part = {1, 7}}
+        local _ <close> = scan
+        local most, asked, peaks = 0, 0, {}
+        local script = slurm.script(p:plan(), {"scan.h5"}, {part = {1, 7}}, function(part)
+            asked = asked + 1
+            return p:part({part = part}):plan()
+        end)
+        for number = 1, 7 do
+            local made = p:part({part = {number, 7}}):plan()
+            most, peaks[number] = math.max(most, rank_plan.process(made)), made.peak
+        end
+        assert.is_true(peaks[1] < peaks[2]) -- 5 and 6 rows
+        assert.is_true(asked < 7 and asked > 1)
+        local memory = tonumber(script:match "%-%-mem=(%d+)M")
+        assert.is_true(math.abs(memory - math.ceil(most / (1 << 20))) <= 1) -- Lua's own memory
+        assert.matches("#SBATCH --array=1-7", script, 1, true)
+        assert.matches("moonbeam reconstruct scan.h5 --part $SLURM_ARRAY_TASK_ID/7", script, 1,
+            true)
+    end)
+
+    it("is printed by the command line, for recipes and without", function()
+        for _, way in ipairs {"--center 31.5", "--recipe " .. shell:path "r.lua"} do
+            files.write(shell:path "r.lua",
+                [[{"flat_field", "minus_log", {"fbp", center = 31.5}}]])
+            local options = ("'%s' %s --device 2xplanned:h200 --plan --ranks 8"):format(path, way)
+            local text = commands.must("reconstruct.lua", options .. " --ranks-per-node 4")
+            assert.matches("ranks      8 on 2 nodes, 4 on each", text, 1, true)
+            local script = commands.must("reconstruct.lua", options .. " --slurm")
+            assert.matches("^#!/bin/sh\n", script)
+            assert.matches("--nodes=8\n", script, 1, true)
+            assert.matches("srun --mpi=pmix moonbeam reconstruct " .. path, script, 1, true)
+            assert.is_nil(script:find("--ranks", 1, true))
+            assert.equal("", (files.run("sh -n -c '" .. script:gsub("'", "'\\''") .. "'")))
+        end
+        local function refused(options, expected)
+            local status, text = commands.run("reconstruct.lua", ("'%s' %s"):format(path, options))
+            assert.equal(2, status)
+            assert.matches(expected, text, 1, true)
+        end
+        refused("--ranks 2", "--ranks needs --plan")
+        refused("--plan --ranks-per-node 2", "--ranks-per-node needs --ranks")
+        refused("--plan --ranks 2 --part 1/2", "give one of them")
+        refused("--plan --center 31.5 --ranks 2 --ranks-per-node 3", "more than all 2")
+    end)
+end)
