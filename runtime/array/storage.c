@@ -159,11 +159,6 @@ uint64_t mb_storage_bytes(const mb_storage *storage)
     return storage->bytes;
 }
 
-mb_device *mb_storage_device(const mb_storage *storage)
-{
-    return storage->device;
-}
-
 const mb_block *mb_storage_block(const mb_storage *storage)
 {
     return &storage->block;

@@ -26,7 +26,6 @@ void *mb_storage_room(mb_storage *storage);
 
 void *mb_storage_data(const mb_storage *storage);
 uint64_t mb_storage_bytes(const mb_storage *storage); /* as requested */
-mb_device *mb_storage_device(const mb_storage *storage);
 const mb_block *mb_storage_block(const mb_storage *storage);
 /* The device that the memory is pinned for; NULL for a block of the pool. */
 mb_device *mb_storage_pinned_for(const mb_storage *storage);

@@ -190,11 +190,3 @@ uint64_t mb_fft_record_work(const mb_fft_record *record, const mb_fft_desc *desc
                ? real_work(record, desc, outer, points, how)
                : complex_work(record, desc, points, how);
 }
-
-const mb_fft_time *mb_fft_record_time(const mb_fft_record *record, int64_t n)
-{
-    for (int i = 0; i < record->time_count; i++)
-        if (record->times[i].n == n)
-            return &record->times[i];
-    return NULL;
-}

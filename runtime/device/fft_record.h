@@ -55,8 +55,6 @@ typedef struct mb_fft_record {
 /* The work area of a transform. *how is NULL when the area follows from recorded sizes; else it
 ** says how the area was derived. */
 uint64_t mb_fft_record_work(const mb_fft_record *record, const mb_fft_desc *desc, const char **how);
-/* The time of a size, or NULL. */
-const mb_fft_time *mb_fft_record_time(const mb_fft_record *record, int64_t n);
 
 #ifdef __cplusplus
 }

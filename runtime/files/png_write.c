@@ -31,8 +31,7 @@ static void on_error(png_structp png, png_const_charp message)
 
 static void on_warning(png_structp png, png_const_charp message)
 {
-    (void)png;
-    (void)message;
+    (void)png, (void)message;
 }
 
 static bool little_endian(void)

@@ -302,16 +302,6 @@ int mb_target_fd(const mb_target *target)
     return target->fd;
 }
 
-mb_target_state mb_target_state_of(const mb_target *target)
-{
-    return target->state;
-}
-
-const char *mb_target_path(const mb_target *target)
-{
-    return target->path;
-}
-
 const char *mb_target_now(const mb_target *target)
 {
     return target->state == MB_TARGET_GONE    ? NULL

@@ -57,8 +57,6 @@ mb_status mb_target_resume(const char *path, const char *now, const char *folder
                            mb_target **out);
 
 int mb_target_fd(const mb_target *target); /* for reading and writing; -1 once named or gone */
-mb_target_state mb_target_state_of(const mb_target *target);
-const char *mb_target_path(const mb_target *target); /* the final name */
 /* The name that the file has now: temporary, kept or final. NULL once it is gone. */
 const char *mb_target_now(const mb_target *target);
 

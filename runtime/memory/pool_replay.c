@@ -20,16 +20,13 @@ static mb_status reserve(void *self, uint64_t bytes, void **base)
 
 static void unreserve(void *self, void *base, uint64_t bytes)
 {
-    (void)self;
-    (void)base;
-    (void)bytes;
+    (void)self, (void)base, (void)bytes;
 }
 
 static mb_status commit(void *self, void *base, uint64_t offset, uint64_t bytes)
 {
     supply *s = self;
-    (void)base;
-    (void)offset;
+    (void)base, (void)offset;
     if (bytes > s->memory - s->committed)
         return mb_fail(MB_STATUS_MEMORY, NULL, "the replay's memory is smaller");
     s->committed += bytes;
@@ -38,8 +35,7 @@ static mb_status commit(void *self, void *base, uint64_t offset, uint64_t bytes)
 
 static void decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
 {
-    (void)base;
-    (void)offset;
+    (void)base, (void)offset;
     ((supply *)self)->committed -= bytes;
 }
 

@@ -116,8 +116,7 @@ extern const mb_op_split mb_elements_split[];
 /* Slices of a stack: the first of three axes. An array of two axes is one slice. */
 static inline bool mb_stack_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
-    (void)params;
-    (void)cut;
+    (void)params, (void)cut;
     return arrays[0].shape.rank == 3;
 }
 /* With the function that says how many slices are a packet, or NULL. */
@@ -130,14 +129,18 @@ static inline bool mb_stack_adapt(const void *params, const mb_spec *arrays, mb_
 
 extern const mb_op_split mb_stack_split[]; /* MB_SPLIT_STACK(NULL) */
 
+/* Any axis of frames but the columns: those of one frame are its second axis. */
+static inline bool mb_whole_rows_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
+{
+    (void)params;
+    return cut->split->axis <= arrays[0].shape.rank - 2;
+}
+
 /* The packet of operators for which two slices are one complex image. */
 static inline int64_t mb_packet_pair(const void *params, const mb_spec *arrays, int axis,
                                      const mb_device *device)
 {
-    (void)params;
-    (void)arrays;
-    (void)axis;
-    (void)device;
+    (void)params, (void)arrays, (void)axis, (void)device;
     return 2;
 }
 

@@ -85,46 +85,36 @@ static mb_status planned_memory(void *self, uint64_t *free_bytes, uint64_t *tota
 /* Addresses without memory, as on a dry device. */
 static mb_status planned_reserve(void *self, uint64_t bytes, void **base)
 {
-    (void)self;
-    (void)bytes;
+    (void)self, (void)bytes;
     *base = (void *)(uintptr_t)0x10000000000;
     return MB_STATUS_OK;
 }
 
 static void planned_unreserve(void *self, void *base, uint64_t bytes)
 {
-    (void)self;
-    (void)base;
-    (void)bytes;
+    (void)self, (void)base, (void)bytes;
 }
 
 static mb_status planned_commit(void *self, void *base, uint64_t offset, uint64_t bytes)
 {
-    (void)base;
-    (void)offset;
-    (void)bytes;
+    (void)base, (void)offset, (void)bytes;
     return refuse(self);
 }
 
 static void planned_decommit(void *self, void *base, uint64_t offset, uint64_t bytes)
 {
-    (void)self;
-    (void)base;
-    (void)offset;
-    (void)bytes;
+    (void)self, (void)base, (void)offset, (void)bytes;
 }
 
 static mb_status planned_transfer(void *self, void *to, const void *from, uint64_t bytes)
 {
-    (void)to;
-    (void)from;
+    (void)to, (void)from;
     return bytes ? refuse(self) : MB_STATUS_OK;
 }
 
 static mb_status planned_fill(void *self, void *device, int byte, uint64_t bytes)
 {
-    (void)device;
-    (void)byte;
+    (void)device, (void)byte;
     return bytes ? refuse(self) : MB_STATUS_OK;
 }
 
@@ -149,14 +139,12 @@ static mb_status planned_event_create(void *self, void **event)
 
 static void planned_event_destroy(void *self, void *event)
 {
-    (void)self;
-    (void)event;
+    (void)self, (void)event;
 }
 
 static mb_status planned_pin(void *self, uint64_t bytes, void **host)
 {
-    (void)bytes;
-    (void)host;
+    (void)bytes, (void)host;
     return refuse(self);
 }
 
@@ -169,16 +157,13 @@ static mb_status planned_lane_copy(void *self, mb_lane lane, void *to, const voi
 
 static void planned_unpin(void *self, void *host, uint64_t bytes)
 {
-    (void)self;
-    (void)host;
-    (void)bytes;
+    (void)self, (void)host, (void)bytes;
 }
 
 /* Records an event, or has a lane wait for it. */
 static mb_status planned_lane_event(void *self, mb_lane lane, void *event)
 {
-    (void)lane;
-    (void)event;
+    (void)lane, (void)event;
     return refuse(self);
 }
 
@@ -190,9 +175,7 @@ static mb_status planned_event_wait(void *self, void *event)
 
 static mb_status planned_event_elapsed_ms(void *self, void *begin, void *end, double *ms)
 {
-    (void)begin;
-    (void)end;
-    (void)ms;
+    (void)begin, (void)end, (void)ms;
     return refuse(self);
 }
 
@@ -209,18 +192,13 @@ static mb_status planned_fft_create(void *self, const mb_fft_desc *desc, void **
 
 static void planned_fft_destroy(void *self, void *plan)
 {
-    (void)self;
-    (void)plan;
+    (void)self, (void)plan;
 }
 
 static mb_status planned_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in,
                                   void *out, void *work)
 {
-    (void)plan;
-    (void)desc;
-    (void)in;
-    (void)out;
-    (void)work;
+    (void)plan, (void)desc, (void)in, (void)out, (void)work;
     return refuse(self);
 }
 

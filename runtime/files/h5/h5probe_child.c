@@ -111,8 +111,7 @@ typedef struct name_list {
 static herr_t take_link(hid_t group, const char *name, const H5L_info_t *link, void *user)
 {
     name_list *list = user;
-    (void)group;
-    (void)link;
+    (void)group, (void)link;
     char **names = mb_grow(list->names, list->count, &list->room, sizeof *names);
     if (!names)
         return -1;

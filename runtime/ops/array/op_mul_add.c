@@ -50,8 +50,7 @@ static mb_status check_region(const char *name, const mb_vector *region, const m
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
     const mb_mul_add_params *p = params;
-    (void)arrays;
-    (void)cut;
+    (void)arrays, (void)cut;
     return p->region.count == 0 && p->other_region.count == 0;
 }
 

@@ -28,8 +28,7 @@ static const mb_op_arg args[] = {
 
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
-    (void)params;
-    (void)cut;
+    (void)params, (void)cut;
     return arrays[MB_DOUBLE_WEDGE_SINO].shape.rank == 3;
 }
 

@@ -61,8 +61,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
 
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
-    (void)params;
-    (void)arrays;
+    (void)params, (void)arrays;
     mb_planner_slot(planner, "tally",
                     planner->device->facts.compute_capability == 0 ? 0 : sizeof(uint64_t), 0, 0);
 }

@@ -60,9 +60,7 @@ static const mb_op_arg args[] = {
 static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
     mb_flat_field_params *p = params;
-    (void)arrays;
-    (void)axis;
-    (void)room;
+    (void)arrays, (void)axis, (void)room;
     p->count_raised &= piece->rows.first == 0;
     if (p->frames.count)
         p->frames = mb_vector_part(&p->frames, piece->input);

@@ -20,8 +20,7 @@ static const mb_op_arg args[] = {
 /* The result has the axes of a but the first. */
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
-    (void)params;
-    (void)arrays;
+    (void)params, (void)arrays;
     cut->axes[MB_MEAN_PROJECTION_RESULT] = cut->split->axis - 1;
     return true;
 }

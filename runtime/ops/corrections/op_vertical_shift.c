@@ -21,21 +21,13 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
     {.name = NULL}};
 
-/* What an axis of one frame, or of a stack, is. */
-enum { FRAMES, ROWS };
-
-static int meaning(const mb_spec *arrays, int axis)
-{
-    return axis + 3 - arrays[MB_VERTICAL_SHIFT_A].shape.rank;
-}
-
 /* Rows above and below: -whole of the most negative shift, whole + 1 of the largest. */
 static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
 {
     const mb_vertical_shift_params *p = params;
     const mb_shape *shape = &arrays[MB_VERTICAL_SHIFT_A].shape;
     int64_t frames = shape->rank == 3 ? shape->dims[0] : 1, before = 0, after = 0;
-    if (meaning(arrays, axis) != ROWS)
+    if (axis != shape->rank - 2)
         return rows;
     for (int64_t j = 0; j < frames; j++) {
         mb_vertical_shift_frame f = mb_vertical_shift_at(p, j, shape->dims[axis]);
@@ -46,14 +38,10 @@ static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_row
     return (mb_rows){rows.first - before, rows.end + after};
 }
 
-/* Frames have their numbers with them. */
 static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
-    mb_vertical_shift_params *p = params;
-    mb_vector *own = p->indices.count ? &p->indices : &p->shifts;
     (void)room;
-    if (meaning(arrays, axis) == FRAMES)
-        *own = mb_vector_part(own, piece->input);
+    mb_vertical_shift_piece(arrays, axis, piece, params);
 }
 
 static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = piece),
@@ -67,27 +55,7 @@ static const char *const samples[] = {
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
-    const mb_vertical_shift_params *p = params;
-    const mb_shape *shape = &arrays[MB_VERTICAL_SHIFT_A].shape;
-    int64_t frames = shape->rank == 3 ? shape->dims[0] : 1;
-    if (p->indices.count == 0 && p->shifts.count != frames)
-        return mb_fail(MB_STATUS_ARGUMENT, "shifts",
-                       "%lld shifts were given for %lld projections; give one each, or indices",
-                       (long long)p->shifts.count, (long long)frames);
-    if (p->indices.count != 0 && p->indices.count != frames)
-        return mb_fail(MB_STATUS_ARGUMENT, "indices",
-                       "%lld indices were given for %lld projections; give one each",
-                       (long long)p->indices.count, (long long)frames);
-    for (int64_t j = 0; j < p->indices.count; j++) {
-        double k = p->indices.values[j];
-        if (k != floor(k) || k > (double)p->shifts.count)
-            return mb_fail(MB_STATUS_ARGUMENT, "indices",
-                           "element %lld of indices is %g; it must be a whole number of 1 to %lld, "
-                           "the number of shifts",
-                           (long long)j + 1, k, (long long)p->shifts.count);
-    }
-    arrays[MB_VERTICAL_SHIFT_RESULT] = arrays[MB_VERTICAL_SHIFT_A];
-    return MB_STATUS_OK;
+    return mb_vertical_shift_infer(params, arrays);
 }
 
 /* One row from two; `to` may be either of them. Products are exact in double, whether the compiler

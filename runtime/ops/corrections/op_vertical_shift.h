@@ -9,7 +9,7 @@
 #ifndef MB_OPS_OP_VERTICAL_SHIFT_H
 #define MB_OPS_OP_VERTICAL_SHIFT_H
 
-#include "ops/op.h"
+#include "ops/op_args.h"
 #include <math.h>
 
 typedef struct mb_vertical_shift_params {
@@ -38,6 +38,40 @@ static inline mb_vertical_shift_frame mb_vertical_shift_at(const mb_vertical_shi
     frame.near = (float)(1.0 - far);
     frame.far = (float)far;
     return frame;
+}
+
+/* The shifts of a stack of frames, or of one frame; its result is like it. */
+static inline mb_status mb_vertical_shift_infer(const mb_vertical_shift_params *p, mb_spec *arrays)
+{
+    const mb_shape *shape = &arrays[MB_VERTICAL_SHIFT_A].shape;
+    const int64_t frames = shape->rank == 3 ? shape->dims[0] : 1;
+    if (p->indices.count == 0 && p->shifts.count != frames)
+        return mb_fail(MB_STATUS_ARGUMENT, "shifts",
+                       "%lld shifts were given for %lld projections; give one each, or indices",
+                       (long long)p->shifts.count, (long long)frames);
+    if (p->indices.count != 0 && p->indices.count != frames)
+        return mb_fail(MB_STATUS_ARGUMENT, "indices",
+                       "%lld indices were given for %lld projections; give one each",
+                       (long long)p->indices.count, (long long)frames);
+    for (int64_t j = 0; j < p->indices.count; j++) {
+        const double k = p->indices.values[j];
+        if (k != floor(k) || k > (double)p->shifts.count)
+            return mb_fail(MB_STATUS_ARGUMENT, "indices",
+                           "element %lld of indices is %g; it must be a whole number of 1 to %lld, "
+                           "the number of shifts",
+                           (long long)j + 1, k, (long long)p->shifts.count);
+    }
+    arrays[MB_VERTICAL_SHIFT_RESULT] = arrays[MB_VERTICAL_SHIFT_A];
+    return MB_STATUS_OK;
+}
+
+/* A piece along the axis of the frames: these have their numbers with them. */
+static inline void mb_vertical_shift_piece(const mb_spec *arrays, int axis,
+                                           const mb_op_piece *piece, mb_vertical_shift_params *p)
+{
+    mb_vector *own = p->indices.count ? &p->indices : &p->shifts;
+    if (axis == arrays[MB_VERTICAL_SHIFT_A].shape.rank - 3)
+        *own = mb_vector_part(own, piece->input);
 }
 
 #endif

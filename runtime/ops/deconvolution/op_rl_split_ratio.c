@@ -47,8 +47,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
 
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {
-    (void)params;
-    (void)arrays;
+    (void)params, (void)arrays;
     mb_grid_plan(planner, sizeof(mb_rl_split_ratio_cell));
 }
 

@@ -56,8 +56,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
 static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
 {
     const mb_total_variation_sweep_params *p = params;
-    (void)arrays;
-    (void)axis;
+    (void)arrays, (void)axis;
     return (mb_rows){rows.first - p->steps, rows.end + p->steps};
 }
 

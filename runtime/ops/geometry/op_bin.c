@@ -34,10 +34,7 @@ static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_row
 
 static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
-    (void)arrays;
-    (void)axis;
-    (void)params;
-    (void)room;
+    (void)arrays, (void)axis, (void)params, (void)room;
     piece->skip = 0;
 }
 

@@ -17,16 +17,9 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "frames with W - overlap columns"),
     {.name = NULL}};
 
-/* Columns are whole: those of one frame are its second axis. */
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis <= arrays[MB_BLEND_SEAM_A].shape.rank - 2;
-}
-
 static const mb_op_split split[] = {
     MB_SPLIT_AXIS(0, .combine = MB_COMBINE_NONE),
-    MB_SPLIT_AXIS(1, .adapt = adapt, .when = "there are three axes"), MB_SPLIT_END};
+    MB_SPLIT_AXIS(1, .adapt = mb_whole_rows_adapt, .when = "there are three axes"), MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 40}}, params = {seam = 18, overlap = 7}}",

@@ -23,26 +23,15 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
     {.name = NULL}};
 
-/* Frames have their numbers with them. */
 static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
-    mb_vertical_shift_params *p = &((mb_horizontal_shift_params *)params)->list;
-    mb_vector *own = p->indices.count ? &p->indices : &p->shifts;
     (void)room;
-    if (axis == arrays[MB_HORIZONTAL_SHIFT_A].shape.rank - 3)
-        *own = mb_vector_part(own, piece->input);
-}
-
-/* Columns are whole: those of one frame are its second axis. */
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis <= arrays[MB_HORIZONTAL_SHIFT_A].shape.rank - 2;
+    mb_vertical_shift_piece(arrays, axis, piece, &((mb_horizontal_shift_params *)params)->list);
 }
 
 static const mb_op_split split[] = {
     MB_SPLIT_AXIS(0, .piece = piece),
-    MB_SPLIT_AXIS(1, .adapt = adapt, .when = "there are three axes"), MB_SPLIT_END};
+    MB_SPLIT_AXIS(1, .adapt = mb_whole_rows_adapt, .when = "there are three axes"), MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 13, 11}}, params = {shifts = {0.3, 1.3, -2.7, 0, 12.5}}}",
@@ -52,25 +41,7 @@ static const char *const samples[] = {
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
-    const mb_vertical_shift_params *p = &((const mb_horizontal_shift_params *)params)->list;
-    const mb_shape *shape = &arrays[MB_HORIZONTAL_SHIFT_A].shape;
-    const int64_t frames = shape->rank == 3 ? shape->dims[0] : 1;
-    if (p->indices.count == 0 && p->shifts.count != frames)
-        return mb_fail(MB_STATUS_ARGUMENT, "shifts",
-                       "%lld shifts were given for %lld projections; give one each, or indices",
-                       (long long)p->shifts.count, (long long)frames);
-    if (p->indices.count != 0 && p->indices.count != frames)
-        return mb_fail(MB_STATUS_ARGUMENT, "indices",
-                       "%lld indices were given for %lld projections; give one each",
-                       (long long)p->indices.count, (long long)frames);
-    MB_TRY(mb_check_whole("indices", &p->indices));
-    for (int64_t j = 0; j < p->indices.count; j++)
-        if (p->indices.values[j] > (double)p->shifts.count)
-            return mb_fail(MB_STATUS_ARGUMENT, "indices",
-                           "element %lld of indices is %g; there are %lld shifts", (long long)j + 1,
-                           p->indices.values[j], (long long)p->shifts.count);
-    arrays[MB_HORIZONTAL_SHIFT_RESULT] = arrays[MB_HORIZONTAL_SHIFT_A];
-    return MB_STATUS_OK;
+    return mb_vertical_shift_infer(&((const mb_horizontal_shift_params *)params)->list, arrays);
 }
 
 static void shift_row(const mb_horizontal_shift_params *p, const mb_vertical_shift_frame *f,

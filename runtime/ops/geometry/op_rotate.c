@@ -17,25 +17,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "the same frames, or the rows of them"),
     {.name = NULL}};
 
-static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
-{
-    const mb_rotate_params *p = params;
-    const mb_shape *shape = &arrays[MB_ROTATE_A].shape;
-    const mb_warp_map map = mb_rotate_map(p, shape);
-    return mb_warp_split_needs(&p->warp, &map, shape, axis, rows);
-}
-
-static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
-{
-    mb_warp_split_piece(&((mb_rotate_params *)params)->warp, &arrays[MB_ROTATE_A].shape, axis,
-                        piece, room);
-}
-
-static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = piece),
-                                    MB_SPLIT_AXIS(1, .needs = needs, .piece = piece,
-                                                  .adapt = mb_warp_split_adapt,
-                                                  .when = "there are three axes"),
-                                    MB_SPLIT_END};
+MB_WARP_SPLIT(mb_rotate_map(p, shape))
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 37, 29}}, params = {angle = 0.05}}",

@@ -44,6 +44,26 @@ typedef struct mb_warp_params {
             "part", MB_ARG_VECTOR, false, warp.part, 1, 1e9, 0, "px",                              \
             "where a is a part of frames: {row of the frame, from 1, that is its first, rows "     \
             "of the frame}")
+/* The splits along frames and rows of an operator with MB_WARP_ROWS_ARG; `map_` is the map of the
+** parameters p for frames of this shape. */
+#define MB_WARP_SPLIT(map_)                                                                        \
+    static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)        \
+    {                                                                                              \
+        const PARAMS *p = params;                                                                  \
+        const mb_shape *shape = &arrays[0].shape;                                                  \
+        const mb_warp_map map = map_;                                                              \
+        return mb_warp_split_needs(&p->warp, &map, shape, axis, rows);                             \
+    }                                                                                              \
+    static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params,           \
+                      double *room)                                                                \
+    {                                                                                              \
+        mb_warp_split_piece(&((PARAMS *)params)->warp, &arrays[0].shape, axis, piece, room);       \
+    }                                                                                              \
+    static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = piece),          \
+                                        MB_SPLIT_AXIS(1, .needs = needs, .piece = piece,           \
+                                                      .adapt = mb_warp_split_adapt,                \
+                                                      .when = "there are three axes"),             \
+                                        MB_SPLIT_END};
 #define MB_WARP_ROWS_ARG                                                                           \
     MB_NUMBER("rows", MB_ARG_VECTOR, false, warp.rows, 1, 1e9, 0, "px",                            \
               "{first, last}: rows of the frame to make, from 1; default those of a")

@@ -81,7 +81,7 @@ b = shift(a.astype(float), (0, -2.375), order=1, mode='nearest')
         local a <close> = mb.zeros {3, 4, 5}
         assert.matches("2 shifts were given for 3", (helper.failure(mb.horizontal_shift, a,
             {1, 2})))
-        assert.matches("there are 2 shifts", (helper.failure(mb.horizontal_shift, a, {1, 2},
+        assert.matches("a whole number of 1 to 2, the number of shifts", (helper.failure(mb.horizontal_shift, a, {1, 2},
             {indices = {1, 2, 3}})))
     end)
 end)

@@ -242,8 +242,7 @@ mb_status mb_h5_attribute_read(mb_h5 *file, const char *path, const char *name,
 static herr_t take_name(hid_t object, const char *name, const H5A_info_t *about, void *user)
 {
     mb_h5 *file = user;
-    (void)object;
-    (void)about;
+    (void)object, (void)about;
     char **names = realloc(file->names, (size_t)(file->name_count + 1) * sizeof *names);
     if (!names)
         return -1;

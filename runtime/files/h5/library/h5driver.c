@@ -147,8 +147,7 @@ static herr_t posix_handle(H5FD_t *base, hid_t access, void **handle)
 static herr_t posix_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t bytes,
                          void *buffer)
 {
-    (void)type;
-    (void)transfer;
+    (void)type, (void)transfer;
     const h5_posix *file = (const h5_posix *)base;
     const int64_t moved = mb_read_at(file->fd, buffer, bytes, at);
     if (moved < 0) {
@@ -174,8 +173,7 @@ static herr_t refused(h5_posix *file, const char *what, int cause)
 static herr_t posix_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t bytes,
                           const void *buffer)
 {
-    (void)type;
-    (void)transfer;
+    (void)type, (void)transfer;
     h5_posix *file = (h5_posix *)base;
     if (file->disk && file->disk->abandoned)
         return 0;
@@ -189,8 +187,7 @@ static herr_t posix_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t
 /* Cuts or extends the file to what libhdf5 has given away. */
 static herr_t posix_truncate(H5FD_t *base, hid_t transfer, hbool_t closing)
 {
-    (void)transfer;
-    (void)closing;
+    (void)transfer, (void)closing;
     h5_posix *file = (h5_posix *)base;
     if (file->allocated == file->end || (file->disk && file->disk->abandoned))
         return 0;

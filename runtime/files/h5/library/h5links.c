@@ -156,8 +156,7 @@ static herr_t follow_external(const char *parent, const char *group, const char 
 {
     mb_h5 *file = user;
     char found[PATH_MAX], said[200];
-    (void)group;
-    (void)flags;
+    (void)group, (void)flags;
     H5Pset_file_locking(access, file->writable, true); /* readers are never locked out */
     if (file->link_depth >= MOST_LINKS) {
         snprintf(file->refused, sizeof file->refused,
