@@ -99,11 +99,12 @@ end
 local runtime_files = sorted_files("runtime/**.c")
 local binding_files = sorted_files("bindings/**.c")
 local cuda_files = sorted_files("cuda/**.cu")
+local mpi_files = sorted_files("mpi/*.c")
 
 -- Objects are named after the base name alone, and 4.3 silently drops one of two equal ones. (That
 -- holds within a project; fft.c and fft.cu may stand side by side, being in different ones.)
 local seen = {}
-for _, list in ipairs({ runtime_files, binding_files, cuda_files }) do
+for _, list in ipairs({ runtime_files, binding_files, cuda_files, mpi_files }) do
     for _, file in ipairs(list) do
         local name = path.getname(file)
         if seen[name] then
@@ -453,4 +454,42 @@ elseif generating then
         os.remove("build/obj/" .. config .. "/moonbeam_cuda.files")
     end
     os.remove("build/make/moonbeam_cuda.make")
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- moonbeam_mpi: ranks and messages by MPI, a plug-in beside the program, of the MPI whose mpicc is
+-- here. The program loads it when a launcher has started it, and is not linked with MPI.
+
+-- The words of a compiler's command line that begin like this.
+local function words_of(line, ...)
+    local words = {}
+    for word in line:gmatch("%S+") do
+        for _, head in ipairs({ ... }) do
+            if word:sub(1, #head) == head then
+                table.insert(words, word)
+                break
+            end
+        end
+    end
+    return words
+end
+
+local mpicc_line = output_of("mpicc -show")
+if mpicc_line then
+    local flags_list = words_of(mpicc_line, "-I", "-pthread")
+    for _, flag in ipairs(c_flags) do
+        table.insert(flags_list, flag)
+    end
+    start_project("moonbeam_mpi", "SharedLib", "bin", mpi_files, flags_list)
+    targetprefix ""
+    targetname "moonbeam_mpi"
+    targetextension ".so"
+    includedirs { "runtime" }
+    link_with({}, words_of(mpicc_line, "-L", "-l", "-Wl,", "-pthread"))
+elseif generating then
+    for _, config in ipairs(configurations_of_build) do
+        os.remove(output_root(config) .. "/bin/moonbeam_mpi.so")
+        os.remove("build/obj/" .. config .. "/moonbeam_mpi.files")
+    end
+    os.remove("build/make/moonbeam_mpi.make")
 end

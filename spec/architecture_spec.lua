@@ -6,7 +6,7 @@ local sources = require "spec.support.sources"
 -- From the ground up. A file may include files of its own layer and of those before it. A folder
 -- belongs to the longest entry that it begins with; a file in none is in a place without a rule.
 local LAYERS = {
-    "runtime/core", "runtime/memory", "runtime/device", "runtime/array", "runtime/ops",
+    "runtime/core", "runtime/cluster", "runtime/memory", "runtime/device", "runtime/array", "runtime/ops",
     "runtime/files", "runtime/stream", "runtime", "bindings",
 }
 
@@ -14,6 +14,9 @@ local LAYERS = {
 local PLUGIN = {"cuda/backend", "cuda/shared", "cuda"}
 local PLUGIN_KNOWS = {["runtime/core"] = true, ["runtime/memory"] = true,
     ["runtime/device"] = true, ["runtime/array"] = true, ["runtime/ops"] = true}
+
+-- The plug-in for MPI knows what an engine is, and nothing else.
+local ENGINE <const> = "mpi"
 
 local MOST_FILES <const> = 25
 local MOST_BYTES <const> = 40 * 1024
@@ -36,6 +39,9 @@ local function unit_of(path)
 end
 
 local function wrong_arrow(from, to)
+    if from:find(ENGINE .. "/", 1, true) == 1 then
+        return to ~= "runtime/cluster/engine.h"
+    end
     local low, high = layer_of(to, LAYERS), layer_of(from, LAYERS)
     if low and high then
         return low > high
@@ -53,9 +59,10 @@ describe("the architecture", function()
         local here = io.open "runtime/ops/op.h"
         if here then
             here:close()
-            texts, paths = sources.read({"runtime", "bindings", "cuda"},
+            texts, paths = sources.read({"runtime", "bindings", "cuda", "mpi"},
                 {c = true, h = true, cu = true, cuh = true})
-            graph, arrows = sources.includes(texts, paths, {"runtime/", "cuda/", "bindings/"})
+            graph, arrows = sources.includes(texts, paths, {"runtime/", "cuda/", "bindings/",
+                "mpi/"})
             sources.add_calls(graph, texts, paths)
         end
     end)
@@ -74,7 +81,8 @@ describe("the architecture", function()
         needs_sources()
         local wrong = {}
         for _, path in ipairs(paths) do
-            if not (layer_of(path, LAYERS) or layer_of(path, PLUGIN)) then
+            if not (layer_of(path, LAYERS) or layer_of(path, PLUGIN)
+                or layer_of(path, {ENGINE})) then
                 wrong[#wrong + 1] = path
             end
         end
@@ -108,13 +116,14 @@ describe("the architecture", function()
         none(wrong)
     end)
 
-    it("keeps Lua in bindings/ and CUDA in cuda/", function()
+    it("keeps Lua in bindings/, CUDA in cuda/ and MPI in mpi/", function()
         needs_sources()
         local wrong = {}
         for _, path in ipairs(paths) do
             local bare = texts[path]
             if bare:find "#include <l[ua][ua]x?[%w]*%.h>" and not path:find "^bindings/"
-                or bare:find "#include <cu[%w_]+%.h>" and not path:find "^cuda/" then
+                or bare:find "#include <cu[%w_]+%.h>" and not path:find "^cuda/"
+                or bare:find "#include <mpi%.h>" and not path:find "^mpi/" then
                 wrong[#wrong + 1] = path
             end
         end

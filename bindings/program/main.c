@@ -95,9 +95,11 @@ static int protected_main(lua_State *L)
     const bool environment = !(options.flags & MBM_NO_ENVIRONMENT);
     open_libraries(L, environment);
     mbm_find_files(L, environment);
+    if (!mbm_start_ranks(options.flags))
+        return 0;
     if (options.script < argc) {
         const char *script = mbm_command(argv[options.script]);
-        if (!script)
+        if (!script || !mbm_check_ranks(argv[options.script]))
             return 0;
         argv[options.script] = (char *)script;
     }

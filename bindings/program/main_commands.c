@@ -17,8 +17,9 @@
 
 static const struct {
     const char *name, *summary;
+    bool ranks; /* several can work on it together */
 } COMMANDS[] = {
-    {"reconstruct", "a volume from a tomographic scan (HDF5)"},
+    {"reconstruct", "a volume from a tomographic scan (HDF5)", .ranks = true},
     {"batch", "volumes from several scans, with one summary"},
     {"join", "one result from the parts of a run (reconstruct --part K/N)"},
     {"stitch", "one volume from those of overlapping scans at different heights"},
@@ -40,7 +41,7 @@ static const struct {
     {"../../../bindings", "../../../scripts", "."},                            /* build/debug/bin */
 };
 
-static char scripts_folder[PATH_MAX];
+static char scripts_folder[PATH_MAX], plugins_folder[PATH_MAX];
 
 /* Sets `path` to FOLDER/PART without links and dots, or to "" if the file does not exist. */
 static void resolve(const char *folder, const char *part, char path[PATH_MAX])
@@ -70,6 +71,7 @@ void mbm_find_files(lua_State *L, bool environment)
     if (slash)
         *slash = '\0';
     mb_device_set_plugin_folder(folder);
+    snprintf(plugins_folder, sizeof plugins_folder, "%s", folder);
     for (size_t i = 0; i < sizeof PLACES / sizeof PLACES[0] && lua[0] == '\0'; i++) {
         resolve(folder, PLACES[i].lua, lua);
         resolve(lua, "moonbeam/init.lua", init);
@@ -79,13 +81,28 @@ void mbm_find_files(lua_State *L, bool environment)
         }
         resolve(folder, PLACES[i].scripts, scripts_folder);
         resolve(folder, PLACES[i].plugin, plugin);
-        if (plugin[0] != '\0')
+        if (plugin[0] != '\0') {
             mb_device_set_plugin_folder(plugin);
+            snprintf(plugins_folder, sizeof plugins_folder, "%s", plugin);
+        }
     }
     if (chosen && chosen[0] != '\0')
         add_to_path(L, chosen);
     else if (lua[0] != '\0')
         add_to_path(L, lua);
+}
+
+void mbm_plugin(const char *name, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%s/%s", plugins_folder, name);
+}
+
+bool mbm_command_has_ranks(const char *name)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, COMMANDS[i].name) == 0)
+            return COMMANDS[i].ranks;
+    return true;
 }
 
 /* Files that are often given in place of a script: their first bytes, and what works on them. */
@@ -170,24 +187,27 @@ void mbm_print_help(void)
            mbm_program);
     for (int i = 0; i < COMMAND_COUNT; i++)
         printf("  %-13s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
-    printf("  '%s COMMAND --help' shows the options of a command. A file in the current folder\n"
-           "  that has the name of a command is run instead of the command.\n"
-           "\n"
-           "Options:\n"
-           "  -e stat       execute string 'stat'\n"
-           "  -i            enter interactive mode after executing 'script'\n"
-           "  -l mod        require library 'mod' into global 'mod'\n"
-           "  -l g=mod      require library 'mod' into global 'g'\n"
-           "  -v, --version show version information\n"
-           "  -E            ignore environment variables\n"
-           "  -W            turn warnings on\n"
-           "  --device ID   the default device: host, cuda:0, ...\n"
-           "  --budget SIZE the most memory that the default device may use, e.g. 8G\n"
-           "  --plan        dry-run 'script' and the 'stat' of -e: print the memory of every step\n"
-           "  --ledger      dry-run them, run them, and compare the memory of every step\n"
-           "  --leaks       fail if arrays are still live after 'script', and list them by line\n"
-           "  -h, --help    show this text\n"
-           "  --            stop handling options\n"
-           "  -             stop handling options and execute stdin\n",
-           mbm_program);
+    printf(
+        "  '%s COMMAND --help' shows the options of a command. A file in the current folder\n"
+        "  that has the name of a command is run instead of the command.\n"
+        "\n"
+        "Options:\n"
+        "  -e stat       execute string 'stat'\n"
+        "  -i            enter interactive mode after executing 'script'\n"
+        "  -l mod        require library 'mod' into global 'mod'\n"
+        "  -l g=mod      require library 'mod' into global 'g'\n"
+        "  -v, --version show version information\n"
+        "  -E            ignore environment variables\n"
+        "  -W            turn warnings on\n"
+        "  --device ID   the default device: host, cuda:0, ...\n"
+        "  --budget SIZE the most memory that the default device may use, e.g. 8G\n"
+        "  --plan        dry-run 'script' and the 'stat' of -e: print the memory of every step\n"
+        "  --ledger      dry-run them, run them, and compare the memory of every step\n"
+        "  --mpi         be a rank of an MPI run (the default when mpirun or srun has started it)\n"
+        "  --no-mpi      work alone, whatever has started it\n"
+        "  --leaks       fail if arrays are still live after 'script', and list them by line\n"
+        "  -h, --help    show this text\n"
+        "  --            stop handling options\n"
+        "  -             stop handling options and execute stdin\n",
+        mbm_program);
 }

@@ -24,6 +24,8 @@ static const struct {
     {"--plan", MBM_PLAN},
     {"--ledger", MBM_LEDGER},
     {"--leaks", MBM_LEAKS},
+    {"--mpi", MBM_RANKS},
+    {"--no-mpi", MBM_ALONE},
 };
 
 void mbm_misused(const char *option, const char *problem)

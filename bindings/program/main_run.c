@@ -89,8 +89,10 @@ int mbm_report(lua_State *L, int status)
         size_t length;
         const char *message = luaL_tolstring(L, -1, &length);
         mbl_push_printable(L, message, length, true);
-        fprintf(stderr, "%s%s%s\n", named ? "" : mbm_program, named ? "" : ": ",
-                lua_tostring(L, -1));
+        lua_pushfstring(L, "%s%s%s", named ? "" : mbm_program, named ? "" : ": ",
+                        lua_tostring(L, -1));
+        mbm_say_failure(lua_tostring(L, -1));
+        lua_pop(L, 1);
         print_callers(L, -3);
         fflush(stderr);
         log_failure(L, named);

@@ -24,7 +24,9 @@ enum {
     MBM_HELP = 16,
     MBM_PLAN = 32,
     MBM_LEDGER = 64,
-    MBM_LEAKS = 128
+    MBM_LEAKS = 128,
+    MBM_RANKS = 256,
+    MBM_ALONE = 512
 };
 
 typedef struct mbm_options {
@@ -54,6 +56,10 @@ void mbm_find_files(lua_State *L, bool environment);
 ** neither a file nor a command, which has been reported. */
 const char *mbm_command(const char *name);
 void mbm_print_help(void);
+/* Sets `path` to a file beside the CUDA plug-in; it need not be there. */
+void mbm_plugin(const char *name, char *path, size_t bytes);
+/* Can several ranks run the command of this name together? A script can. */
+bool mbm_command_has_ranks(const char *name);
 
 /*
 ** main_run.c: running Lua code, with its errors reported
@@ -70,6 +76,18 @@ int mbm_run_prompt(lua_State *L);
 int mbm_check_leaks(lua_State *L);
 /* Prints the error on the top of the stack, if there is one. Returns `status`. */
 int mbm_report(lua_State *L, int status);
+
+/*
+** main_ranks.c: the program as one of several ranks
+*/
+
+/* Becomes a rank if a launcher has started the process, or with MBM_RANKS, and not with MBM_ALONE.
+** Returns false if that fails, which has been reported. */
+bool mbm_start_ranks(unsigned flags);
+/* Refuses a command that works on one rank, if there are several. Returns whether it may run. */
+bool mbm_check_ranks(const char *command);
+/* Prints a line about a failure; of several ranks one prints it, when the process ends. */
+void mbm_say_failure(const char *line);
 
 /*
 ** main_process.c: the program as a process

@@ -6,6 +6,7 @@ local mb = {}
 
 mb.array = {}
 mb.chunked = {}
+mb.cluster = {}
 mb.convolution = {}
 mb.debug = {}
 mb.deconv = {}
@@ -414,6 +415,51 @@ function array:view(range, ...) end
 ---@param options? moonbeam.options.chunked_plan
 ---@return any # {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included, pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result if there is no sink), basis (the source of a planned device's figures)}.
 function mb.chunked.plan(fn, inputs, options) end
+
+---Ends all ranks with exit status 1.
+---@param text string why
+function mb.cluster.abort(text) end
+
+---Raises the same error on all ranks if they do not have the same value.
+---@param value? any a number, a string, a boolean, or a table of these
+---@param what string what it is, for the message
+function mb.cluster.agree(value, what) end
+
+---Returns when all ranks have come here.
+---@return any # when all ranks have come here.
+function mb.cluster.barrier() end
+
+---Begins to deal the elements of a list, which is the same on all ranks: returns a function that returns the next element that no rank has got yet, or nil if all have gone.
+---@param list table what is dealt
+function mb.cluster.deal(list) end
+
+---How much work of the latest deal all ranks have told of.
+function mb.cluster.done() end
+
+---Gives a value to all ranks, and returns the list of the values of all ranks, in their order.
+---@param value? any this rank's value
+---@param waiting? any a function
+function mb.cluster.gather(value, waiting) end
+
+---@class moonbeam.options.cluster_next
+---@field packet? integer rows that stay together
+---@field file? integer rows of a file, if there are several
+---@field count? integer rows at a time
+
+---The next range of rows (or slices, or whatever is counted) that no rank has got yet: its first and last one; or nil when all have gone.
+---@param first integer the first row
+---@param last integer the last row
+---@param options? moonbeam.options.cluster_next
+function mb.cluster.next(first, last, options) end
+
+---Calls fn() on rank 0 alone, and returns there and on all other ranks what it returned: numbers, strings, booleans, nil, or tables of these.
+---@param fn any a function
+function mb.cluster.once(fn) end
+
+---Adds the partial results of all ranks in the order of their packets, and returns the sum on all ranks.
+---@param parts table partial results by the numbers of packets
+---@param combine? any a function of two partial results
+function mb.cluster.sum(parts, combine) end
 
 ---Grid := H grid (or its adjoint), in the grid's own memory.
 ---@param grid moonbeam.array 

@@ -39,6 +39,21 @@ void mb_device_set_plugin_folder(const char *folder)
     snprintf(plugin_folder, sizeof plugin_folder, "%s", folder);
 }
 
+static int processes_here = 1;
+
+void mb_device_set_sharing(int processes)
+{
+    processes_here = processes;
+}
+
+/* The processes that share a device's memory. */
+static uint64_t sharing(const mb_backend *backend)
+{
+    if (backend == cuda && cuda_count > 0)
+        return (uint64_t)((processes_here + cuda_count - 1) / cuda_count);
+    return backend == &mb_host_backend ? (uint64_t)processes_here : 1;
+}
+
 void mb_device_set_operators(const mb_named_kernel *list, int count)
 {
     operators = list;
@@ -226,7 +241,7 @@ static mb_status open_device(const mb_backend *backend, int index, int copy, mb_
         .fill = source_fill,
         .read = source_read,
     };
-    device->default_budget = free_bytes / 10 * 9;
+    device->default_budget = free_bytes / sharing(backend) / 10 * 9;
     status = mb_pool_create(&source, device->default_budget, &device->pool);
     if (status != MB_STATUS_OK)
         goto fail_open;

@@ -73,6 +73,9 @@ void mb_device_locate(mb_device *device, const char *root, const char *pci);
 /* Sets the folder that holds moonbeam_cuda.so; MOONBEAM_CUDA_PLUGIN (a file) overrides it. Call
 ** this before the first look-up. */
 void mb_device_set_plugin_folder(const char *folder);
+/* Says that so many processes of one run are on this machine: each takes its part of the host's
+** memory, and of a GPU's if there are fewer GPUs. Before a device is opened. */
+void mb_device_set_sharing(int processes);
 
 /* Sets the operators, by number: their names and their kernels on the host. Devices that are opened
 ** later look up their kernels in it. The list must remain valid. */

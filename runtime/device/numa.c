@@ -120,6 +120,13 @@ bool mb_processors_allowed(mb_processors *out)
     return !is_empty(out);
 }
 
+static int most_processors = MB_MOST_PROCESSORS;
+
+void mb_processors_limit(int most)
+{
+    most_processors = most;
+}
+
 int mb_processors_count(void)
 {
     mb_processors allowed;
@@ -128,7 +135,8 @@ int mb_processors_count(void)
     for (long i = 0; known && i < MB_MOST_PROCESSORS; i++)
         count += has(&allowed, i);
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return count > 0 ? count : online > 0 ? (int)online : 1;
+    const int all = count > 0 ? count : online > 0 ? (int)online : 1;
+    return all < most_processors ? all : most_processors;
 }
 
 /* ---- /sys ---- */

@@ -29,6 +29,8 @@ typedef struct mb_numa {
 bool mb_processors_allowed(mb_processors *out);
 /* How many these are; those of the machine, if the system does not say. */
 int mb_processors_count(void);
+/* No more than these, although there are others: several processes share them. */
+void mb_processors_limit(int most);
 /* From and to lists such as "0-15,32-47". A list that cannot be read gives false; a text that has
 ** no room for the list is cut. */
 bool mb_processors_parse(const char *list, mb_processors *out);

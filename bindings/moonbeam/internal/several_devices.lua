@@ -12,10 +12,12 @@ local function wrong(...)
     fail("argument", OP, "devices", ...)
 end
 
--- "auto": the default device where one was chosen, else the first GPU, else the host.
+-- "auto": the default device where one was chosen, else the first GPU, else the host. Of several
+-- ranks on a machine each has the GPU of its number, modulo the GPUs there.
 function several.auto()
-    return core.device.chosen() and core.device.default().id or #core.device.list() > 1
-        and "cuda:0" or "host"
+    local gpus = #core.device.list() - 1 -- the first is the host
+    return core.device.chosen() and core.device.default().id or gpus > 0
+        and ("cuda:%d"):format(core.cluster.place().node_rank % gpus) or "host"
 end
 
 -- The GPUs of the model of the first one.

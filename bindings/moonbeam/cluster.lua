@@ -1,0 +1,225 @@
+--- The ranks of a run: processes of this program, on one node or several, that mpirun or srun has
+-- started. All of them run the same script; `rank` says which one this is, from 0, of `size`.
+--
+-- Ranks share work by taking the next range of it when they are free (next), and combine what they
+-- found in the order of the work (sum), so that results do not depend on the number of ranks. A
+-- process that no launcher has started is rank 0 of 1, and everything works in the same way. `node`
+-- is the name of the machine, `node_rank` and `node_size` count the ranks on it, `nodes` counts
+-- machines.
+--
+-- next, sum, agree, once, gather and barrier are for all ranks: every rank makes the same calls in
+-- the same order. An error in one rank ends all of them, with one message and one exit status.
+
+local core = require "moonbeam.core"
+local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
+local records = require "moonbeam.result.records"
+
+local cluster = core.cluster.place()
+
+-- Seconds between two looks at what this process waits for: so soon it obeys Ctrl-C.
+local LOOK <const> = 0.1
+
+-- ---- everybody's values ----
+
+-- The texts of all ranks. `waiting()`: called now and then while some are missing.
+local function exchanged(text, waiting)
+    core.cluster.post(text)
+    local list = core.cluster.collect(LOOK)
+    while not list do
+        core.system.sleep(0) -- a stop (Ctrl-C) is raised here
+        if waiting then
+            waiting()
+        end
+        list = core.cluster.collect(LOOK)
+    end
+    return list
+end
+
+--- Gives a value to all ranks, and returns the list of the values of all ranks, in their order.
+--
+-- A value is a number, a string, a boolean, or a table of these; nil counts as false. `waiting` is
+-- called several times a second while other ranks have not come here yet.
+cluster.gather = declared("cluster.gather", {
+    {"value", "any?", "this rank's value"},
+    {"waiting", "any?", "a function"},
+}, function(value, waiting)
+    local list = exchanged(records.text {value or false}, waiting)
+    for i, text in ipairs(list) do
+        list[i] = records.list(text)[1]
+    end
+    return list
+end)
+
+--- Returns when all ranks have come here.
+cluster.barrier = declared("cluster.barrier", {}, function()
+    exchanged ""
+end)
+
+--- Calls fn() on rank 0 alone, and returns there and on all other ranks what it returned: numbers,
+-- strings, booleans, nil, or tables of these. For what one rank measures, and for files.
+cluster.once = declared("cluster.once", {{"fn", "any", "a function"}}, function(fn)
+    if cluster.size == 1 then
+        return fn()
+    end
+    local text = ""
+    local results
+    if cluster.rank == 0 then
+        results = table.pack(fn())
+        text = records.text {results}
+    end
+    local given = exchanged(text)[1]
+    results = results or records.list(given)[1]
+    return table.unpack(results, 1, results.n)
+end)
+
+-- What a message says of a value.
+local function shown(value)
+    return type(value) == "string" and ("'%s'"):format(value) or records.text {value}
+end
+
+--- Raises the same error on all ranks if they do not have the same value. Returns the value.
+--
+-- `what` says in the message what the value is. Errors: argument (the ranks, with their nodes and
+-- values).
+cluster.agree = declared("cluster.agree", {
+    {"value", "any?", "a number, a string, a boolean, or a table of these"},
+    {"what", "string", "what it is, for the message"},
+}, function(value, what)
+    local own = {value or false, cluster.node}
+    local list = exchanged(records.text(own))
+    local first = records.list(list[1])
+    for i, text in ipairs(list) do
+        local other = records.list(text)
+        if records.text {other[1]} ~= records.text {first[1]} then
+            fail("argument", "cluster.agree", nil, "%s must be the same on all ranks: rank 0 on "
+                .. "%s has %s, rank %d on %s has %s", what, first[2], shown(first[1]), i - 1,
+                other[2], shown(other[1]))
+        end
+    end
+    return value
+end)
+
+-- ---- sums ----
+
+-- Adds numbers, or lists of numbers one by one.
+local function added(a, b)
+    if type(a) == "number" and type(b) == "number" then
+        return a + b
+    elseif type(a) ~= "table" or type(b) ~= "table" or #a ~= #b then
+        fail("argument", "cluster.sum", "parts", "partial results are numbers, or lists of numbers "
+            .. "of one length")
+    end
+    local sum = {}
+    for i, value in ipairs(a) do
+        sum[i] = value + b[i]
+    end
+    return sum
+end
+
+--- Adds the partial results of all ranks in the order of their packets, and returns the sum on all
+-- ranks.
+--
+-- `parts` has what this rank has found, by the numbers of packets: numbers, or lists of numbers.
+-- Because the order is that of the packets, the sum has the same bits for any number of ranks.
+-- `combine(a, b)` takes the place of adding. Returns nil if no rank has a part. Errors: argument
+-- (two ranks have the same packet).
+cluster.sum = declared("cluster.sum", {
+    {"parts", "table", "partial results by the numbers of packets"},
+    {"combine", "any?", "a function of two partial results"},
+}, function(parts, combine)
+    local all, numbers = {}, {}
+    for rank, own in ipairs(cluster.gather(parts)) do
+        for number, part in pairs(own) do
+            if math.type(number) ~= "integer" then
+                fail("argument", "cluster.sum", "parts", "parts has the key %s; it must have the "
+                    .. "numbers of packets", tostring(number))
+            elseif all[number] ~= nil then
+                fail("argument", "cluster.sum", "parts", "rank %d has a result of packet %d, which "
+                    .. "another rank has, too", rank - 1, number)
+            end
+            all[number], numbers[#numbers + 1] = part, number
+        end
+    end
+    table.sort(numbers)
+    local sum
+    for _, number in ipairs(numbers) do
+        sum = sum == nil and all[number] or (combine or added)(sum, all[number])
+    end
+    return sum
+end)
+
+-- ---- shares of work ----
+
+--- Begins to deal the elements of a list, which is the same on all ranks: returns a function that
+-- returns the next element that no rank has got yet, or nil if all have gone.
+--
+-- The function takes the amount of work that this rank has finished since it was called last, of
+-- which `done()` tells the sum.
+cluster.deal = declared("cluster.deal", {{"list", "table", "what is dealt"}}, function(list)
+    local over = false
+    core.cluster.deal(#list)
+    return function(done)
+        local number = not over and core.cluster.next(done or 0) or nil
+        over = number == nil
+        return number and list[number]
+    end
+end)
+
+--- How much work of the latest deal all ranks have told of. Only rank 0 knows.
+function cluster.done()
+    return core.cluster.done()
+end
+
+-- Whole units of `unit` that make at least `count`.
+local function up_to_units(count, unit)
+    return (count + unit - 1) // unit * unit
+end
+
+-- The ranges that are dealt. A range is whole packets, and whole files where there are several.
+local function ranges_of(first, last, options)
+    local unit = options.file and up_to_units(options.packet, options.file) or options.packet
+    local count, list = up_to_units(options.count or 1, unit), {}
+    for from = first, last, count do
+        list[#list + 1] = {from, math.min(from + count - 1, last)}
+    end
+    return list
+end
+
+-- The deal that calls of next go on with.
+local dealing
+
+--- The next range of rows (or slices, or whatever is counted) that no rank has got yet: its first
+-- and last one; or nil when all have gone.
+--
+-- The first call begins with first to last, and the calls after it have the same arguments; the
+-- call after nil begins anew. A range is whole packets, counted from `first`, and whole files, so
+-- that each file has one writer.
+cluster.next = declared("cluster.next", {
+    {"first", "count", "the first row", min = 0},
+    {"last", "count", "the last row", min = 0},
+    options = declared.options(
+        {"packet", "count", "rows that stay together", min = 1, default = 1},
+        {"file", "count", "rows of a file, if there are several", min = 1},
+        {"count", "count", "rows at a time", min = 1, usual = "a packet, or a file"}),
+}, function(first, last, options)
+    dealing = dealing or cluster.deal(ranges_of(first, last, options))
+    local range = dealing()
+    if range then
+        return range[1], range[2]
+    end
+    dealing = nil
+end)
+
+-- ---- ending ----
+
+--- Ends all ranks with exit status 1. Rank 0 prints the text, with this rank and its node.
+cluster.abort = declared("cluster.abort", {{"text", "string", "why"}}, function(text)
+    local line = core.error.printable(text)
+    if not core.cluster.note_failure(line) then
+        io.stderr:write(line, "\n")
+    end
+    os.exit(1, true)
+end)
+
+return declared.module(cluster, "cluster", {done = ""})

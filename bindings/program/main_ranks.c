@@ -1,0 +1,85 @@
+/*
+** The program as one of several ranks: started by a launcher (mpirun, srun) or with --mpi. A rank
+** that fails ends all of them, with one line and one exit status.
+*/
+#define _GNU_SOURCE
+#include "program.h"
+#include "cluster/cluster.h"
+#include "cluster/lua_cluster.h"
+#include "device/device.h"
+#include "device/numa.h"
+#include <limits.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Runs at exit, also by os.exit. */
+static void end_rank(int status, void *unused)
+{
+    (void)unused;
+    fflush(NULL);
+    if (status == EXIT_SUCCESS) {
+        mb_cluster_stop();
+        return;
+    }
+    char line[80];
+    const char *text = mbl_cluster_failure();
+    snprintf(line, sizeof line, "%s: ended with status %d", mbm_program, status);
+    mb_cluster_fail(text[0] != '\0' ? text : line, status);
+}
+
+/* Ranks on one node share its processors. A launcher may have bound each to some of them. */
+static void share_processors(void)
+{
+    const mb_place *place = mb_cluster_place();
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const int own = online > place->node_size ? (int)(online / place->node_size) : 1;
+    mb_processors_limit(own);
+    if (!getenv("OMP_NUM_THREADS"))
+        omp_set_num_threads(mb_processors_count());
+}
+
+void mbm_say_failure(const char *line)
+{
+    if (!mbl_cluster_note_failure(line))
+        fprintf(stderr, "%s\n", line);
+}
+
+bool mbm_check_ranks(const char *command)
+{
+    char line[200];
+    const int size = mb_cluster_place()->size;
+    if (size == 1 || mbm_command_has_ranks(command))
+        return true;
+    snprintf(line, sizeof line,
+             "%s: the command %s works on one rank, and there are %d: start it without the "
+             "launcher, or with --no-mpi on one",
+             mbm_program, command, size);
+    mbm_failure_status = MBM_STATUS_MISUSE;
+    mbm_say_failure(line);
+    return false;
+}
+
+bool mbm_start_ranks(unsigned flags)
+{
+    const char *variable;
+    char plugin[PATH_MAX + 64];
+    const int launched = mb_cluster_launched(&variable);
+    if (flags & MBM_ALONE || !(launched > 0 || flags & MBM_RANKS))
+        return true;
+    mbm_plugin("moonbeam_mpi.so", plugin, sizeof plugin);
+    const char *given = getenv("MOONBEAM_MPI_PLUGIN");
+    if (mb_cluster_start(given ? given : plugin) != MB_STATUS_OK) {
+        const bool needed = launched > 1 || flags & MBM_RANKS;
+        if (needed)
+            fprintf(stderr, "%s: %s\n", mbm_program, mb_error_last()->text);
+        mb_cluster_stop();
+        return !needed;
+    }
+    on_exit(end_rank, NULL);
+    mb_device_set_sharing(mb_cluster_place()->node_size);
+    if (mb_cluster_place()->node_size > 1)
+        share_processors();
+    return true;
+}

@@ -1,0 +1,47 @@
+/*
+** The ranks of a run: processes of this program that a launcher (mpirun, srun) has started, on one
+** node or several.
+**
+** A rank has one thread that makes all calls of the engine (engine.h) and looks for messages every
+** 0.2 ms. So a rank answers while its main thread computes. Rank 0's thread deals the work and
+** collects what all ranks exchange. The functions below are for the main thread. A process that no
+** launcher has started is rank 0 of 1: all functions work there, without an engine.
+**
+** All ranks must call mb_cluster_deal, mb_cluster_post and mb_cluster_collect in the same order.
+*/
+#ifndef MB_CLUSTER_CLUSTER_H
+#define MB_CLUSTER_CLUSTER_H
+
+#include "cluster/engine.h"
+#include "core/status.h"
+
+/* The number of ranks that a launcher says it has started (environment variables), 0 if no launcher
+** has started this process; *variable names what says so. */
+int mb_cluster_launched(const char **variable);
+/* Loads the plug-in and becomes a rank. Once, before any other thread uses the cluster. Fails where
+** the plug-in is missing or does not work, and where the launcher has started several processes
+** that do not know of each other. */
+mb_status mb_cluster_start(const char *plugin);
+/* Waits until all ranks have come here, and ends the engine. Nothing where there is none. */
+void mb_cluster_stop(void);
+const mb_place *mb_cluster_place(void);
+
+/* Begins the next deal of the numbers 1 to `count`. */
+void mb_cluster_deal(int64_t count);
+/* The next number of this deal, or 0 if all are dealt. `done`: how much of the deal's work this rank
+** has finished since it asked last, in any unit. */
+mb_status mb_cluster_next(int64_t done, int64_t *number);
+/* How much work of the latest deal all ranks have told of. For rank 0. */
+int64_t mb_cluster_done(void);
+
+/* Gives bytes to all ranks. Collect before the next one. */
+mb_status mb_cluster_post(const void *data, size_t bytes);
+/* What all ranks have posted, in the order of ranks, each after its length (uint64_t). *all is for
+** free(). Waits at most `wait_ns`; *all is NULL if some ranks have not posted by then. */
+mb_status mb_cluster_collect(uint64_t wait_ns, char **all, size_t *bytes);
+
+/* Ends all ranks with this exit status. Rank 0 prints one line: the text, with the rank and its node
+** unless all ranks say the same. Does not return if there are several ranks. */
+void mb_cluster_fail(const char *text, int status);
+
+#endif
