@@ -20,6 +20,12 @@ local cluster = core.cluster.place()
 -- Seconds between two looks at what this process waits for: so soon it obeys Ctrl-C.
 local LOOK <const> = 0.1
 
+local function check_function(f, op, name)
+    if type(f) ~= "function" then
+        fail("argument", op, name, "%s must be a function, not a %s", name, type(f))
+    end
+end
+
 -- ---- everybody's values ----
 
 -- The texts of all ranks. `waiting()`: called now and then while some are missing.
@@ -44,6 +50,9 @@ cluster.gather = declared("cluster.gather", {
     {"value", "any?", "this rank's value"},
     {"waiting", "any?", "a function"},
 }, function(value, waiting)
+    if waiting ~= nil then
+        check_function(waiting, "cluster.gather", "waiting")
+    end
     local list = exchanged(records.text {value or false}, waiting)
     for i, text in ipairs(list) do
         list[i] = records.list(text)[1]
@@ -59,6 +68,7 @@ end)
 --- Calls fn() on rank 0 alone, and returns there and on all other ranks what it returned: numbers,
 -- strings, booleans, nil, or tables of these. For what one rank measures, and for files.
 cluster.once = declared("cluster.once", {{"fn", "any", "a function"}}, function(fn)
+    check_function(fn, "cluster.once", "fn")
     if cluster.size == 1 then
         return fn()
     end
@@ -128,6 +138,9 @@ cluster.sum = declared("cluster.sum", {
     {"parts", "table", "partial results by the numbers of packets"},
     {"combine", "any?", "a function of two partial results"},
 }, function(parts, combine)
+    if combine ~= nil then
+        check_function(combine, "cluster.sum", "combine")
+    end
     local all, numbers = {}, {}
     for rank, own in ipairs(cluster.gather(parts)) do
         for number, part in pairs(own) do

@@ -37,6 +37,16 @@ local examples = {
     error = "mb.error(\"argument\", \"size is 0; give 1 or more\")",
     raise = "pcall(mb.raise, \"argument\", \"size is 0; give 1 or more\")",
 
+    ["cluster.next"] = "for first, last in function() return mb.cluster.next(1, 20) end do\n"
+        .. "    print(first, last)\nend",
+    ["cluster.sum"] = "mb.cluster.sum({[1] = 0.5, [2] = 0.25})",
+    ["cluster.gather"] = "mb.cluster.gather(mb.cluster.node)",
+    ["cluster.agree"] = "mb.cluster.agree(512, \"the number of rows\")",
+    ["cluster.once"] = "mb.cluster.once(function() return 3.5 end)",
+    ["cluster.barrier"] = "mb.cluster.barrier()",
+    ["cluster.deal"] = "take = mb.cluster.deal({\"a.h5\", \"b.h5\"})\ntake()",
+    ["cluster.done"] = "mb.cluster.done()",
+    ["cluster.abort"] = "if mb.cluster.size > 64 then mb.cluster.abort(\"too many ranks\") end",
     ["array.is_array"] = "mb.array.is_array(mb.zeros({2}))",
     ["array:view"] = "mb.random({8, 16, 16}):view(3, {1, 8}, mb.all)",
     ["array:permute"] = "mb.zeros({4, 30, 64}):permute(2, 1, 3)",
