@@ -194,7 +194,7 @@ end
 --- Ends the program with a line on stderr and this status (default 1).
 function cli.stop(message, status)
     local line = ("%s: %s"):format(program, message)
-    if not core.cluster.note_failure(core.error.printable(line)) then -- one of several ranks says it
+    if not core.cluster.note_failure(core.error.printable(line)) then -- a rank says it
         cli.tell(line)
     end
     os.exit(status or 1, true)
