@@ -17,9 +17,8 @@
 
 static const struct {
     const char *name, *summary;
-    bool ranks; /* several can work on it together */
 } COMMANDS[] = {
-    {"reconstruct", "a volume from a tomographic scan (HDF5)", .ranks = true},
+    {"reconstruct", "a volume from a tomographic scan (HDF5)"},
     {"batch", "volumes from several scans, with one summary"},
     {"join", "one result from the parts of a run (reconstruct --part K/N)"},
     {"stitch", "one volume from those of overlapping scans at different heights"},
@@ -30,6 +29,9 @@ static const struct {
     {"import_recipe", "a recipe from a nabu.conf or a process list of HTTomo"},
 };
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
+
+/* Those that several ranks can work on together. */
+static const char *const OF_RANKS[] = {"reconstruct"};
 
 /* Where the files may be, relative to the program's folder. */
 static const struct {
@@ -99,10 +101,13 @@ void mbm_plugin(const char *name, char *path, size_t bytes)
 
 bool mbm_command_has_ranks(const char *name)
 {
+    bool known = false;
     for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(name, COMMANDS[i].name) == 0)
-            return COMMANDS[i].ranks;
-    return true;
+        known = known || strcmp(name, COMMANDS[i].name) == 0;
+    for (size_t i = 0; known && i < sizeof OF_RANKS / sizeof OF_RANKS[0]; i++)
+        if (strcmp(name, OF_RANKS[i]) == 0)
+            return true;
+    return !known;
 }
 
 /* Files that are often given in place of a script: their first bytes, and what works on them. */
