@@ -104,14 +104,14 @@ describe("mb.cluster", function()
 
     ranks.it("ends all ranks with one line, which names the rank that fails", function()
         for _, case in ipairs {
-            {"if cluster.rank == 2 then error('no disk') end", "^rank 2 on [^\n]*no disk"},
-            {"if cluster.rank == 1 then cluster.abort 'no frames' end", "^rank 1 on %S+: no frames"},
-            {"if cluster.rank == 0 then error 'ends' end", "^rank 0 on [^\n]*ends"},
-            {"error('all fail', 0)", "^[^ ]*moonbeam: all fail"},
+            {"if cluster.rank == 2 then error('no disk') end", "%f[%w]rank 2 on [^\n]*no disk"},
+            {"if cluster.rank == 1 then cluster.abort 'no frames' end", "%f[%w]rank 1 on %S+: no frames"},
+            {"if cluster.rank == 0 then error 'ends' end", "%f[%w]rank 0 on [^\n]*ends"},
+            {"error('all fail', 0)", "%f[^\n%z]/[^ ]*moonbeam: all fail"},
             {"cluster.agree(cluster.rank % 2, 'parity')", "parity must be the same on all ranks: "
                 .. "rank 0 on %S+ has 0, rank 1 on %S+ has 1"},
             {"if cluster.rank == 1 then os.exit(0, true) end", "some ranks have ended"},
-            {"if cluster.rank == 1 then os.exit(7, true) end", "^rank 1 on %S+: .-status 7", 7},
+            {"if cluster.rank == 1 then os.exit(7, true) end", "%f[%w]rank 1 on %S+: .-status 7", 7},
         } do
             local began = mb.system.clock()
             local output, status = ranks.run(folder, 3, "local cluster = require 'moonbeam'.cluster "
@@ -120,6 +120,7 @@ describe("mb.cluster", function()
             assert.matches(case[2], output)
             local _, lines = output:gsub("moonbeam[^\n]*: ", "")
             assert.is_true(lines <= 1, output)
+            assert.is_true(not case[1]:find "all fail" or not output:find "rank 0 on", output)
             assert.is_true(mb.system.clock() - began < 10)
         end
     end)
@@ -147,6 +148,7 @@ describe("mb.cluster", function()
             local take = cluster.deal(list)
             cluster.barrier()
             local began, times = clock(), {}
+            -- A busy machine makes some answers late: a fifth of them are looked at, and the last.
             if cluster.rank == 0 then
                 while clock() - began < 5 do end
             else
@@ -157,12 +159,12 @@ describe("mb.cluster", function()
                     mb.system.sleep(0.01)
                 end
                 table.sort(times)
-                print(times[25], times[50], clock() - began)
+                print(times[10], times[50], clock() - began)
             end
         ]])
-        local middle, most, all = output:match "^(%S+)%s(%S+)%s(%S+)"
+        local quick, most, all = output:match "^(%S+)%s(%S+)%s(%S+)"
         assert.equal(0, status, output)
-        assert.is_true(tonumber(middle) < 0.01, output)
+        assert.is_true(tonumber(quick) < 0.01, output)
         assert.is_true(tonumber(most) < 1 and tonumber(all) < 4, output)
     end)
 
