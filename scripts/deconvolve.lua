@@ -132,8 +132,17 @@ local options = cli.parse(arg, {
 })
 
 cli.preview_range(options)
+-- Several ranks share the tiles of one image: the first one speaks, and writes the result.
+local cluster, leads = mb.cluster, mb.cluster.rank == 0
+if not leads then
+    options.quiet, options.snapshots, options.every = true, nil, nil
+end
 local say, detail = cli.speakers(options)
 local images = image_list.of(options)
+if images and cluster.size > 1 then
+    cli.wrong("--into works on one image after the other, and there are %d ranks, which share the "
+        .. "tiles of one: start it without mpirun or srun", cluster.size)
+end
 
 -- The log beside a result.
 local function log_of(output)
@@ -147,7 +156,7 @@ local dtype = surface.library_type(options.output_dtype)
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
 end
-if not options.plan then
+if not options.plan and leads then
     if not options.output and not images then
         local missing = {"--output"}
         for _, name in ipairs(options.psf and {} or psf_options.missing(options)) do
@@ -198,7 +207,9 @@ end})
 if options.resume and not options.plan then
     journal = new_journal()
     options.tiles = options.tiles == "auto" and journal:was "mode" or options.tiles
-elseif options.output and core.unfinished.exists(options.output:gsub(":/.*$", "")) then
+elseif options.output and cluster.once(function()
+    return core.unfinished.exists((options.output:gsub(":/.*$", "")))
+end) then
     journal = not options.plan and new_journal() or nil
 end
 
@@ -505,6 +516,10 @@ if mode == "blended" and dtype ~= "f32" then
         .. "others")
 end
 
+if mode == "none" and cluster.size > 1 and not options.plan then
+    cli.stop(("the whole image fits, and there are %d ranks, which share tiles: give --tiles exact "
+        .. "or --tiles blended, or start it without mpirun or srun"):format(cluster.size))
+end
 local plan, tile_settings
 if mode == "none" then
     if options.resume then
@@ -600,7 +615,7 @@ local function create(image, output, own_meta)
         inside = journal and journal:folder() or nil,
         overwrite = options.overwrite or journal and journal:may_replace() or false})
 end
-local out <close> = not images and create(options.image, options.output, meta) or nil
+local out <close> = not images and leads and create(options.image, options.output, meta) or nil
 
 local function tell(k, metric)
     if options.metrics and metric and metric.change then
@@ -657,7 +672,8 @@ end
 local others = {} -- the most bytes that the other devices took, by their ids
 
 local function deconvolve_tiled(volume, sink, label, channel)
-    local steps = mode == "exact" and 2 * plan.total * settings.iterations or plan.total
+    local own = math.ceil(plan.total / cluster.size) -- of this rank
+    local steps = mode == "exact" and 2 * own * settings.iterations or own
     local bar = progress.new(label, steps,
         {unit = "tiles", quiet = options.quiet or options.metrics})
     tile_settings.plan = plan
@@ -724,8 +740,8 @@ local function each_volume(sink, kept)
                 noise:prepare(shape, settings.iterations)
             end
             local work = mode == "none" and deconvolve or deconvolve_tiled
-            local low, high = work(volume, sink:volume(channel, frame), label, channel,
-                kept)
+            local low, high = work(volume, sink and sink:volume(channel, frame)
+                or mb.volumes.planned(shape, dtype), label, channel, kept)
             least = low and math.min(least or low, low)
             greatest = high and math.max(greatest or high, high)
         end
@@ -774,6 +790,9 @@ if out then
 end
 if journal then
     journal:finish()
+end
+if not leads then
+    return
 end
 if out then
     tell_result(options.output, least, greatest)

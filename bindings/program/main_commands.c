@@ -31,7 +31,7 @@ static const struct {
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
 
 /* Those that several ranks can work on together. */
-static const char *const OF_RANKS[] = {"reconstruct"};
+static const char *const OF_RANKS[] = {"reconstruct", "deconvolve"};
 
 /* Where the files may be, relative to the program's folder. */
 static const struct {

@@ -12,6 +12,7 @@ local deconv = require "moonbeam.deconv"
 local search = require "moonbeam.tiles.search"
 local stops = require "moonbeam.stream.stops"
 local sweep = require "moonbeam.tiles.sweep"
+local tile_ranks = require "moonbeam.tiled_deconv.tile_ranks"
 local volumes = require "moonbeam.volumes"
 
 local blended = {}
@@ -174,14 +175,15 @@ end
 
 -- The tiles that are left, and what a sweep needs to note them.
 local function begin(kept, tiles, parts, settings, each)
-    local left, count = kept:pending(1, tiles, {parts}), 0
+    local left, _, all = kept:pending(1, tiles, {parts})
+    local count = 0
     kept:check_disk(volumes.bytes(parts))
-    kept:has("%d of %d tiles", #tiles - #left, #tiles)
+    kept:has("%d of %d tiles", #tiles - all, #tiles)
     settings.hashes = true
     function each.finished(tile, facts)
         count = count + 1
         kept:note(1, tile, facts.hash)
-        kept:reached("%d of %d tiles", #tiles - #left + count, #tiles)
+        kept:reached("%d of %d tiles", #tiles - all + count, #tiles)
     end
     return left
 end
@@ -202,7 +204,8 @@ end
 function blended.run(job, devices, plan, tiles_of, call)
     local options, number = job.options, 0
     local sink = type(job.sink) == "function" and job.sink() or job.sink
-    if sink.array then
+    local leads = not job.kept or tile_ranks.leads() -- of several ranks one writes the result
+    if sink.array and leads then
         sink.array:fill(0)
     end
     local settings = {}
@@ -232,13 +235,19 @@ function blended.run(job, devices, plan, tiles_of, call)
     end
     if kept then
         alive.on(devices, work)
-        add_up(parts, tiles, sink)
+        if tile_ranks.shared() then
+            tile_ranks.wait()
+        end
+        if leads then
+            add_up(parts, tiles, sink)
+        end
     else
         work(devices) -- what has been added cannot be taken back
     end
-    return {iterations = options.iterations, metrics = {}, seam = alive.on(devices, function(live)
-        return blended.seam(sink, own, live[1])
-    end)}, times, sink
+    return {iterations = options.iterations, metrics = {},
+        seam = leads and alive.on(devices, function(live)
+            return blended.seam(sink, own, live[1])
+        end) or nil}, times, sink
 end
 
 --- What does not depend on how the image is cut: adds to a job {what, source, psf, sink, options,

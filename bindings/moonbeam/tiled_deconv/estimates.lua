@@ -100,7 +100,7 @@ function methods:found()
         local section, slot = each[1], each[2].slot
         if section % 2 == none % 2 and slot and i <= 2 * LOOK then
             local files <close> = files_of(self, slot)
-            if #self.kept:pending(section, self.run.two, files) == 0 then
+            if select(3, self.kept:pending(section, self.run.two, files)) == 0 then
                 local k = section // 2
                 self.shift, self.latest, self.saved = (slot - k) % 2, slot, k
                 if not self.buffered then

@@ -22,6 +22,7 @@ local psf_tools = require "moonbeam.psf"
 local search = require "moonbeam.tiles.search"
 local stops = require "moonbeam.stream.stops"
 local sweep = require "moonbeam.tiles.sweep"
+local tile_ranks = require "moonbeam.tiled_deconv.tile_ranks"
 local volumes = require "moonbeam.volumes"
 
 local exact = {}
@@ -82,8 +83,8 @@ function runs:noted(section, tiles, each, numbers, slot)
     if not self.hashes then
         return self:sweep(self.devices, tiles, each)
     end
-    local left, known = self.kept:pending(section, tiles, each.writes)
-    local count = #tiles - #left + (section % 2 == 0 and #tiles or 0)
+    local left, known, all = self.kept:pending(section, tiles, each.writes)
+    local count = #tiles - all + (section % 2 == 0 and #tiles or 0)
     if numbers then
         numbers:begin(known)
     end
@@ -97,6 +98,15 @@ function runs:noted(section, tiles, each, numbers, slot)
     end
     if #left > 0 then
         self:sweep(self.devices, left, each)
+    end
+    if tile_ranks.shared() and not self:stopped() then
+        local rows = {}
+        for _, tile in ipairs(left) do
+            rows[tile.number] = numbers and numbers:row(tile) or nil
+        end
+        for number, row in pairs(tile_ranks.gather(rows)) do
+            known[number] = row
+        end
     end
 end
 
@@ -410,7 +420,12 @@ function runs:iterate(report, call)
     local again, over = self.done ~= nil, false
     local from = self.done or self.estimates:found()
     if from == 0 then
-        self:fill(self.estimates:at(0), math.max(mean, options.min))
+        tile_ranks.first(function()
+            if not tile_ranks.shared() or tile_ranks.leads() then
+                self:fill(self.estimates:at(0), math.max(mean, options.min))
+            end
+            return true
+        end)
     end
     self.done = from
     local buffered = self.estimates.buffered
@@ -486,13 +501,19 @@ function exact.run(job, devices, plan, tiles_of, call)
     sink = type(sink) == "function" and sink() or sink
     local x, previous = table.unpack(made:at(report.iterations))
     local final = previous or x -- with momentum x has gone ahead
-    run:copy({final, function(tile)
+    local function inside(tile)
         local from = {}
         for i, at in ipairs(tile.first) do
             from[i] = at + job.lead[i]
         end
         return from, tile.extents
-    end}, sink, final.array and run.home or mb.device "host")
+    end
+    if not job.kept or tile_ranks.leads() then -- of several ranks one writes the result
+        run:copy({final, inside}, sink, final.array and run.home or mb.device "host")
+    end
+    if tile_ranks.shared() and job.kept then
+        tile_ranks.wait()
+    end
     made:settle(report.iterations)
     return report, run.times, sink
 end
@@ -598,7 +619,13 @@ function exact.plan(job)
     local several = #job.devices > 1
     local places = options.place and {options.place} or several and {"host"}
         or device.kind == "host" and {"device"} or {"device", "host"}
-    if not options.place and (options.scratch or job.kept) then
+    if job.kept and tile_ranks.several() then -- files are what ranks have in common
+        if options.place and options.place ~= "file" then
+            fail("argument", WHAT, "place", 'place is "%s"; what ranks share are files: give '
+                .. '"file"', options.place)
+        end
+        places = {"file"}
+    elseif not options.place and (options.scratch or job.kept) then
         places[#places + 1] = "file"
     end
     local tried, problem = {}, nil

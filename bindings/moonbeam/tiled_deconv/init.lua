@@ -26,6 +26,7 @@ local on_error = require "moonbeam.internal.on_error"
 local search = require "moonbeam.tiles.search"
 local sweep = require "moonbeam.tiles.sweep"
 local tile_journal = require "moonbeam.tiled_deconv.tile_journal"
+local tile_ranks = require "moonbeam.tiled_deconv.tile_ranks"
 local volumes = require "moonbeam.volumes"
 local whole_call = require "moonbeam.internal.whole"
 
@@ -87,6 +88,11 @@ local function job_of(source, psf, sink, options, usual, planning)
         job.kept, job.counts = options.journal:volume(planning), options.journal:counts()
     end
     local plan = options.plan
+    if not plan and job.kept and not job.counts and tile_ranks.shared() then
+        job.counts = tile_ranks.once(function() -- budgets of others may differ
+            return plan_of(job).counts
+        end)
+    end
     if not plan or job.counts and table.concat(plan.counts, " ")
         ~= table.concat(job.counts, " ") then
         plan = plan_of(job)

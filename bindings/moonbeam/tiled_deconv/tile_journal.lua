@@ -12,6 +12,7 @@ local declared = require "moonbeam.internal.declared"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local fail = require "moonbeam.internal.fail"
 local records = require "moonbeam.result.records"
+local tile_ranks = require "moonbeam.tiled_deconv.tile_ranks"
 local unfinished = require "moonbeam.result.unfinished"
 local volumes = require "moonbeam.volumes"
 
@@ -126,14 +127,9 @@ local function check_options(options)
     end
 end
 
---- Begins the work on the result `path`, or goes on with it.
--- Errors: io (there is one, or none, or another process is at work on it; damaged).
-function tile_journal.open(path, options)
-    check_options(options)
-    local self = setmetatable({path = path, options = options, count = 0}, metatable)
-    if options.plan or core.dry.on() then
-        return self
-    end
+-- What keeps the run of a process, or of the first rank.
+local function open_kept(self)
+    local path, options = self.path, self.options
     self.kept = unfinished.open(path, {resume = options.resume, discard = options.discard,
         overwrite = options.overwrite, beside = true})
     local ok, problem = pcall(function()
@@ -144,6 +140,31 @@ function tile_journal.open(path, options)
     if not ok then
         self.kept:close()
         error(problem, 0)
+    end
+end
+
+-- The same of all ranks.
+local function open_on_ranks(self)
+    local begun = tile_ranks.once(function()
+        open_kept(self)
+        local kept = self.kept
+        return {folder = kept.folder, resumed = kept.resumed, values = kept.values,
+            was = kept.was}
+    end)
+    self.kept = self.kept or tile_ranks.notes(begun)
+end
+
+--- Begins the work on the result `path`, or goes on with it. Ranks begin it together.
+-- Errors: io (there is one, or none, or another process is at work on it; damaged).
+function tile_journal.open(path, options)
+    check_options(options)
+    local self = setmetatable({path = path, options = options, count = 0}, metatable)
+    if options.plan or core.dry.on() then
+        return self
+    elseif tile_ranks.shared() then
+        open_on_ranks(self)
+    else
+        open_kept(self)
     end
     return self
 end
@@ -157,11 +178,15 @@ end
 -- Errors: argument (it is another one).
 function methods:identify(job)
     if self.kept and not self.known and not core.dry.on() then
+        self.known = true
+        tile_ranks.agree(unfinished.models(job.devices), "the model of the devices")
+        if not tile_ranks.leads() then
+            return
+        end
         self.kept:identify(identity_of(self, job))
         if self.options.overwrite and not self.kept.values.replaces then
             self.kept:note_value("replaces", true)
         end
-        self.known = true
     end
 end
 
@@ -204,7 +229,8 @@ function methods:close()
     local kept = self.kept
     if not kept then
         return
-    elseif self.options.tell and kept.run and not kept.removed and kept:keeps() then
+    elseif self.options.tell and tile_ranks.leads() and kept.run and not kept.removed
+        and kept:keeps() then
         self.options.tell(("'%s' keeps %s: go on with the option resume = true, or start anew with "
             .. "the option discard = true"):format(kept.folder, self.progress or "what was there"))
     end
@@ -231,7 +257,7 @@ local function name_of(self, name)
 end
 
 -- A volume's file in the folder, as it is, or new.
-local function keep(self, volume, name)
+local function open_file(self, volume, name)
     volume.path = self.kept:file_path(name_of(self, name))
     volume.file = core.rawfile.keep(volume.path)
     local bytes = volumes.bytes(volume)
@@ -243,6 +269,12 @@ local function keep(self, volume, name)
         end
     end
     return volume
+end
+
+local function keep(self, volume, name)
+    return tile_ranks.first(function()
+        return open_file(self, volume, name)
+    end)
 end
 
 --- A volume in a file of the folder, closed by the caller.
@@ -267,7 +299,7 @@ end
 
 --- Removes a file that is needed no more.
 function states:drop(name)
-    if is_real(self) then
+    if is_real(self) and tile_ranks.leads() then
         os.remove(self.kept:file_path(name_of(self, name)))
     end
 end
@@ -336,28 +368,43 @@ local function hash_of(tile, files)
     return sum or nil
 end
 
---- Has an earlier process left some of the tiles?
+--- Has an earlier process left some of the tiles, or do other ranks do some?
 function states:goes_on()
-    return self.kept ~= nil and self.kept.resumed > 0
+    return self.kept ~= nil and (self.kept.resumed > 0 or tile_ranks.several())
 end
 
---- The tiles of a section that are not in these volumes, and what was noted with the others, by
--- their numbers.
-function states:pending(section, tiles, files)
-    if not is_real(self) then
-        return tiles, {}
-    end
+-- The numbers of the tiles of a section that are not in these volumes, and what was noted with the
+-- others, by their numbers.
+local function pending(self, section, tiles, files)
     local rest, good = self.kept:pending(section_of(self, section), 1, #tiles, function(number)
         return hash_of(tiles[number], files)
     end)
     local left, noted = {}, {}
     for _, range in ipairs(rest) do
-        table.move(tiles, range[1], range[2], #left + 1, left)
+        for number = range[1], range[2] do
+            left[#left + 1] = number
+        end
     end
     for _, each in ipairs(good) do
         noted[each.first] = each.tallies or {}
     end
     return left, noted
+end
+
+--- The tiles of a section that are not in these volumes, of several ranks those that this one does;
+-- what was noted with the others, by their numbers; and how many are left in all.
+function states:pending(section, tiles, files)
+    if not is_real(self) then
+        return tiles, {}, #tiles
+    end
+    local own = {}
+    local numbers, noted = tile_ranks.once(function()
+        return pending(self, section, tiles, files)
+    end)
+    for i, number in ipairs(tile_ranks.share(numbers)) do
+        own[i] = tiles[number]
+    end
+    return own, noted, #numbers
 end
 
 --- Notes a tile of a section. Without a hash it is read from these volumes.
@@ -368,17 +415,27 @@ function states:note(section, tile, hash, numbers, files)
     end
 end
 
---- The sections that have this many tiles or more, and what was noted with the last tile:
--- {{section, numbers}, ...}, the last section first.
-function states:noted(count)
+-- The sections that have this many tiles or more, and what was noted with the last tile.
+local function noted(self, count)
     local list = {}
-    for number, section in pairs(is_real(self) and self.kept.sections or {}) do
+    for number, section in pairs(self.kept.sections) do
         if (number // SECTIONS) + 1 == self.number and #section.rows >= count then
             list[#list + 1] = {number % SECTIONS, section.rows[#section.rows].tallies}
         end
     end
     table.sort(list, function(a, b) return a[1] > b[1] end)
     return list
+end
+
+--- The sections that have this many tiles or more, and what was noted with the last tile:
+-- {{section, numbers}, ...}, the last section first.
+function states:noted(count)
+    if not is_real(self) then
+        return {}
+    end
+    return tile_ranks.once(function()
+        return noted(self, count)
+    end)
 end
 
 --- A value of this volume that is noted, or nil.
@@ -402,14 +459,15 @@ end
 
 --- Says how far the work is, for what is told in the end.
 function states:reached(form, ...)
-    if is_real(self) then
-        self.journal.progress = form:format(...)
+    if is_real(self) then -- of what other ranks have done only they know
+        self.journal.progress = (tile_ranks.shared() and "at least " or "") .. form:format(...)
     end
 end
 
 --- Tells a process that goes on what there is.
 function states:has(form, ...)
-    if is_real(self) and self.journal.options.tell and self.journal:resumed() then
+    if is_real(self) and tile_ranks.leads() and self.journal.options.tell
+        and self.journal:resumed() then
         self.journal.options.tell(("'%s' has %s already"):format(self.kept.folder,
             form:format(...)))
     end

@@ -1,0 +1,110 @@
+-- Tiles that several ranks share (moonbeam.cluster): which of them this rank does, and what it
+-- notes.
+--
+-- Files and their journal belong to rank 0. The others write to the same files, on a disk that all
+-- see, and note their tiles in a journal of their own in the folder ("rank-3.unfinished"), which
+-- rank 0 takes over when a later process goes on. All ranks cut, measure and decide alike.
+
+local core = require "moonbeam.core"
+local cluster = require "moonbeam.cluster"
+local records = require "moonbeam.result.records"
+
+local tile_ranks = {}
+
+--- Are there several ranks?
+function tile_ranks.several()
+    return cluster.size > 1
+end
+
+--- Do they share the work here? Not in a plan, which each makes for itself.
+function tile_ranks.shared()
+    return cluster.size > 1 and not core.dry.on()
+end
+
+--- Is this the rank that writes the result? Also in the plan of a rank.
+function tile_ranks.leads()
+    return cluster.rank == 0
+end
+
+tile_ranks.once, tile_ranks.wait, tile_ranks.agree = cluster.once, cluster.barrier, cluster.agree
+
+--- Calls make() on rank 0, and after that on the others. Returns what it returns.
+function tile_ranks.first(make)
+    if not tile_ranks.shared() then
+        return make()
+    end
+    local made
+    if cluster.rank == 0 then
+        made = make()
+    end
+    cluster.barrier()
+    return made or make()
+end
+
+--- This rank's share of a list: every n-th element.
+function tile_ranks.share(list)
+    local own = {}
+    for i = cluster.rank + 1, #list, cluster.size do
+        own[#own + 1] = list[i]
+    end
+    return own
+end
+
+--- Waits for the tiles of all ranks. `rows`: what this rank's tiles have given, lists by number.
+-- Returns those of all.
+function tile_ranks.gather(rows)
+    local all = {}
+    for _, own in ipairs(cluster.gather(rows)) do
+        for number, row in pairs(own) do
+            all[number] = row
+        end
+    end
+    return all
+end
+
+-- ---- what a rank notes that is not the first ----
+
+local notes = {}
+notes.__index = notes
+
+--- What stands for result/unfinished.lua on other ranks than the first. `begun` is what that one
+-- has: {folder, resumed, values, was}.
+function tile_ranks.notes(begun)
+    local self = setmetatable({folder = begun.folder, resumed = begun.resumed,
+        values = begun.values, was = begun.was, sections = {}}, notes)
+    self.run = core.unfinished.begin(("%s/rank-%d"):format(self.folder, cluster.rank))
+    return self
+end
+
+function notes:file_path(name)
+    return self.folder .. "/" .. name
+end
+
+function notes:note_rows(...)
+    self.run:append(records.text {"rows", ...})
+end
+
+--- Rank 0 notes values.
+function notes:note_value(name, value, verdict)
+    self.values[name] = {value = value, verdict = verdict}
+end
+
+function notes.identify() end
+
+function notes.keeps()
+    return true
+end
+
+--- The folder goes with that of rank 0.
+function notes:remove()
+    self:close()
+end
+
+function notes:close()
+    if self.run then
+        self.run:close()
+        self.run = nil
+    end
+end
+
+return tile_ranks
