@@ -421,7 +421,7 @@ function runs:iterate(report, call)
     local from = self.done or self.estimates:found()
     if from == 0 then
         tile_ranks.first(function()
-            if not tile_ranks.shared() or tile_ranks.leads() then
+            if tile_ranks.leads() then
                 self:fill(self.estimates:at(0), math.max(mean, options.min))
             end
             return true

@@ -368,9 +368,19 @@ local function hash_of(tile, files)
     return sum or nil
 end
 
---- Has an earlier process left some of the tiles, or do other ranks do some?
+--- Has an earlier process left some of the tiles?
 function states:goes_on()
-    return self.kept ~= nil and (self.kept.resumed > 0 or tile_ranks.several())
+    return self.kept ~= nil and self.kept.resumed > 0
+end
+
+--- Do other ranks do some of the tiles?
+function states:is_shared()
+    return self.kept ~= nil and tile_ranks.several()
+end
+
+--- Are there ranks without any of so many tiles?
+function states.may_idle(_, count)
+    return tile_ranks.size > count
 end
 
 -- The numbers of the tiles of a section that are not in these volumes, and what was noted with the

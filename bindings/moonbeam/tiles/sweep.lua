@@ -243,9 +243,14 @@ local function goes_on(job)
     return job.kept and job.kept:goes_on()
 end
 
+-- Do other ranks do some of a job's tiles?
+local function is_shared(job)
+    return job.kept and job.kept:is_shared()
+end
+
 -- Do the devices of a job take the next tile when they are free, so that its plan is a bound?
 local function is_free(job)
-    return goes_on(job)
+    return goes_on(job) or is_shared(job)
         or #job.devices > 1 and not job.ordered and job.options.schedule ~= "fixed"
 end
 
@@ -564,8 +569,9 @@ function sweep.promised(job, plan, fn)
             text = ("%s was lost (%s); the other devices did its tiles"):format(device.id, why)}
             or nil
     end
-    report.replayed = not (goes_on(job) or times.repeated) and replayed(job, own, times) or nil
-    if goes_on(job) or not report.replayed and #report.lost > 0 then -- also after the last tile
+    local some = goes_on(job) or is_shared(job) and job.kept:may_idle(own.total)
+    report.replayed = not (some or times.repeated) and replayed(job, own, times) or nil
+    if some or not report.replayed and #report.lost > 0 then -- also after the last tile
         report.as_planned = within(job, own, report, others)
         return report, own
     end
