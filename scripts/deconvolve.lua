@@ -672,8 +672,8 @@ end
 local others = {} -- the most bytes that the other devices took, by their ids
 
 local function deconvolve_tiled(volume, sink, label, channel)
-    local own = math.ceil(plan.total / cluster.size) -- of this rank
-    local steps = mode == "exact" and 2 * own * settings.iterations or own
+    local share = math.ceil(plan.total / cluster.size) -- of this rank
+    local steps = mode == "exact" and 2 * share * settings.iterations or share
     local bar = progress.new(label, steps,
         {unit = "tiles", quiet = options.quiet or options.metrics})
     tile_settings.plan = plan

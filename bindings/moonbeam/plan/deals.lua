@@ -225,15 +225,15 @@ end
 
 --- The blocks that each device has got in a run, from its times, as stream.run takes them, and
 -- these devices: those that were not lost, then or (`lost`, by their ids) later. Nil if one device
--- had all of them.
-function deals.of(times, lost)
+-- had all of them, unless `other` processes had some.
+function deals.of(times, lost, other)
     local lists, devices = {}, {}
     for _, lane in ipairs(times.lanes) do
         if not lane.lost and not (lost and lost[lane.device.id]) then
             lists[#lists + 1], devices[#devices + 1] = lane.lists, lane.device
         end
     end
-    if #times.lanes > 1 then
+    if #times.lanes > 1 or other then
         return lists, devices
     end
 end

@@ -190,6 +190,10 @@ end
 -- tile of each sweep; in memory the estimate, after an iteration if a minute has passed since it
 -- was kept last. A run that goes on is cut into the tiles of the first one, and `as_planned` says
 -- that it took no more than planned.
+--
+-- Ranks (mb.cluster) that all make the same call with a journal share the tiles, through its files,
+-- which must be on a disk that all of them see: exact tiles are in files then. Rank 0 writes the
+-- sink, and has the seam metric; what others give as a sink is not written to.
 function tiled.richardson_lucy_volume(source, psf, sink, options)
     local job, plan = job_of(source, psf, sink, options,
         psf.device)

@@ -460,7 +460,7 @@ end
 local function replayed(job, plan, times)
     local lists, texts, seen, devices, lost = {}, {}, {}, nil, lost_of(times)
     for n, each in ipairs(times) do
-        local own, on = deals.of(each, lost)
+        local own, on = deals.of(each, lost, is_shared(job))
         if own then
             lists[n], texts[n] = deals.shortened(own, extents_of)
         end

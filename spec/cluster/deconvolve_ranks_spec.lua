@@ -1,0 +1,156 @@
+-- Ranks that share the tiles of a deconvolution: the bits of one process, whatever their number,
+-- also if one of them is killed and another number of them goes on.
+
+local core = require "moonbeam.core"
+local files = require "spec.support.files"
+local mb = require "moonbeam"
+local ranks = require "spec.support.ranks"
+
+-- What a script says first: run(resume) deconvolves on all ranks; `die`: the rank and the number of
+-- the tile after which it is killed.
+local RUN = [[
+local mb = require "moonbeam"
+local path, cluster = "FOLDER/result.npy", mb.cluster
+function run(resume, die)
+    local source <close> = mb.images.open "FOLDER/image.npy"
+    local psf <close> = mb.images.read("FOLDER/psf.npy", "host")
+    local journal <close> = mb.tiled_deconv.journal(path, {inputs = {"FOLDER/image.npy"},
+        resume = resume})
+    local leads, done = cluster.rank == 0, 0
+    local out <close> = leads and mb.images.create(path, {shape = source.shape, dtype = "f32",
+        channels = 1, frames = 1, overwrite = journal:may_replace()}) or nil
+    local report = mb.tiled_deconv.richardson_lucy_volume(source, psf, out and out:volume()
+        or mb.volumes.planned(source.shape, "f32"), {OPTIONS journal = journal, on_tile = function()
+            done = done + 1
+            if die and cluster.rank == die[1] and done == die[2] then
+                os.execute("kill -KILL " .. mb.system.pid())
+            end
+        end})
+    assert(report.as_planned)
+    journal:finishing()
+    if out then
+        out:finish()
+    end
+    journal:finish()
+    return report, done
+end
+]]
+
+local TILE <const> = 'tile = {6, 14, 16}, pinned = "2Mi", '
+local CASES <const> = {
+    {name = "blended", options = TILE .. 'iterations = 3, mode = "blended",',
+        counts = {1, 2, 4}, again = {{3, 2}, {2, 4}}},
+    {name = "exact", options = TILE .. 'iterations = 3, place = "file",', counts = {2},
+        again = {{2, 3}}},
+    {name = "exact, with momentum and metrics", options = TILE .. 'iterations = 3, place = "file", '
+        .. 'acceleration = "heavy_ball", metrics = true,', counts = {3}, again = {{3, 1}}},
+}
+
+describe("ranks", function()
+    local folder, path
+
+    setup(function()
+        folder = files.folder()
+        path = folder .. "/result.npy"
+        local image <close> = mb.random({11, 26, 31}, {seed = 3, low = 1, high = 50})
+        local psf <close> = mb.psf_gaussian({3, 4, 5}, 1.2)
+        mb.npy.write(folder .. "/image.npy", image)
+        mb.npy.write(folder .. "/psf.npy", psf)
+    end)
+    teardown(function()
+        files.remove(folder)
+    end)
+
+    local function script(case, text)
+        return (RUN:gsub("FOLDER", folder):gsub("OPTIONS", function()
+            return case.options
+        end)) .. text
+    end
+
+    local references = {}
+    local function reference(case)
+        if not references[case] then
+            local output, ok = files.run_script(folder, script(case, "run()"), "MOONBEAM_STRICT=1")
+            assert.is_true(ok, output)
+            references[case] = files.read(path)
+            os.remove(path)
+        end
+        return references[case]
+    end
+
+    local function ended_well(case, what)
+        assert(files.read(path) == reference(case), what .. ": other bits")
+        os.remove(path)
+        os.remove(folder .. "/ranks.lua")
+        os.remove(folder .. "/script.lua")
+        assert.same({"image.npy", "psf.npy"}, files.list(folder), what)
+    end
+
+    -- The run takes what is planned, and the first rank has not done it all.
+    local SHARED <const> = [[
+local report, done = run()
+local all = 0
+for _, own in ipairs(cluster.gather(done)) do
+    all = all + own
+end
+assert(done < all or cluster.size == 1)
+print(("%d tiles"):format(all))
+]]
+
+    for _, case in ipairs(CASES) do
+        ranks.it(("share tiles that are %s, with the bits of one process"):format(case.name),
+            function()
+                reference(case)
+                local tiles
+                for _, count in ipairs(case.counts) do
+                    local output, status = ranks.run(folder, count, script(case, SHARED))
+                    assert.equal(0, status, output)
+                    tiles = tiles or output:match "%d+ tiles"
+                    assert.matches(tiles .. "\n", output, 1, true)
+                    ended_well(case, count .. " ranks")
+                end
+            end)
+
+        ranks.it(("go on with tiles that are %s, in another number"):format(case.name), function()
+            reference(case)
+            for i, numbers in ipairs(case.again) do
+                local _, status = ranks.run(folder, numbers[1], script(case,
+                    ("run(false, {%d, %d})"):format(i % numbers[1], i)))
+                assert.is_true(status ~= 0)
+                assert.is_true(core.unfinished.exists(path))
+                assert.is_nil(mb.system.stat(path))
+                local output
+                output, status = ranks.run(folder, numbers[2], script(case, "run(true)"))
+                assert.equal(0, status, output)
+                ended_well(case, ("%d, then %d ranks"):format(numbers[1], numbers[2]))
+            end
+        end)
+    end
+
+    ranks.it("work on the command deconvolve, and the first one speaks", function()
+        local function command(output, options)
+            return ("deconvolve '%s/image.npy' '%s/psf.npy' --iterations 3 --tile 6,14,16 -o "
+                .. "'%s/%s' --quiet %s"):format(folder, folder, folder, output, options)
+        end
+        for _, mode in ipairs {"blended", "exact"} do
+            local options = "--device host --tiles " .. mode
+            files.run(("'%s' %s"):format(mb.system.program(), command("one.npy", options)))
+            local output, _, status = files.run(ranks.command(3, command("three.npy", options)))
+            assert.equal(0, status, output)
+            local _, told = output:gsub("seam metric", "")
+            assert.equal(mode == "blended" and 1 or 0, told, output)
+            assert.is_true(files.read(folder .. "/one.npy") == files.read(folder .. "/three.npy"))
+            os.remove(folder .. "/one.npy")
+            os.remove(folder .. "/three.npy")
+        end
+        local output, _, status = files.run(ranks.command(2, command("two.npy", "--device host")))
+        assert.equal(1, status)
+        assert.matches("the whole image fits, and there are 2 ranks, which share tiles", output, 1,
+            true)
+        assert.is_nil(mb.system.stat(folder .. "/two.npy"))
+        output, _, status = files.run(ranks.command(2, command("two.npy",
+            "--device host --tiles exact --place host")))
+        assert.equal(1, status)
+        assert.matches("what ranks share are files", output, 1, true)
+    end)
+end)
