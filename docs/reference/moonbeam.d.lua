@@ -402,6 +402,7 @@ function array:view(range, ...) end
 ---@field combine? "sum"|"min"|"max" how the results of blocks become one, of the same shape
 ---@field devices? any devices that share the blocks: a list, or names such as "all" or "cuda:0,cuda:1" (mb.device.several)
 ---@field schedule? "free"|"fixed" how several devices share the blocks: the next block goes to the device that is free, or block i to device i mod n. What is combined, or goes to a function, is fixed
+---@field ranks? boolean all ranks of the run (mb.cluster) make this call and share the blocks: what is combined all of them get, and a function as sink gets the blocks of its rank
 ---@field budget? integer|string the limit for the blocks on each device
 ---@field block? integer rows of a block
 ---@field overlap? boolean read and write while computing, which takes a second set of blocks

@@ -6,6 +6,7 @@
 -- as fit the budget. Its memory is planned before anything is read, and the run takes exactly that.
 
 local mb = require "moonbeam"
+local block_ranks = require "moonbeam.chunked.block_ranks"
 local budgets = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
 local cut = require "moonbeam.chunked.cut"
@@ -47,6 +48,9 @@ local OPTIONS = declared.options(
     {"schedule", "choice", "how several devices share the blocks: the next block goes to the "
         .. "device that is free, or block i to device i mod n. What is combined, or goes to a "
         .. "function, is fixed", choices = {"free", "fixed"}, default = "free"},
+    {"ranks", "boolean", "all ranks of the run (mb.cluster) make this call and share the blocks: "
+        .. "what is combined all of them get, and a function as sink gets the blocks of its rank",
+        default = false},
     {"budget", "bytes", "the limit for the blocks on each device", unit = "bytes",
         usual = "what the device's budget leaves"},
     {"block", "count", "rows of a block", min = 1, usual = "the most that fit the budget"},
@@ -321,7 +325,13 @@ end
 -- The same in a dry run. Partial results are combined as in the run; other results are not kept.
 local function plan_work(job, devices, blocks, overlap, lists)
     local sink = job.how.combine ~= "none" and sinks.of(nil, {combine = job.how.combine}) or nil
+    if sink and job.shared then
+        sink = block_ranks.kept(job.known, math.min(3, job.rows // job.how.packet))
+    end
     work(job, devices, blocks, overlap, sink, lists)
+    if sink and job.shared then
+        sink:settle()
+    end
     if sink then
         sink:drop()
     end
@@ -423,6 +433,7 @@ local function plan_of(job)
     local plan = {rows = job.rows, packet = job.how.packet, axis = job.axis,
         result = result_of(job), devices = job.devices}
     job.streams = plan.result.combine == "none" and type(job.options.sink) ~= "function"
+    job.known, job.shared = plan.result, block_ranks.shared(job.options, plan.result.combine)
     if plan.result.combine == "none" and job.options.sink == nil then
         plan.sink_bytes = core.pool.element_bytes(plan.result.dtype)
         for _, extent in ipairs(plan.result.shape) do
@@ -451,10 +462,10 @@ end
 
 -- What the blocks take that the devices have got, by device; nil if the plan knows that.
 local function replayed(job, plan, times)
-    if not is_free(job) and not deals.lost(times) then
+    if not is_free(job) and not job.shared and not deals.lost(times) then
         return nil
     end
-    local lists, devices = deals.of(times)
+    local lists, devices = deals.of(times, nil, job.shared)
     return memory.peaks(function(...)
         plan_work(job, {...}, {}, plan.overlap, lists)
     end, devices).peak
@@ -562,6 +573,15 @@ local function commit(job, plan)
                 ):format(own.block, plan.block, reason)}}
 end
 
+-- Plans blocks with which all ranks can work.
+local function share(job, plan)
+    local least = block_ranks.least(plan.block)
+    if least < plan.block then
+        job.options = setmetatable({block = least}, {__index = job.options})
+        complete(job, plan)
+    end
+end
+
 local function run(fn, inputs, options)
     local job = job_of(fn, inputs, options)
     local plan = plan_of(job)
@@ -573,12 +593,21 @@ local function run(fn, inputs, options)
     end)
     job.sink_array, job.files = sink.array, sink.files
     complete(job, plan)
+    if job.shared then
+        share(job, plan)
+    end
     local first = job.given.list[1]
     local decoded <close> = first.prepare and first:prepare(job.axis, -- luacheck: ignore
         blocks_of(job, plan.block))
     mb.collect()
     local report
     plan, report = commit(job, plan)
+    local blocks = blocks_of(job, plan.block)
+    if job.shared then
+        block_ranks.agree(plan.block)
+        sink = plan.result.combine ~= "none" and block_ranks.kept(plan.result, #blocks) or sink
+        blocks = block_ranks.share(blocks)
+    end
     local call, others = promise.others(job.devices)
     if type(options.sink) == "function" then
         local write = sink.write
@@ -587,7 +616,10 @@ local function run(fn, inputs, options)
         end
     end
     report.peak = promise.measured(job.devices, function()
-        report.times = work(job, job.devices, blocks_of(job, plan.block), plan.overlap, sink)
+        report.times = work(job, job.devices, blocks, plan.overlap, sink)
+        if sink.settle then
+            sink:settle()
+        end
     end)
     report.pinned, report.seconds = report.times.pinned, report.times.wall
     report.replayed = replayed(job, plan, report.times)
