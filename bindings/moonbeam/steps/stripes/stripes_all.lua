@@ -1,27 +1,16 @@
-local mb = require "moonbeam"
-local declared = require "moonbeam.internal.declared"
+local sinogram_step = require "moonbeam.pipeline.definitions.sinogram_step"
 
-return {
+return sinogram_step {
     name = "stripes_all",
     summary = "Removes stripes of sinograms, rings of slices, of all kinds: dead, wide and small.",
     doc = "What stripes_dead (without residual), stripes_large and stripes_sorting do, in this "
         .. "order, with one sorting of the columns. Every row of the detector is on its own. NaN "
         .. "counts as larger than every number. Presets give the numbers of other packages.",
     reference = "N. T. Vo et al., Optics Express 26, 28396 (2018), algorithms 3 to 6",
-    options = declared.options(declared.from("stripes_all")),
     presets = {
         httomo = {snr = 3, large_size = 61, small_size = 21, normalize = false},
         tomocupy = {snr = 3, large_size = 61, small_size = 21, normalize = true},
         nabu = {snr = 3, large_size = 51, small_size = 21, normalize = true},
         algotom = {snr = 3, large_size = 51, small_size = 21, drop_ratio = 0.1, normalize = true},
     },
-    takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
-    cuts = {"rows"},
-    run = function(block, options)
-        local sinograms <close> = block.data:permute(2, 1, 3)
-        mb.stripes_all(sinograms, {snr = options.snr, large_size = options.large_size,
-            small_size = options.small_size, drop_ratio = options.drop_ratio,
-            normalize = options.normalize, out = sinograms})
-    end,
 }

@@ -1,7 +1,7 @@
-local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
+local sinogram_step = require "moonbeam.pipeline.definitions.sinogram_step"
 
-return {
+return sinogram_step {
     name = "stripes_sorting",
     summary = "Removes stripes of sinograms, rings of slices, by sorting: full, partial and small "
         .. "ones.",
@@ -14,12 +14,7 @@ return {
         {"size", "int", "window of the median, wider than the stripes", unit = "columns", min = 1,
             max = 1 << 20, usual = "11, or 21 if there are more than 2000 columns"}),
     presets = {httomo = {}, algotom = {size = 21}},
-    takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
-    cuts = {"rows"},
-    run = function(block, options)
-        local size = options.size or block.data.shape[3] > 2000 and 21 or 11
-        local sinograms <close> = block.data:permute(2, 1, 3)
-        mb.stripes_sorting(sinograms, {size = size, out = sinograms})
+    usual = function(block)
+        return {size = block.data.shape[3] > 2000 and 21 or 11}
     end,
 }

@@ -1,14 +1,12 @@
-local mb = require "moonbeam"
-local declared = require "moonbeam.internal.declared"
+local sinogram_step = require "moonbeam.pipeline.definitions.sinogram_step"
 
-return {
+return sinogram_step {
     name = "stripes_wavelet",
     summary = "Removes stripes by damping the vertical details of a wavelet transform.",
     doc = "Works on the sinogram of each row of the detector. In each level of the transform, "
         .. "details along the columns that are slow along the angles are damped. Removes wide "
         .. "stripes too. A NaN spreads over its sinogram.",
     reference = "B. Muench et al., Opt. Express 17 (2009) 8567",
-    options = declared.options(declared.from("stripes_wavelet")),
     -- Other packages differ in the wavelet, the levels, the padding, and in the frequency that they
     -- take for the lowest one.
     presets = {
@@ -21,15 +19,4 @@ return {
         algotom = {wavelet = "db9", sigma = 1, level = 5, boundary = "symmetric",
             padding = "both", origin = 1},
     },
-    takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
-    cuts = {"rows"},
-    run = function(block, options)
-        local sinograms <close> = block.data:permute(2, 1, 3)
-        local own = {out = sinograms}
-        for name, value in pairs(options) do
-            own[name] = value
-        end
-        mb.stripes_wavelet(sinograms, own)
-    end,
 }

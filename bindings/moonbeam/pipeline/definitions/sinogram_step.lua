@@ -1,0 +1,25 @@
+--- Steps that an operator of the same name does, in place, with the sinogram of each row.
+
+local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
+
+-- Completes the definition: the options are those of the operator, unless it has its own;
+-- `usual(block)` gives numbers for options that are absent.
+return function(definition)
+    local name, usual = definition.name, definition.usual
+    definition.usual = nil
+    definition.options = definition.options or declared.options(declared.from(name))
+    definition.takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"}
+    definition.gives = {quantity = "same", layout = "same"}
+    definition.cuts = {"rows"}
+    definition.run = function(block, options)
+        local sinograms <close> = block.data:permute(2, 1, 3)
+        local own = usual and usual(block) or {}
+        for option, value in pairs(options) do
+            own[option] = value
+        end
+        own.out = sinograms
+        mb[name](sinograms, own)
+    end
+    return definition
+end
