@@ -89,8 +89,8 @@ typedef struct mb_backend {
     mb_status (*download)(void *self, void *host, const void *device, uint64_t bytes);
     mb_status (*copy)(void *self, void *to, const void *from, uint64_t bytes);
     mb_status (*fill)(void *self, void *device, int byte, uint64_t bytes);
-    mb_status (*sync)(void *self);
-    void *(*stream)(void *self); /* the native compute stream; NULL on the host */
+    mb_status (*sync)(void *self); /* NULL: nothing is ever queued */
+    void *(*stream)(void *self);   /* the native compute stream; NULL: there is none */
 
     /* Pinned host memory, which the lanes copy from and to. It is zeroed, so that every page is
     ** present before its first use. Every device of the backend can copy from it. */
@@ -107,7 +107,7 @@ typedef struct mb_backend {
     void (*event_destroy)(void *self, void *event);
     mb_status (*event_record)(void *self, mb_lane lane, void *event);
     mb_status (*event_wait)(void *self,
-                            void *event); /* the calling thread sleeps until it has passed */
+                            void *event); /* sleeps until it has passed; NULL: all have */
     /* The time between two events that have passed. */
     mb_status (*event_elapsed_ms)(void *self, void *begin, void *end, double *ms);
 

@@ -148,7 +148,8 @@ mb_status mb_device_fill(mb_device *device, void *to, int byte, uint64_t bytes)
 mb_status mb_device_sync(mb_device *device)
 {
     MB_TRY(begin(device));
-    return waited(device, device->backend->sync(device->self));
+    return waited(device,
+                  device->backend->sync ? device->backend->sync(device->self) : MB_STATUS_OK);
 }
 
 mb_status mb_device_launch(mb_device *device, mb_op_kernel kernel, const mb_op_call *call)
@@ -201,7 +202,9 @@ mb_status mb_device_event_record(mb_device *device, mb_lane lane, void *event)
 mb_status mb_device_event_wait(mb_device *device, void *event)
 {
     MB_TRY(begin(device));
-    return waited(device, device->backend->event_wait(device->self, event));
+    return waited(device, device->backend->event_wait
+                              ? device->backend->event_wait(device->self, event)
+                              : MB_STATUS_OK);
 }
 
 mb_status mb_device_event_elapsed_ms(mb_device *device, void *from, void *to, double *ms)

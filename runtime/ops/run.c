@@ -161,7 +161,8 @@ static mb_status launch(const call *c)
     }
     for (int i = 0; i < c->planner->fft_count; i++)
         launched.ffts[i] = c->planner->ffts[i];
-    launched.stream = c->device->backend->stream(c->device->self);
+    if (c->device->backend->stream)
+        launched.stream = c->device->backend->stream(c->device->self);
     return mb_device_launch(c->device, c->kernel, &launched);
 }
 

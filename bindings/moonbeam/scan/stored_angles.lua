@@ -4,6 +4,7 @@
 
 local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
+local picked = require "moonbeam.scan.picked"
 local source = require "moonbeam.scan.source"
 
 local UNITS = {
@@ -16,14 +17,6 @@ local function given_unit(options)
     local unit = options.angle_unit
     return unit and (UNITS[unit:lower()] or fail("argument", "scan.open", "angle_unit",
         "angle_unit must be 'deg' or 'rad', not '%s'", unit))
-end
-
-local function pick(values, indices)
-    local picked = {}
-    for i, index in ipairs(indices) do
-        picked[i] = values[index]
-    end
-    return picked
 end
 
 -- Angles that the caller gave as numbers: one for each projection, or {first, last}, the others
@@ -50,7 +43,7 @@ local function given_angles(s, given, options)
         fail("shape", "scan.open", "angles", "%d angles were given for %d projections", #given,
             count)
     end
-    return pick(given, s.positions)
+    return picked(given, s.positions)
 end
 
 -- The unit of the file's angles: the option's, the stored one, or what the format defines.
@@ -87,9 +80,9 @@ local function stored_angles(s, layout, options)
         ": name the angles with the option angles = PATH")
     local values = source.numbers(file, path, s.n_frames)
     if #values == s.n_projections then
-        values = pick(values, s.positions)
+        values = picked(values, s.positions)
     elseif #values == s.n_frames then
-        values = pick(values, s.frames)
+        values = picked(values, s.frames)
     elseif #values ~= #s.frames then -- those without the missing ones
         fail("shape", "scan.open", "angles", "'%s' has %d angles in '%s' for %d frames%s: the file "
             .. "is incomplete, or angles names the wrong dataset", file.path,

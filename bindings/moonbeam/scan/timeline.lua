@@ -6,6 +6,7 @@
 -- `currents` is {frames, flats, name}, in any unit; nil where they are not known.
 
 local fail = require "moonbeam.internal.fail"
+local picked = require "moonbeam.scan.picked"
 local source = require "moonbeam.scan.source"
 
 local timeline = {}
@@ -18,14 +19,6 @@ timeline.options = {
         .. "all frames", usual = "control/data of NXtomo"},
     {"flats_current", "any", "ring current of each flat: a list, or a dataset"},
 }
-
-local function pick(values, indices)
-    local picked = {}
-    for i, index in ipairs(indices) do
-        picked[i] = values[index]
-    end
-    return picked
-end
 
 -- Numbers that an option gives, a list or the name of a dataset, for one of the counts; the count
 -- is returned too.
@@ -134,13 +127,13 @@ function timeline.find(s, layout, options, flats)
             s.n_frames}, "scan.open")
         all = count == s.n_frames and list or nil
         of_frames = count == #s.frames and list or count == s.n_projections
-            and pick(list, s.positions) or nil
+            and picked(list, s.positions) or nil
     else
         all = stored_currents(s, layout)
     end
     if all then
-        of_frames = of_frames or pick(all, s.frames)
-        of_flats = flats and pick(all, flats)
+        of_frames = of_frames or picked(all, s.frames)
+        of_flats = flats and picked(all, flats)
     end
     if options.flats_current then
         of_flats = given(s, options.flats_current, "flats_current", {s.n_flats}, "scan.open")

@@ -63,18 +63,6 @@ static mb_status dry_fill(void *self, void *to, int byte, uint64_t bytes)
     return MB_STATUS_OK;
 }
 
-static mb_status dry_sync(void *self)
-{
-    (void)self;
-    return MB_STATUS_OK;
-}
-
-static void *dry_stream(void *self)
-{
-    (void)self;
-    return NULL;
-}
-
 /* Each piece has addresses of its own. */
 static mb_status dry_pin(void *self, uint64_t bytes, void **host)
 {
@@ -110,12 +98,6 @@ static void dry_event_destroy(void *self, void *event)
     (void)self, (void)event;
 }
 
-static mb_status dry_event_wait(void *self, void *event)
-{
-    (void)self, (void)event;
-    return MB_STATUS_OK;
-}
-
 static mb_status dry_event_elapsed_ms(void *self, void *begin, void *end, double *ms)
 {
     (void)self, (void)begin, (void)end;
@@ -140,8 +122,6 @@ static const mb_backend dry_table = {
     .download = dry_download,
     .copy = dry_upload,
     .fill = dry_fill,
-    .sync = dry_sync,
-    .stream = dry_stream,
     .pin = dry_pin,
     .unpin = dry_unreserve,
     .lane_copy = dry_lane_copy,
@@ -149,7 +129,6 @@ static const mb_backend dry_table = {
     .event_create = dry_event_create,
     .event_destroy = dry_event_destroy,
     .event_record = dry_lane_event,
-    .event_wait = dry_event_wait,
     .event_elapsed_ms = dry_event_elapsed_ms,
     .launch = dry_launch,
     .fft_library = dry_fft_library,
@@ -193,7 +172,7 @@ static mb_status finish(dry_device *dry, mb_status status, mb_device **out)
 
 mb_status mb_device_open_dry(mb_device *device, uint64_t budget, mb_device **out)
 {
-    dry_device *dry;
+    dry_device *dry = NULL;
     mb_pool_stats stats;
     MB_TRY(make(device, &dry));
     dry->device.silent = true;
@@ -213,7 +192,7 @@ mb_status mb_device_open_dry(mb_device *device, uint64_t budget, mb_device **out
 
 mb_status mb_device_open_dry_copy(mb_device *device, uint64_t room, mb_device **out)
 {
-    dry_device *dry;
+    dry_device *dry = NULL;
     MB_TRY(make(device, &dry));
     dry->device.pinned.refusal = NULL;
     const mb_pool_source source = {.self = dry, .name = "a dry device", .unreserve = dry_unreserve};

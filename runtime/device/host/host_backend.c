@@ -170,18 +170,6 @@ static mb_status host_fill(void *self, void *device, int byte, uint64_t bytes)
     return MB_STATUS_OK;
 }
 
-static mb_status host_sync(void *self)
-{
-    (void)self;
-    return MB_STATUS_OK;
-}
-
-static void *host_stream(void *self)
-{
-    (void)self;
-    return NULL;
-}
-
 /* The interface of page-locked memory; copies on the host need no locked pages. */
 static mb_status host_pin(void *self, uint64_t bytes, void **host)
 {
@@ -238,12 +226,6 @@ static mb_status host_event_record(void *self, mb_lane lane, void *event)
     return MB_STATUS_OK;
 }
 
-static mb_status host_event_wait(void *self, void *event)
-{
-    (void)self, (void)event;
-    return MB_STATUS_OK;
-}
-
 static mb_status host_event_elapsed_ms(void *self, void *begin, void *end, double *ms)
 {
     (void)self;
@@ -283,8 +265,6 @@ const mb_backend mb_host_backend = {
     .download = host_copy,
     .copy = host_copy,
     .fill = host_fill,
-    .sync = host_sync,
-    .stream = host_stream,
     .pin = host_pin,
     .unpin = host_unpin,
     .lane_copy = host_lane_copy,
@@ -292,7 +272,6 @@ const mb_backend mb_host_backend = {
     .event_create = host_event_create,
     .event_destroy = host_event_destroy,
     .event_record = host_event_record,
-    .event_wait = host_event_wait,
     .event_elapsed_ms = host_event_elapsed_ms,
     .fft_create = mb_host_fft_create,
     .fft_destroy = mb_host_fft_destroy,

@@ -118,19 +118,6 @@ static mb_status planned_fill(void *self, void *device, int byte, uint64_t bytes
     return bytes ? refuse(self) : MB_STATUS_OK;
 }
 
-/* Nothing is ever queued. */
-static mb_status planned_sync(void *self)
-{
-    (void)self;
-    return MB_STATUS_OK;
-}
-
-static void *planned_stream(void *self)
-{
-    (void)self;
-    return NULL;
-}
-
 static mb_status planned_event_create(void *self, void **event)
 {
     (void)event;
@@ -244,8 +231,6 @@ const mb_backend mb_planned_backend = {
     .download = planned_transfer,
     .copy = planned_transfer,
     .fill = planned_fill,
-    .sync = planned_sync,
-    .stream = planned_stream,
     .pin = planned_pin,
     .unpin = planned_unpin,
     .lane_copy = planned_lane_copy,

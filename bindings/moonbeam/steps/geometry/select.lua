@@ -4,6 +4,7 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 local on_error = require "moonbeam.internal.on_error"
+local picked = require "moonbeam.scan.picked"
 
 local TOLERANCE <const> = 1e-9 -- rad, at the ends of a range
 
@@ -49,14 +50,6 @@ local function check_nothing(options, g)
             math.rad(range[1]), math.rad(range[2])) or ""
     fail("argument", nil, range and "angles", "no projections remain: the angles of the scan are "
         .. "%.6g to %.6g rad%s", least, most, degrees)
-end
-
-local function picked(list, indices)
-    local part = {}
-    for i, index in ipairs(indices) do
-        part[i] = list[index]
-    end
-    return part
 end
 
 -- The same for a step, cached because every block asks for it.

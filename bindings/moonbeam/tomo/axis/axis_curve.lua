@@ -10,6 +10,16 @@ local LEAST_DEPTH = 1e-4
 -- Depth of a valley in steps of the curve's roughness, at least.
 local LEAST_STEPS = 6
 
+--- Centers from `low` on, brought to the columns of the sinogram. How many there are does not
+-- depend on where the detector ends.
+function axis_curve.centers(low, step, count, width)
+    local list = {}
+    for i = 1, count do
+        list[i] = math.max(0, math.min(width - 1, low + (i - 1) * step))
+    end
+    return list
+end
+
 local function median(values)
     local sorted = table.move(values, 1, #values, 1, {})
     table.sort(sorted)

@@ -67,14 +67,6 @@ axis_slices.options = declared.options(
     declared.from("ramp_filter", {"filter", default = "hann"}),
     declared.from("backproject", "accuracy"))
 
-local function centers_of(low, step, count, width)
-    local list = {}
-    for i = 1, count do
-        list[i] = math.max(0, math.min(width - 1, low + (i - 1) * step))
-    end
-    return list
-end
-
 -- The slices of a sinogram: {filtered, angles, circle, accuracy}.
 local trials = {}
 trials.__index = trials
@@ -126,12 +118,12 @@ function axis_slices.search(sino, angles, options, op)
         sino = sino, op = op}, trials)
     self:open((low + high) / 2)
     local count = math.floor((high - low) / options.coarse_step + 1e-9) + 1
-    local columns = centers_of(low, options.coarse_step, count, width)
+    local columns = axis_curve.centers(low, options.coarse_step, count, width)
     local metric = self:metric(columns)
     local best, verdict, other = axis_curve.judge(metric)
     count = 2 * math.floor(options.radius / options.step + 1e-9) + 1
-    local near = centers_of(columns[best] - (count - 1) // 2 * options.step, options.step, count,
-        width)
+    local near = axis_curve.centers(columns[best] - (count - 1) // 2 * options.step, options.step,
+        count, width)
     local fine = self:metric(near)
     return axis_curve.vertex(near, fine), {verdict = verdict, columns = columns, metric = metric,
         fine_columns = near, fine_metric = fine, other = other and columns[other]}

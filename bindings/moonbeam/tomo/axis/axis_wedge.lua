@@ -43,16 +43,6 @@ local function wedge_of(options)
     return list
 end
 
--- Centers from `low` to `high`, brought to the columns of the sinogram. How many there are does not
--- depend on where the detector ends.
-local function centers_of(low, step, count, width)
-    local list = {}
-    for i = 1, count do
-        list[i] = math.max(0, math.min(width - 1, low + (i - 1) * step))
-    end
-    return list
-end
-
 local function metric_of(sino, sigma, centers, options)
     local smooth <close> = mb.gaussian_filter(sino, sigma, {mode = "symmetric"})
     local metric <close> = mb.double_wedge(smooth, centers, wedge_of(options))
@@ -84,13 +74,14 @@ local function coarse(sino, guess, range, options)
         count, low = 2 * reach + 1, guess - reach * step
     end
     if across == 1 and down == 1 then
-        local columns = centers_of(low, step, count, width)
+        local columns = axis_curve.centers(low, step, count, width)
         return columns, metric_of(sino, COARSE_SIGMA, columns, options)
     end
     -- Centers of the reduced sinogram are whole columns of it.
     local small <close> = reduced(sino, down, across)
     local first = math.floor(low / across)
-    local trials = centers_of(first, 1, math.ceil(high / across) - first + 1, small.shape[2])
+    local trials = axis_curve.centers(first, 1, math.ceil(high / across) - first + 1,
+        small.shape[2])
     local metric <close> = mb.double_wedge(small, trials, wedge_of(options))
     local columns = {}
     for i, trial in ipairs(trials) do
@@ -147,8 +138,8 @@ function axis_wedge.search(sino, options, op)
     local radius = options.downsample and math.max(options.radius, width > 1000 and width // 640
         or 1) or options.radius
     local count = 2 * math.floor(radius / options.step + 1e-9) + 1
-    local near = centers_of(columns[best] - (count - 1) // 2 * options.step, options.step, count,
-        width)
+    local near = axis_curve.centers(columns[best] - (count - 1) // 2 * options.step, options.step,
+        count, width)
     local fine = metric_of(sino, FINE_SIGMA, near, options)
     fine = #fine > 0 and fine or without_values(near)
     local lowest = 1
