@@ -16,14 +16,6 @@ local noise_told = require "moonbeam.internal.command_line.noise_told"
 local progress = require "moonbeam.progress"
 local voxel = require "moonbeam.tiff.voxel"
 
-local function background(text)
-    local value = (text == "auto" or text == "faces" or text == "none") and text or cli.number(text)
-    if not value then
-        return nil, "auto, faces, none or a number"
-    end
-    return value
-end
-
 local rl = declared.of(mb.deconv.richardson_lucy).options
 local tiling = declared.of(mb.tiled_deconv.richardson_lucy_volume).options
 local landweber = declared.of(mb.deconv.landweber).options
@@ -57,7 +49,7 @@ local options = cli.parse(arg, {
             lucy = "rl"}), default = "rl",
         doc = "rl: Richardson-Lucy; gradient_consensus: the same, stops by itself; landweber, "
             .. "wiener, tikhonov"},
-    cli.option(rl.iterations, {default = false, value = "N", type = noise_told.count_or_auto,
+    cli.option(rl.iterations, {default = false, value = "N", type = cli.or_words(cli.count, "auto"),
         doc = ("how many at most (default: rl %d, landweber %d, gradient_consensus %d); rl: auto "
             .. "ends where held-out photons are predicted best"):format(RL_ITERATIONS,
             landweber.iterations.default, consensus.iterations.default)}),
@@ -73,7 +65,7 @@ local options = cli.parse(arg, {
     {"offset", value = "X", type = cli.number_or "auto",
         doc = "the camera's offset: subtracted from the image, which becomes float32; auto: from "
             .. "the noise of the image"},
-    {"gain", value = "X", type = noise_told.gain,
+    {"gain", value = "X", type = cli.or_words(cli.between(0), "auto"),
         doc = "counts per photon: the image is divided by it, and becomes float32; auto: from the "
             .. "noise of the image"},
     {"curve", value = "FILE", doc = "rl: PNG or SVG of the misfit over the iterations, against "
@@ -88,7 +80,7 @@ local options = cli.parse(arg, {
         doc = "what continues the image (default: reflect for wiener and tikhonov, else zero)"}),
     {"center", value = "NAME", type = cli.choice("middle", "fft", "maximum", "mass"),
         default = "maximum", doc = "where the origin of a measured PSF is"},
-    {"psf-background", value = "LEVEL", type = background, default = "auto",
+    {"psf-background", value = "LEVEL", type = cli.number_or("auto", "faces", "none"), default = "auto",
         doc = "to subtract from a measured PSF: auto (the median of its faces where these are "
             .. "flat, as a camera's offset is), faces (their median), none, or a number"},
     cli.option(crop.energy, {"psf-crop", value = "PART", default = false,

@@ -296,7 +296,7 @@ describe("deconvolve.lua", function()
         local wrong, status = run(("scripts/deconvolve.lua %s/image.tif %s/cut.npy --plan "
             .. "--psf-background low"):format(folder, folder))
         assert.equal(2, status)
-        assert.matches("auto, faces, none or a number", wrong)
+        assert.matches("a number, or auto, or faces, or none", wrong)
     end)
 
     it("crops and resamples the PSF, refuses options of other methods, and a mask that does not fit", function()

@@ -21,9 +21,6 @@ local PART <const> = 1 / 8 -- three halvings
 local LEAST_PHOTONS <const>, MOST_PHOTONS <const> = 1000, 1 << 24
 local MOST_VOXELS <const> = 1 << 22
 local FALLBACK <const> = 10
--- An estimate that fits better than this part of what noise alone leaves has fitted noise, whatever
--- the held-out photons say: a PSF that is not the right one lets the iterations go on for long.
-local FITS <const> = 0.85
 -- Seeds are far from those that people give to mb.poisson, which has the same generator: dealt with
 -- the seed of its noise, a simulated image would not fall into independent parts.
 local SEEDS <const> = 7919 << 36
@@ -230,7 +227,7 @@ local function search(rl, image, psf, options, report)
         samples = inside(report.noise.samples or {}, report.first, report.extents)}
     local alone = not dry and not options.weights and photon_noise.divergence(known)
     settings.held_out, settings.metrics = part, nil
-    settings.on_iteration = rule(report, alone and FITS * alone * image.elements or -math.huge,
+    settings.on_iteration = rule(report, alone and photon_noise.FITS * alone * image.elements or -math.huge,
         options.on_iteration)
     settings.iterations = dry and math.min(2, options.iterations) or options.iterations + 1
     rl(rest, psf, settings):release()

@@ -6,6 +6,7 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local contact_sheet = require "moonbeam.pipeline.pictures.contact_sheet"
 local output = require "moonbeam.plot.output"
+local photon_noise = require "moonbeam.deconv.photon_noise"
 local progress = require "moonbeam.progress"
 
 local told = {}
@@ -18,20 +19,7 @@ local ERRORS <const>, PART <const> = 3, 0.25
 local MOST_PIXELS <const> = 1 << 21 -- of all snapshots
 local SNAPSHOTS <const> = 9
 local HIGHEST <const> = 3 -- of the chart, in expectations
-local FITS <const> = 0.85 -- part of the expectation below which noise is fitted
 local PICTURE_BYTES <const> = 16 << 20
-
---- The type of --iterations.
-function told.count_or_auto(text)
-    local value = text == "auto" and text or cli.count(text)
-    return value, not value and "a whole number, 1 or more, or auto" or nil
-end
-
---- The type of --gain.
-function told.gain(text)
-    local value = text == "auto" and text or cli.between(0)(text)
-    return value, not value and "a number above 0, or auto" or nil
-end
 
 --- What is told of a run with these options of the command.
 function told.new(options, say)
@@ -168,7 +156,7 @@ function methods:misfit(metrics, elements)
     self.say("misfit     I-divergence %.4g before, %.4g before the last iteration%s",
         first.divergence, last.divergence, expected
         and ("; noise alone leaves about %.4g"):format(expected) or "; the noise is unknown")
-    if expected and last.divergence < FITS * expected then
+    if expected and last.divergence < photon_noise.FITS * expected then
         cli.warn("the estimate fits the image better than noise permits (%.2f of the expected "
             .. "I-divergence): the noise is being fitted; fewer iterations, or --iterations auto",
             last.divergence / expected)

@@ -32,8 +32,8 @@ function types.number(text)
     return value
 end
 
---- A type for numbers, or one of these words.
-function types.number_or(...)
+--- A type for what the type `of` takes, or one of these words.
+function types.or_words(of, ...)
     local words = {...}
     return function(text)
         for _, word in ipairs(words) do
@@ -41,12 +41,17 @@ function types.number_or(...)
                 return text
             end
         end
-        local value = types.number(text)
-        if not value then
-            return nil, "a number, or " .. table.concat(words, ", or ")
+        local value, what = of(text)
+        if value == nil then
+            return nil, ("%s, or %s"):format(what, table.concat(words, ", or "))
         end
         return value
     end
+end
+
+--- A type for numbers, or one of these words.
+function types.number_or(...)
+    return types.or_words(types.number, ...)
 end
 
 local SWITCH <const> = {yes = true, ["true"] = true, no = false, ["false"] = false}
