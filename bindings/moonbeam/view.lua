@@ -4,7 +4,7 @@ local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
-local on_error = require "moonbeam.internal.on_error"
+local projections = require "moonbeam.internal.projections"
 
 local view = {}
 
@@ -89,33 +89,10 @@ function view.projections(path, volume, options)
         fail("shape", "view.projections", nil,
             "projections are of a volume (z, y, x); this array has %d axes", #volume.shape)
     end
-    local nz, ny, nx = table.unpack(volume.shape)
-    local sxy, sz, gap = options.sxy, options.sz, options.gap
-    local height, width = ny * sxy + gap + nz * sz, nx * sxy + gap + nz * sz
-    local xy <close> = core.op.run("reduce", volume, "max", { axis = 1 })
-    local xz <close> = core.op.run("reduce", volume, "max", { axis = 2 })
-    local zy <close> = core.op.run("reduce", volume, "max", { axis = 3 })
-    local canvas = core.array.zeros({ height, width }, { device = "host" })
-    local _ <close> = on_error(function() canvas:release() end)
-    -- Every element of `image` (rows, columns) becomes a block of fy x fx.
-    local function paste(image, top, left, fy, fx)
-        local here <close> = core.array.transfer(image, "host")
-        local rows, columns = table.unpack(here.shape)
-        for y = 1, fy do
-            for x = 1, fx do
-                local place <close> = canvas:view({ top + y, top + rows * fy, fy },
-                    { left + x, left + columns * fx, fx })
-                core.op.run("convert", here, "f32", { out = place })
-            end
-        end
-    end
-    local least <close> = core.op.run("reduce", xy, "min")
-    canvas:fill(volume.device.dry and 0 or (least:item()))
-    paste(xy, 0, 0, sxy, sxy)
-    paste(xz, ny * sxy + gap, 0, sz, sxy)
-    local turned <close> = zy:transpose()
-    local dense <close> = core.op.run("convert", turned, "f64")
-    paste(dense, 0, nx * sxy + gap, sxy, sz)
+    local xy <close> = core.op.run("reduce", volume, "max", {axis = 1})
+    local xz <close> = core.op.run("reduce", volume, "max", {axis = 2})
+    local zy <close> = core.op.run("reduce", volume, "max", {axis = 3})
+    local canvas = projections.arrange(xy, xz, zy, options)
     if not path then
         return canvas
     end

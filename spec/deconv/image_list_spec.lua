@@ -39,8 +39,9 @@ describe("several images", function()
         local wide <close> = mb.ones {6, 20, 24}
         mb.npy.write(folder .. "/wide.npy", wide)
         files.write(folder .. "/bad.tif", "no TIFF file")
-        for i = 1, 6 do
-            assert(mb.system.mkdir(("%s/into%d"):format(folder, i)))
+        for _, name in ipairs {"into1", "into2", "into3", "into4", "into5", "into6", "tiles1",
+            "tiles2", "tiles3", "whole", "go"} do
+            assert(mb.system.mkdir(folder .. "/" .. name))
         end
     end)
 
@@ -97,6 +98,45 @@ describe("several images", function()
             COMMAND .. "FOLDER/bad.tif --into FOLDER/into1"), 1, true)
     end)
 
+    it("in tiles have the bits of runs for one, with one plan and the bytes predicted", function()
+        for i, more in ipairs {"--tiles exact --tile 3,8,9", "--tiles blended --tile 3,12,12",
+            "--budget 100K"} do
+            local text = must("--ledger " .. COMMAND .. IMAGES .. "--into FOLDER/tiles%d " .. more, i)
+            assert.matches("images     3 done, 0 skipped, 0 failed of 3", text, 1, true)
+            assert.matches("difference 0; 0 of", text, 1, true)
+            assert.equal(1, select(2, text:gsub("\ntiles  ", "")))
+            assert.equal(assert(text:match "memory +peak [^\n]-%((%d+) bytes%)"),
+                assert(text:match "measured +peak [^\n]-%((%d+) bytes%)"))
+            for output, name in pairs {a = "a.tif", b = "b.ome.tif", c = "c.npy"} do
+                must(COMMAND .. "FOLDER/%s -o FOLDER/one.npy --overwrite " .. more, name)
+                local want <close> = mb.npy.read(folder .. "/one.npy")
+                local got <close> = mb.images.read(("%s/tiles%d/%s.tif"):format(folder, i, output))
+                helper.assert_close(want, got, 0)
+            end
+        end
+    end)
+
+    it("in tiles go on after an interruption: each has a journal of its own", function()
+        local command = COMMAND .. IMAGES .. "--tiles exact --tile 3,8,9 --place file --into "
+        must(command .. "FOLDER/whole")
+        local text, status = run("-e 'require \"moonbeam\".debug.fail_step(500)' " .. command
+            .. "FOLDER/go")
+        assert.is_true(status == 137 or status == 9, text)
+        assert.truthy(core.system.stat(folder .. "/go/a.tif"))
+        assert.truthy(core.system.stat(folder .. "/go/b.tif.unfinished/journal"))
+        fails(1, "2 done, 0 skipped, 1 failed", command .. "FOLDER/go --overwrite")
+        os.remove(folder .. "/go/c.tif")
+        text = must(command .. "FOLDER/go --resume")
+        assert.matches("b.tif.unfinished' has %d of 3 iterations already", text)
+        assert.matches("images     2 done, 1 skipped, 0 failed of 3", text, 1, true)
+        assert.same({"a.tif", "b.tif", "c.tif"}, files.list(folder .. "/go"))
+        for _, name in ipairs {"a", "b", "c"} do
+            local want <close> = mb.images.read(("%s/whole/%s.tif"):format(folder, name))
+            local got <close> = mb.images.read(("%s/go/%s.tif"):format(folder, name))
+            helper.assert_close(want, got, 0)
+        end
+    end)
+
     it("are refused where the words do not go together", function()
         fails(2, "several images need --into FOLDER", COMMAND .. IMAGES .. "-o FOLDER/x.tif")
         fails(2, "--into: there is no folder", COMMAND .. IMAGES .. "--into FOLDER/nothing")
@@ -107,10 +147,6 @@ describe("several images", function()
         fails(2, "--preview is for one image", COMMAND .. IMAGES
             .. "--into FOLDER/into1 --preview FOLDER/x.png")
         fails(1, "already exists", COMMAND .. IMAGES .. "--into FOLDER/into2")
-        fails(1, "--into works on images without tiles", COMMAND .. IMAGES
-            .. "--into FOLDER/into1 --overwrite --tiles exact")
-        fails(1, "--into works on images without tiles", COMMAND .. IMAGES
-            .. "--into FOLDER/into1 --overwrite --budget 100K")
         fails(2, "cannot name a result after the pattern", COMMAND
             .. "'FOLDER/*.tif' --into FOLDER/into1")
     end)

@@ -217,6 +217,7 @@ local function search(rl, image, psf, options, report)
             options.iterations)
         return
     end
+    report.held_out, report.gain, report.offset = PART, gain, offset
     -- Of so many photons a voxel has no noise that matters, and more cannot be dealt.
     gain = dry and gain or math.max(gain, (greatest:item() - offset) / MOST_PHOTONS)
     local part <close> = dealt(image, gain, offset, options.seed)
@@ -227,8 +228,8 @@ local function search(rl, image, psf, options, report)
         samples = inside(report.noise.samples or {}, report.first, report.extents)}
     local alone = not dry and not options.weights and photon_noise.divergence(known)
     settings.held_out, settings.metrics = part, nil
-    settings.on_iteration = rule(report, alone and photon_noise.FITS * alone * image.elements or -math.huge,
-        options.on_iteration)
+    settings.on_iteration = rule(report, alone and photon_noise.FITS * alone * image.elements
+        or -math.huge, options.on_iteration)
     settings.iterations = dry and math.min(2, options.iterations) or options.iterations + 1
     rl(rest, psf, settings):release()
     -- All photons are 8/7 of those of the search, and bear as many more iterations.

@@ -135,6 +135,8 @@ cli.shared = {
     preview_range = {"preview-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
         doc = "values that are black and white in --preview (default: what 0.5 and 99.5 % of the "
             .. "values lie below), so that pictures of several runs can be compared"},
+    preview_planes = {"preview-z", value = "N,...", type = cli.extents(), doc = "planes of the "
+        .. "stack that are in --preview, side by side (default: maximum projections)"},
     preview_rows = {"preview-rows", value = "N,...", type = cli.extents(), doc = "rows of the "
         .. "detector whose slices are in --preview, side by side (default: the middle one)"},
     verbose = {"verbose", short = "v", doc = "all that is known of the run, not only what matters "
@@ -210,10 +212,12 @@ function cli.warn(format, ...)
     cli.tell(("%s: warning: %s"):format(program, cli.spoken(format:format(...))))
 end
 
---- The values of --preview-range, checked; nil without it.
+--- The values of --preview-range, checked; nil without it. So is --preview-z.
 function cli.preview_range(options)
     local range = options.preview_range
-    if range and not options.preview then
+    if options.preview_z and not options.preview then
+        cli.wrong("--preview-z is for --preview FILE, which is not given")
+    elseif range and not options.preview then
         cli.wrong("--preview-range is for --preview FILE, which is not given")
     elseif range and range[1] >= range[2] then
         cli.wrong("--preview-range is \"%g:%g\"; give two numbers as LOW:HIGH, the lower first",

@@ -24,6 +24,11 @@ function file_name.extension(path)
     return extension and extension:lower()
 end
 
+--- The last part of a path.
+function file_name.base(path)
+    return path:match "[^/]*/*$"
+end
+
 --- nil if the name ends in one of these extensions, otherwise what is wrong with it. `what` is a
 -- reason such as "results are HDF5 files".
 function file_name.problem(path, extensions, what)

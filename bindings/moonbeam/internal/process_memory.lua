@@ -13,6 +13,9 @@ local process_memory = {}
 -- holes.
 process_memory.OTHER = 48 << 20
 
+-- What pictures may take beside what the work had.
+process_memory.PICTURES = 16 << 20
+
 -- What each GPU takes of the host from its context on: code of kernels and of cuFFT, loaded at
 -- the first launch. Two H200 took 35 MiB more than what a host takes.
 process_memory.OTHER_OF_GPU = 32 << 20
@@ -56,6 +59,18 @@ function process_memory.hold(device, bytes)
         device:budget(before)
     end
     return setmetatable(held, {__close = held.release})
+end
+
+--- Calls fn() with PICTURES bytes more in the budget of the host: pictures are made when the work
+-- is over, and belong to what the process takes beside the pools. Returns what fn returns.
+function process_memory.with_pictures(fn)
+    local host = mb.device "host"
+    local before = host:budget()
+    local _ <close> = setmetatable({}, {__close = function()
+        host:budget(before)
+    end})
+    host:budget(before + process_memory.PICTURES)
+    return fn()
 end
 
 --- Calls fn(). Returns the most that was live on the device meanwhile, and, if that is no host, on

@@ -143,8 +143,21 @@ print(sum(im.getpixel((x, 48 + 6 + 2)) == 255 for x in range(264)))"]]):format(p
             return (string.unpack(">I4", files.read(shell:path "d.png"), 21))
         end
         commands.must("deconvolve.lua", command)
-        assert.equal(12 + 4 + 3 * 4, height())
+        local scaled = height()
+        assert.truthy(files.read(shell:path "d.png"):find("image.npy, maximum projections XY, ZY, "
+            .. "XZ: method rl, 1 iterations, PSF born_wolf; black", 1, true))
         commands.must("deconvolve.lua", command .. " --sz 1")
-        assert.equal(12 + 4 + 4, height())
+        assert.truthy(files.read(shell:path "d.png"):find("XZ, z not to scale: ", 1, true))
+        assert.is_true(scaled > 12 + 4 + 3 * 4 and scaled < 12 + 4 + 3 * 4 + 80)
+        assert.is_true(height() > 12 + 4 + 4 and height() < scaled)
+        commands.must("deconvolve.lua", command .. " --preview-z 1,3,4 --preview-range 0:2")
+        assert.truthy(files.read(shell:path "d.png"):find("planes 1, 3, 4: method rl, 1 iterations, "
+            .. "PSF born_wolf; black 0, white 2", 1, true))
+        local status, text = commands.run("deconvolve.lua", command .. " --preview-z 5")
+        assert.equal(2, status)
+        assert.matches("%-%-preview%-z names plane 5; the stack has 4", text)
+        status, text = commands.run("deconvolve.lua", command:gsub(" %-p %S+", " --preview-z 1"))
+        assert.equal(2, status)
+        assert.matches("%-%-preview%-z is for %-%-preview FILE, which is not given", text)
     end)
 end)

@@ -34,12 +34,12 @@ local function into_folder(options)
     elseif options.output then
         cli.wrong("--into says where results go, and --output too: give one of them")
     end
-    for _, name in ipairs {"resume", "discard", "preview", "preview_image", "curve", "snapshots"} do
+    for _, name in ipairs {"preview", "preview_image", "curve", "snapshots"} do
         if options[name] then
             cli.wrong("--%s is for one image, and --into for several", (name:gsub("_", "-")))
         end
     end
-    local list, taken = {}, {}
+    local list, taken, skips = {}, {}, options.skip_done or options.resume
     for i, image in ipairs(options.image) do
         local output = result_of(image, options)
         if taken[output] then
@@ -48,7 +48,8 @@ local function into_folder(options)
         end
         taken[output] = image
         list[i] = {image = image, output = output,
-            what = options.skip_done and core.system.stat(output) and "skipped" or nil}
+            what = skips and core.system.stat(output) and not core.unfinished.exists(output)
+                and "skipped" or nil}
     end
     return list
 end

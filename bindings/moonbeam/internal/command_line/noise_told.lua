@@ -7,6 +7,7 @@ local cli = require "moonbeam.internal.cli"
 local contact_sheet = require "moonbeam.pipeline.pictures.contact_sheet"
 local output = require "moonbeam.plot.output"
 local photon_noise = require "moonbeam.deconv.photon_noise"
+local process_memory = require "moonbeam.internal.process_memory"
 local progress = require "moonbeam.progress"
 
 local told = {}
@@ -19,7 +20,6 @@ local ERRORS <const>, PART <const> = 3, 0.25
 local MOST_PIXELS <const> = 1 << 21 -- of all snapshots
 local SNAPSHOTS <const> = 9
 local HIGHEST <const> = 3 -- of the chart, in expectations
-local PICTURE_BYTES <const> = 16 << 20
 
 --- What is told of a run with these options of the command.
 function told.new(options, say)
@@ -98,8 +98,8 @@ function methods:unknown()
     return true
 end
 
---- The number of iterations for a volume as it is deconvolved; says it. `settings`: of
--- richardson_lucy.
+--- The number of iterations for a volume as it is deconvolved, and what was found
+-- (deconv.find_iterations; nil in a dry run); says it. `settings`: of richardson_lucy.
 function methods:iterations(volume, psf, settings, most)
     local own = {iterations = most}
     for _, name in ipairs {"center", "acceleration", "total_variation", "spacing", "boundary",
@@ -119,14 +119,51 @@ function methods:iterations(volume, psf, settings, most)
     elseif not search.reliable then
         cli.warn("--iterations auto: the noise is unknown (%s), so %d iterations are made; give a "
             .. "number", search.why, search.iterations)
-        return search.iterations
+        return search.iterations, search
     end
     local box = table.concat(search.extents, " x ")
     self.say("iterations %d: then %s%s%s", search.iterations, search.because == "noise"
         and "the misfit is what noise leaves" or "held-out photons are predicted best",
         search.limited and "; more would be better, but that is the most (--iterations)" or "",
         box ~= table.concat(volume.shape, " x ") and ", judged by " .. box .. " voxels" or "")
-    return search.iterations
+    return search.iterations, search
+end
+
+-- One value for all, or a list.
+local function each_or_one(list)
+    for _, value in ipairs(list) do
+        if value ~= list[1] then
+            return list
+        end
+    end
+    return list[1]
+end
+
+local RULES <const> = {held_out = "held-out photons are predicted best",
+    noise = "the misfit is what noise leaves", most = "no end among the iterations that were tried"}
+
+--- How numbers of iterations were found, by channel, as parameters of a result: a value for all
+-- channels, or a list. Nothing where none were searched.
+function told.facts(ends, found)
+    local facts = {}
+    local function note(name, value_of)
+        local list = {}
+        for channel, search in ipairs(found) do
+            list[channel] = value_of(search, ends[channel])
+        end
+        facts[name] = each_or_one(list)
+    end
+    if #found > 0 then
+        note("iterations", function(_, count) return count end)
+        note("iterations_rule", function(search)
+            return search.reliable and "auto: " .. RULES[search.because or "most"]
+                or "auto: the noise is unknown, " .. search.why
+        end)
+        note("held_out_part", function(search) return search.held_out or 0 end)
+        note("noise_gain", function(search) return search.gain or 0 end)
+        note("noise_offset", function(search) return search.offset or 0 end)
+    end
+    return facts
 end
 
 -- ---- the curve ----
@@ -163,18 +200,6 @@ function methods:misfit(metrics, elements)
     end
 end
 
--- Calls fn with so many bytes more in the budget of the host: pictures are made when the work is
--- over, and belong to what the process takes beside the pools.
-local function with_room(bytes, fn)
-    local host = mb.device "host"
-    local before = host:budget()
-    local _ <close> = setmetatable({}, {__close = function()
-        host:budget(before)
-    end})
-    host:budget(before + bytes)
-    return fn()
-end
-
 -- The chart of the I-divergence over that of the noise, or over the pixels where that is unknown.
 local function chart_of(self)
     local expected, line, most = self.expected, {x = {}, y = {}}, 0
@@ -193,7 +218,7 @@ end
 --- Draws the I-divergence over the iterations.
 function methods:curve()
     local dry = mb.device.dry()
-    with_room(PICTURE_BYTES, function()
+    process_memory.with_pictures(function()
         output.put(dry and {} or chart_of(self), {file = self.options.curve,
             overwrite = self.options.overwrite, title = self.expected
             and "I-divergence over that of the noise alone" or "I-divergence per pixel"}, "")
@@ -248,7 +273,7 @@ function methods:sheet()
         return
     end
     local bytes = dry and ("\0"):rep(4 * height * width * count) or table.concat(self.pictures)
-    with_room(PICTURE_BYTES, function()
+    process_memory.with_pictures(function()
         local stack <close> = mb.from_string(bytes, {count, height, width},
             {dtype = "f32", device = "host"})
         contact_sheet.save(self.options.snapshots, stack, dry and {1, [count] = 1} or self.numbers,

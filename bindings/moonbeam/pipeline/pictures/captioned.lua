@@ -105,8 +105,8 @@ local function grid(count, ny, nx)
 end
 
 --- Writes slices (count, y, x) of the host as a PNG. options: labels (of each slice), range
--- ({black, white}), pixel_size (m), caption, stretch (a whole number: each row becomes so many),
--- overwrite. Returns black and white.
+-- ({black, white}), or percentiles for it; gamma; pixel_size (m), caption, stretch (a whole number:
+-- each row becomes so many), overwrite. Returns black and white.
 function captioned.save(path, slices, options)
     local count, ny, nx = table.unpack(slices.shape)
     local stretch = options.stretch or 1
@@ -114,9 +114,10 @@ function captioned.save(path, slices, options)
     local width = math.max(cells.width, LEAST_WIDTH)
     local window = options.range
     if not window then
-        window = mb.device.dry() and {0, 1} or {mb.view.window(slices)}
+        window = mb.device.dry() and {0, 1} or {mb.view.window(slices, options.percentiles)}
     end
-    local caption = ("%s. Black %.4g, white %.4g"):format(options.caption, window[1], window[2])
+    local caption = ("%s. Black %.4g, white %.4g%s"):format(options.caption, window[1], window[2],
+        options.gamma and (", gamma %g"):format(options.gamma) or "")
     local height, draw = strip(width, nx, options.pixel_size, caption)
     local canvas <close> = mb.full({cells.height + height, width}, window[1], {dtype = "f32",
         device = "host"})
@@ -139,7 +140,7 @@ function captioned.save(path, slices, options)
     end
     put_bytes(canvas, strip_of(width, height, draw), {cells.height, 0, height, width}, window)
     mb.view.save(path, canvas, {overwrite = options.overwrite, range = window,
-        legend = options.caption})
+        gamma = options.gamma, legend = options.caption})
     return window[1], window[2]
 end
 

@@ -1,0 +1,115 @@
+--- The PSFs of the channels of moonbeam deconvolve, measured or models, and their transfer
+-- functions.
+
+local cli = require "moonbeam.internal.cli"
+local mb = require "moonbeam"
+local measured_psf = require "moonbeam.internal.command_line.measured_psf"
+local psf_options = require "moonbeam.internal.command_line.psf_options"
+
+local channel_psfs = {}
+local methods = {}
+
+--- Releases them.
+function methods:release()
+    for _, each in pairs(self.list) do
+        each:release()
+    end
+    self.list = {}
+end
+local metatable = {__index = methods, __close = methods.release}
+
+-- The model of the PSF of a channel.
+local function model(options, shape, id, channel)
+    if #shape ~= 3 then
+        cli.wrong("the model is for stacks; this image has %d axes: give a PSF file", #shape)
+    end
+    return psf_options.make(options, {2 * shape[1] - 1, options.psf_size, options.psf_size}, id,
+        channel)
+end
+
+-- The PSF of a channel, ready to be used. Where it was cropped or is a model, options.center is the
+-- middle.
+local function spread_of(options, shape, id, say, channel)
+    local spread = options.psf and measured_psf(options, id, say)
+        or model(options, shape, id, channel)
+    if not options.psf then
+        options.center = "middle"
+    end
+    if options.psf_crop then
+        local owned <close> = spread
+        spread = mb.psf.crop(owned, {energy = options.psf_crop, center = options.center})
+        options.center = "middle"
+    end
+    return spread
+end
+
+--- The PSFs on a device, to be closed; says what they are. With one wavelength for each channel
+-- every channel has a PSF of its own, else all have the first. Fields: shape, center.
+function channel_psfs.make(options, image, id, say)
+    local own = not options.psf and psf_options.count(options, image.meta.channels or 1) > 1
+    if own and options.psf_crop then
+        cli.wrong("--psf-crop would cut the PSFs of several wavelengths to boxes that differ: "
+            .. "leave it out, give a smaller --psf-size, or deconvolve the channels one by one "
+            .. "(--channel)")
+    end
+    local self = setmetatable({own = own, only = options.channel, list = {}}, metatable)
+    for channel = 1, own and image.channels or 1 do
+        local number = self:number(channel)
+        self.list[number] = spread_of(options, image.shape, id, say, number)
+    end
+    local first, texts = self:of(1), {}
+    self.shape, self.center = first.shape, mb.psf.center(first, options.center)
+    for i, value in ipairs(self.center) do
+        texts[i] = ("%.4g"):format(value)
+    end
+    say("PSF        %s, %s, center (%s)", table.concat(self.shape, " x "),
+        options.psf or options.model, table.concat(texts, ", "))
+    for channel = 1, own and image.channels or 0 do
+        say("           channel %d: %s", self:number(channel),
+            psf_options.text(options, self:number(channel)))
+    end
+    return self
+end
+
+--- The number of the PSF of a channel.
+function methods:number(channel)
+    return self.own and (self.only or channel) or 1
+end
+
+--- The PSF of a channel.
+function methods:of(channel)
+    return self.list[self:number(channel)]
+end
+
+-- ---- transfer functions ----
+
+local transfers = {}
+transfers.__index = transfers
+
+function transfers:__close()
+    if self.otf then
+        self.otf:release()
+        self.otf, self.number = nil, nil
+    end
+end
+transfers.release = transfers.__close
+
+--- Keeps the transfer function of one channel at a time, to be closed: that of several volumes in a
+-- row with the same PSF is computed once.
+function methods:transfers(shape, boundary)
+    return setmetatable({psfs = self, shape = shape, boundary = boundary}, transfers)
+end
+
+--- The transfer function of a channel.
+function transfers:of(channel)
+    local psfs = self.psfs
+    local number = psfs:number(channel)
+    if self.number ~= number then
+        self:release()
+        self.number, self.otf = number, mb.deconv.transfer(psfs.list[number], self.shape,
+            {center = psfs.center, boundary = self.boundary})
+    end
+    return self.otf
+end
+
+return channel_psfs

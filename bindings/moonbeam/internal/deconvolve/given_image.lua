@@ -1,0 +1,92 @@
+--- The image that moonbeam deconvolve is given: its channels and times, the size of its voxels, and
+-- its volumes as counts or as photons.
+
+local cli = require "moonbeam.internal.cli"
+local mb = require "moonbeam"
+
+local given_image = {}
+local methods = {}
+local metatable = {__index = methods}
+
+-- Pixel and step in nm: what is typed, else what the file says, which goes into the options.
+-- Returns what is typed and not in the file, in m, which goes to the result; says what is taken.
+local function voxel_of(options, meta, say)
+    local typed, named = {}, {}
+    for _, name in ipairs {"pixel", "step"} do
+        local own = (meta.voxel or {})[name]
+        local nm = own and own * 1e9
+        if options[name] and (not nm or math.abs(options[name] / nm - 1) > 0.01) then
+            typed[name] = options[name] * 1e-9
+        end
+        if nm and typed[name] then
+            cli.warn("--%s is %.4g nm, but %s says %.4g nm: the typed one is taken, and the result "
+                .. "says it", name, options[name], options.image, nm)
+        elseif nm and not options[name] then
+            options[name] = nm
+            named[#named + 1] = ("%s %.4g nm"):format(name, nm)
+        end
+        if not meta.kind and options[name] then
+            typed[name] = options[name] * 1e-9 -- no metadata of a TIFF say it
+        end
+    end
+    local row, column = (meta.voxel or {}).row, (meta.voxel or {}).pixel
+    if row and column and math.abs(row / column - 1) > 0.01 then
+        cli.warn("%s says that pixels are %.4g nm wide and %.4g nm high; models of the PSF have "
+            .. "square ones", options.image, column * 1e9, row * 1e9)
+    end
+    if #named > 0 then
+        say("voxel      %s: %s", table.concat(named, ", "), options.image)
+    end
+    return typed
+end
+
+--- Opens options.image, or ends the program. Puts the size of its voxels into the options.
+-- Fields: shape (of a volume), voxels (of it), dtype, meta, channels, frames (to be worked on, one
+-- after another), typed ({pixel, step}, m).
+function given_image.open(options, say)
+    local source <close> = cli.tried({}, mb.images.open, options.image,
+        {channel = options.channel, frame = options.frame})
+    local meta, shape = source.meta, source.shape
+    local all = not (options.channel or options.frame)
+    local self = setmetatable({options = options, meta = meta, dtype = source.dtype,
+        channels = all and meta.channels or 1, frames = all and meta.frames or 1, voxels = 1},
+        metatable)
+    if self.channels * self.frames > 1 then
+        shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]}
+            or {shape[#shape - 1], shape[#shape]}
+    end
+    self.shape, self.typed = shape, voxel_of(options, meta, say)
+    for _, n in ipairs(shape) do
+        self.voxels = self.voxels * n
+    end
+    return self
+end
+
+--- Has it several volumes?
+function methods:is_series()
+    return self.channels * self.frames > 1
+end
+
+--- The volume of a channel and time as it is stored; closed by the caller.
+function methods:stored(channel, frame)
+    local options = self.options
+    return mb.images.open(options.image, {
+        channel = options.channel or self.channels > 1 and channel or self.frames > 1 and 1 or nil,
+        frame = options.frame or self.frames > 1 and frame or self.channels > 1 and 1 or nil})
+end
+
+--- The same in photons, if the options say offset or gain.
+function methods:volume(channel, frame)
+    local options, stored = self.options, self:stored(channel, frame)
+    if not (options.offset or options.gain) then
+        return stored
+    end
+    return mb.volumes.map(stored, "f32", function(block)
+        local real = block:cast("f32")
+        mb.binary(real, "sub", {scalar = options.offset or 0, out = real})
+        mb.binary(real, "max", {scalar = 0, out = real})
+        return mb.binary(real, "div", {scalar = options.gain or 1, out = real})
+    end)
+end
+
+return given_image

@@ -1,0 +1,63 @@
+--- What interrupted runs of moonbeam deconvolve by tiles leave beside a result, and how later ones
+-- go on with it.
+
+local cli = require "moonbeam.internal.cli"
+local core = require "moonbeam.core"
+local mb = require "moonbeam"
+
+local kept_runs = {}
+
+-- OUT.h5:/path -> OUT.h5
+local function file_of(name)
+    return (name:gsub(":/.*$", ""))
+end
+
+--- Has an interrupted run left something beside this result?
+function kept_runs.exists(output)
+    return core.unfinished.exists(file_of(output))
+end
+
+-- What identifies a run, beside what the library sees: the options as they were typed.
+local NAMES <const> = {"channel", "frame", "offset", "gain", "wavelength", "excitation"}
+
+--- What decides the values of a run and may change while it is prepared, to be given to `open`.
+function kept_runs.asked(options)
+    local asked = {}
+    for _, name in ipairs(NAMES) do
+        asked[name] = options[name]
+    end
+    return asked
+end
+
+--- The journal of the run for an image, or, with options.plan or without an output, one that notes
+-- nothing. With --into and --resume only an image with a run that was interrupted goes on.
+-- Errors: io (there is a run already, or none to resume).
+function kept_runs.open(options, asked, image, output)
+    local inputs, also = {file_of(image)}, {}
+    inputs[2] = options.psf and file_of(options.psf) or nil
+    for _, name in ipairs(NAMES) do
+        local value = asked[name]
+        also[#also + 1] = {"--" .. name, type(value) == "table" and table.concat(value, ",")
+            or tostring(value or "not given")}
+    end
+    local plan = options.plan or not output
+    local path = output and file_of(output) or ""
+    return mb.tiled_deconv.journal(path, {inputs = inputs, also = also,
+        plan = plan, discard = options.discard, overwrite = options.overwrite,
+        resume = options.resume and (not options.into or kept_runs.exists(path)) or false,
+        tell = function(text)
+            cli.tell(cli.spoken(text))
+        end})
+end
+
+--- The mode of tiles of the first interrupted run among these images, as text; nil without one.
+function kept_runs.mode(options, asked, images)
+    for _, each in ipairs(images) do
+        if not each.what and kept_runs.exists(each.output) then
+            local journal <close> = kept_runs.open(options, asked, each.image, each.output)
+            return journal:was "mode"
+        end
+    end
+end
+
+return kept_runs

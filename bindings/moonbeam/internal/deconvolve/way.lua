@@ -1,0 +1,219 @@
+--- How moonbeam deconvolve works on an image, whole or in tiles, and what that takes.
+--
+-- A job has: options, image (given_image), psfs (channel_psfs), noise (noise_told), device,
+-- devices, run (a function of mb.deconv), taken (its options), settings (for it), automatic (are the
+-- iterations searched), many (several images), dtype (of the result), say, detail. `choose`
+-- adds: mode, why, known and searched (bytes by device), live, limit; `plan_tiles`: tile_settings,
+-- plan, planned_for (the kind of file that it is for).
+
+local cli = require "moonbeam.internal.cli"
+local declared = require "moonbeam.internal.declared"
+local file_name = require "moonbeam.internal.file_name"
+local mb = require "moonbeam"
+local process_memory = require "moonbeam.internal.process_memory"
+
+local way = {}
+
+local tiling = declared.of(mb.tiled_deconv.richardson_lucy_volume).options
+local format_bytes = mb.device.format_bytes
+
+local function with(settings, changes)
+    local copy = {}
+    for _, list in ipairs {settings, changes} do
+        for key, value in pairs(list) do
+            copy[key] = value
+        end
+    end
+    return copy
+end
+
+--- The transfer functions of the volumes to come, to be closed.
+function way.transfers(job)
+    return job.psfs:transfers(job.image.shape, job.options.boundary or job.taken.boundary.default)
+end
+
+--- Deconvolves a volume that is not cut. Returns what the function of mb.deconv returns.
+function way.whole(job, volume, changes, channel, transfers)
+    changes.otf = (job.many or job.image:is_series()) and job.taken.otf and transfers:of(channel)
+        or nil
+    local image <close> = mb.volumes.load_real(volume, job.device)
+    return job.run(image, job.psfs:of(channel), with(job.settings, changes))
+end
+
+-- ---- what is taken ----
+
+-- What the untiled way will take, by device: the same calls on dry devices. Two iterations reach
+-- the peak of any number.
+local function whole_peaks(job, volume)
+    local image, settings = job.image, job.settings
+    return mb.plan.peaks(function()
+        local transfers <close> = way.transfers(job)
+        for channel = 1, math.max(image.channels, job.many and 2 or math.min(2, image.frames)) do
+            local _ <close> = way.whole(job, volume, {
+                iterations = settings.iterations and math.min(2, settings.iterations)},
+                math.min(channel, image.channels), transfers)
+        end
+    end, {job.device}).peak
+end
+
+-- What the search for the end takes, which runs before the iterations; the larger of the two
+-- counts.
+local function search_peaks(job, volume)
+    local settings = job.settings
+    return mb.plan.peaks(function()
+        local gain, offset = job.noise:left()
+        mb.deconv.find_iterations(volume, job.psfs:of(1), {gain = gain, offset = offset,
+            acceleration = settings.acceleration, total_variation = settings.total_variation,
+            spacing = settings.spacing, boundary = settings.boundary, weights = settings.weights,
+            center = settings.center})
+    end, {job.device}).peak
+end
+
+--- What the work takes on a device with this id, if the iterations take `bytes`.
+function way.larger(job, bytes, id)
+    return math.max(bytes, job.searched and job.searched[id] or 0)
+end
+
+-- ---- whole or tiles ----
+
+-- The mode of --tiles auto, and why.
+local function usual_mode(job)
+    local options, whole = job.options, job.live + job.known[job.device.id]
+    if whole <= job.limit then
+        return "none"
+    end
+    local why = ("the whole takes %s, the budget is %s"):format(format_bytes(whole),
+        format_bytes(job.limit))
+    if options.method ~= "rl" then
+        return "none", ("%s; --method %s has no tiles"):format(why, options.method)
+    elseif options.mask then
+        return "none", why .. "; tiles have no --mask"
+    elseif options.acceleration == "biggs_andrews" or options.total_variation
+        or (options.boundary or "zero") ~= "zero" then
+        -- Blended tiles have other values near their seams: the budget does not choose them.
+        cli.stop(why .. "; exact tiles have no biggs_andrews, no total variation, and boundary "
+            .. "zero; give a larger --budget, or --tiles blended, whose values differ a little "
+            .. "near the seams")
+    end
+    return "exact", why
+end
+
+--- Chooses whether the image is cut.
+function way.choose(job)
+    local options, device = job.options, job.device
+    local stats = mb.pool.stats(device)
+    job.limit, job.live = stats.budget, stats.live
+    local one <close> = job.image:volume(1, 1)
+    job.known = whole_peaks(job, one)
+    if job.automatic then
+        job.searched = search_peaks(job, one)
+        local bytes = job.live + job.searched[device.id]
+        if bytes > job.limit then
+            cli.stop(("--iterations auto deconvolves a part of the image first, which takes %s; "
+                .. "the budget is %s: give a larger --budget, or a number of --iterations"):format(
+                format_bytes(bytes), format_bytes(job.limit)))
+        end
+    end
+    job.mode = options.tiles
+    if job.mode == "auto" then
+        job.mode, job.why = usual_mode(job)
+    elseif job.mode ~= "none" and (options.method ~= "rl" or options.mask) then
+        cli.wrong("--tiles %s is for --method rl without --mask", job.mode)
+    end
+    if job.mode == "blended" and job.dtype ~= "f32" then
+        cli.wrong("--tiles blended adds up in the result, which is float32: --output-dtype is for "
+            .. "the others")
+    elseif job.mode == "none" and options.resume and not job.many then
+        cli.wrong("--resume is for tiles, and the whole image fits: leave --resume out, or give "
+            .. "--tiles exact or --tiles blended")
+    end
+end
+
+--- Plans the tiles of the image, with a journal (kept_runs).
+-- Errors: those of tiled_deconv.plan.
+function way.plan_tiles(job, journal)
+    local exact, options = job.mode == "exact", job.options
+    job.tile_settings = declared.part(tiling, with(job.settings, {mode = job.mode,
+        tile = options.tile, devices = job.devices, place = options.place,
+        metrics = exact and job.settings.metrics or false, journal = journal}))
+    local planned = mb.volumes.planned(job.image.shape, job.dtype)
+    local one <close> = job.image:volume(1, 1)
+    job.plan = mb.tiled_deconv.plan(one, job.psfs:of(1),
+        exact and mb.volumes.watch(planned) or planned, job.tile_settings)
+    job.planned_for = file_name.extension(job.options.image)
+end
+
+--- The same for the next of several images: the plan stays, unless reading the file takes other
+-- memory, or its interrupted run has other tiles.
+function way.plan_next(job, journal)
+    local counts = journal:counts()
+    if file_name.extension(job.options.image) ~= job.planned_for
+        or counts and table.concat(counts, " ") ~= table.concat(job.plan.counts, " ") then
+        way.plan_tiles(job, journal)
+    end
+    job.tile_settings.journal = journal
+end
+
+-- ---- what is said ----
+
+local function say_peak(job, bytes)
+    job.say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
+        format_bytes(bytes), bytes, bytes / job.image.voxels, format_bytes(job.limit))
+end
+
+--- Says how an image that is not cut is worked on.
+function way.say_whole(job)
+    local options, id = job.options, job.device.id
+    local grid = mb.deconv.layout(job.image.shape, job.psfs:of(1), {center = job.psfs.center,
+        boundary = options.boundary or job.taken.boundary.default}).grid
+    job.say("grid       %s%s", table.concat(grid, " x "), job.why and "; " .. job.why or "")
+    say_peak(job, job.live + way.larger(job, job.known[id], id))
+    if #job.devices > 1 then
+        job.say("devices    %s alone: several devices share tiles, and there are none%s", id,
+            options.method == "rl" and not options.mask and " (--tiles exact)" or "")
+    end
+end
+
+--- Says how a plan cuts the image.
+function way.say_tiles(job, plan)
+    local say, device = job.say, job.device
+    local places = {device = device.kind == "host" and "on the host" or "on " .. device.id,
+        host = "on the host", file = "in files beside the result"}
+    local exact = job.mode == "exact"
+    say("tiles      %d, %s%s%s", plan.total, exact and "exact seams" or "blended",
+        exact and "; image, estimate and ratio " .. places[plan.place] or "",
+        job.why and "; " .. job.why or "")
+    job.detail("%s", mb.tiles.table(plan))
+    say_peak(job, job.live + way.larger(job, plan.peak, device.id))
+    for i = 2, #job.devices do
+        local own = job.devices[i].id
+        say("           on %s peak %s (%d bytes)", own, format_bytes(plan.peaks[own]),
+            plan.peaks[own])
+    end
+    if device.kind ~= "host" then
+        local bytes = way.larger(job, plan.host_peak, "host")
+        say("host       peak %s (%d bytes)", format_bytes(bytes), bytes)
+    end
+    if plan.pinned > 0 then
+        say("pinned     %s (%d bytes)", format_bytes(plan.pinned), plan.pinned)
+    end
+end
+
+--- What the work takes of its device; `plan` nil: whole.
+function way.own_bytes(job, plan)
+    local id = job.device.id
+    return way.larger(job, plan and plan.reserved[id] or job.known[id], id)
+end
+
+--- Says what the process takes beside the pools.
+function way.say_process(job, plan)
+    -- The pool of the host, and pinned memory: what the process takes beside itself.
+    local on_host = job.device.kind == "host" and way.own_bytes(job, plan)
+        or way.larger(job, plan and plan.reserved.host or job.known.host, "host")
+    for i = 2, plan and job.device.kind == "host" and #job.devices or 0 do
+        on_host = on_host + plan.reserved[job.devices[i].id]
+    end
+    job.say("%s", process_memory.bound_text(on_host, plan and plan.pinned or 0))
+end
+
+return way

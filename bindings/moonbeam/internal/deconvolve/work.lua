@@ -1,0 +1,166 @@
+--- The work of moonbeam deconvolve on the volumes of an image, whole or in tiles (way).
+
+local cli = require "moonbeam.internal.cli"
+local mb = require "moonbeam"
+local progress = require "moonbeam.progress"
+local way = require "moonbeam.internal.deconvolve.way"
+
+local work = {}
+local methods = {}
+methods.__index = methods
+
+--- The most iterations of --iterations auto.
+work.MOST = 200
+
+local BECAUSE <const> = {tolerance = "the relative change fell below --tolerance"}
+
+--- The work of a job. Fields: others, the most bytes that the other devices took, by their ids;
+-- iterations, those of the first volume (nil: none, or not known).
+function work.new(job)
+    return setmetatable({job = job, others = {}}, methods)
+end
+
+-- Counts an iteration whose metric is known, and keeps what pictures show of the first volume.
+local function seen(self, k, metric, look)
+    local job = self.job
+    if job.options.metrics and metric and metric.change then
+        local misfit = metric.divergence and ("I-divergence %.6g"):format(metric.divergence)
+            or metric.residual and ("residual %.6g"):format(metric.residual)
+            or ("I-divergence of the halves %.6g, %.6g"):format(metric.first, metric.second)
+        job.say("%9d  %s  change %.3g", k, misfit, metric.change)
+    end
+    if not self.told_first then
+        job.noise:snapshot(k, look)
+    end
+end
+
+-- Says how the iterations ended.
+local function tell_end(self, report)
+    local job = self.job
+    local most = job.settings.iterations
+    if not report or mb.device.dry() then
+        return
+    elseif report.iterations < most then
+        job.say("stopped    after %d iterations of at most %d%s", report.iterations, most,
+            report.stopped and ", because the halves of the photons disagree"
+            or BECAUSE[report.because] and ", because " .. BECAUSE[report.because] or "")
+    elseif most > 1 then
+        job.detail("stopped    after %d iterations, because that is %s", report.iterations,
+            job.automatic and "what --iterations auto has found" or "--iterations")
+    end
+    if job.options.method == "rl" and job.settings.metrics and not self.told_first then
+        job.noise:misfit(report.metrics, job.image.voxels)
+    end
+    self.told_first, self.iterations = true, self.iterations or report.iterations
+end
+
+local function bar_of(job, label, count, unit)
+    return progress.new(label, count, {unit = unit,
+        quiet = job.options.quiet or job.options.metrics})
+end
+
+-- Untiled; `sink` gets the result. Returns its range.
+local function deconvolve(self, volume, sink, label, channel, transfers)
+    local job = self.job
+    local bar = job.settings.iterations and bar_of(job, label, job.settings.iterations,
+        "iterations")
+    local result, report = way.whole(job, volume, {on_iteration = bar and function(k, ...)
+        bar:step(1)
+        seen(self, k, ...)
+    end or nil}, channel, transfers)
+    local guard <close> = result
+    job.device:sync()
+    local least, greatest = mb.bound(0, result.min, result), mb.bound(0, result.max, result)
+    mb.volumes.store(sink, guard)
+    if bar then
+        bar:finish()
+    end
+    tell_end(self, report)
+    return least, greatest
+end
+
+-- Warns of what was not as planned, and says what the seams are like.
+local function tell_tiles(self, report)
+    local job, texts = self.job, report.budgets
+    table.insert(texts, report.replanned)
+    table.move(report.again, 1, #report.again, #texts + 1, texts)
+    table.move(report.lost, 1, #report.lost, #texts + 1, texts)
+    for _, each in ipairs(texts) do
+        cli.warn("%s", each.text)
+    end
+    for i = 2, #job.devices do
+        local name = job.devices[i].id
+        self.others[name] = math.max(self.others[name] or 0, report.peaks[name] or 0)
+    end
+    if report.seam then
+        local bad = report.seam > mb.tiled_deconv.SEAM_LIMIT
+        job.say("seams      %.3f: differences across tile faces over those within%s", report.seam,
+            bad and "; they may show: --tiles exact, or fewer iterations" or "")
+        if bad and job.options.quiet then
+            cli.tell(("deconvolve: the seam metric is %.3f"):format(report.seam))
+        end
+    end
+end
+
+local function deconvolve_tiled(self, volume, sink, label, channel)
+    local job = self.job
+    local settings, exact = job.tile_settings, job.mode == "exact"
+    local share = math.ceil(job.plan.total / mb.cluster.size) -- of this rank
+    local bar = bar_of(job, label, exact and 2 * share * job.settings.iterations or share, "tiles")
+    settings.plan, settings.iterations = job.plan, job.settings.iterations
+    function settings.on_tile()
+        bar:step(1)
+    end
+    if exact then
+        function settings.on_iteration(...)
+            seen(self, ...)
+        end
+        sink = mb.volumes.watch(sink)
+    end
+    local report = mb.tiled_deconv.richardson_lucy_volume(volume, job.psfs:of(channel), sink,
+        settings)
+    if not job.device:lost() then
+        job.device:sync()
+    end
+    bar:finish()
+    tell_end(self, report)
+    tell_tiles(self, report)
+    return sink.least, sink.greatest
+end
+
+--- Searches the numbers of iterations, by channel, where the job is automatic: each channel has
+-- light of its own, and its first time decides. Returns them and what was found
+-- (deconv.find_iterations), by channel; empty lists where nothing is searched.
+function methods:search()
+    local job, ends, found = self.job, {}, {}
+    for channel = 1, job.automatic and job.image.channels or 0 do
+        local volume <close> = job.image:volume(channel, 1)
+        ends[channel], found[channel] = job.noise:iterations(volume, job.psfs:of(channel),
+            job.settings, work.MOST)
+    end
+    return ends, found
+end
+
+--- Deconvolves all volumes of the image; `out` is its result (nil: another rank has it), and `ends` the numbers of iterations
+-- by channel, if they were searched. Returns the range.
+function methods:volumes(out, ends, transfers)
+    local job, least, greatest = self.job, nil, nil
+    local image, run = job.image, job.mode == "none" and deconvolve or deconvolve_tiled
+    for channel = 1, image.channels do
+        for frame = 1, image.frames do
+            local volume <close> = image:volume(channel, frame)
+            job.settings.iterations = ends[channel] or job.settings.iterations
+            if job.options.snapshots and channel == 1 and frame == 1 then
+                job.noise:prepare(image.shape, job.settings.iterations)
+            end
+            local low, high = run(self, volume, out and out:volume(channel, frame)
+                or mb.volumes.planned(image.shape, job.dtype), image:is_series() and ("channel %d, time %d"):format(channel, frame) or "deconvolving", channel,
+                transfers)
+            least = low and math.min(least or low, low)
+            greatest = high and math.max(greatest or high, high)
+        end
+    end
+    return least, greatest
+end
+
+return work
