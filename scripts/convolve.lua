@@ -5,6 +5,7 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
+local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
@@ -60,9 +61,11 @@ local options = cli.parse(arg, {
     cli.option(tiling.tile, {value = "Z,Y,X"}), cli.shared.devices,
     cli.shared.budget_of_each,
     cli.shared.host_budget,
-    {"preview", short = "p", value = "FILE", doc = "maximum projections of the result: XY, ZY, XZ"},
-    {"preview-image", value = "FILE", doc = "maximum projections of the image"},
-    cli.shared.sz, cli.shared.log, cli.shared.progress,
+    {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ of the "
+        .. "result, to scale, with a scale bar and what was done"},
+    {"preview-image", value = "FILE", doc = "PNG: the same of the image"},
+    cli.shared.preview_range, cli.shared.preview_planes, cli.shared.sz,
+    cli.shared.log, cli.shared.progress,
     cli.option(pictures.gamma, {default = 1.5, of = "pictures"}),
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif, .h5 or .zarr"},
     cli.option(spheres.seed),
@@ -74,6 +77,10 @@ local options = cli.parse(arg, {
         .. "the others it does not.\n"
         .. "With --image the image may be larger than the memory of the device and of the host.",
 })
+cli.preview_range(options)
+if not options.image then
+    stack_picture.check(options.size, options.preview_z)
+end
 if not options.plan then
     cli.outputs(options, {options.image, options.psf}, {
         {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"}})
@@ -83,6 +90,23 @@ local devices = cli.devices(options)
 local device = devices[1]
 local id = device.id
 local format_bytes = mb.device.format_bytes
+
+-- What was done with a PSF of these extents, for captions.
+local function caption_of(kernel)
+    return ("PSF %s, %s, boundary %s"):format(options.psf and file_name.base(options.psf)
+        or options.model, table.concat(kernel, " x "), options.boundary)
+end
+
+-- A picture of a volume (moonbeam.volumes). voxel: {pixel, step}, m.
+local function picture(path, volume, name, caption, voxel)
+    if path then
+        stack_picture.save(path, volume, {name = name, caption = caption, sz = options.sz,
+            planes = options.preview_z, range = path == options.preview and options.preview_range
+                or nil,
+            percentiles = {0, 100}, gamma = options.gamma, pixel = voxel.pixel, step = voxel.step,
+            overwrite = options.overwrite})
+    end
+end
 
 local function load_psf()
     if options.psf then
@@ -107,7 +131,8 @@ end
 -- From file to file
 
 local function from_file_to_file()
-    local boundary = options.boundary or "zero"
+    options.boundary = options.boundary or "zero"
+    local boundary = options.boundary
     if options.mode ~= "same" or options.naive then
         cli.wrong("--image gives --mode same, not --naive")
     elseif not options.output and not options.plan then
@@ -120,6 +145,7 @@ local function from_file_to_file()
         cli.wrong("%s has %d channels and %d times; say which: --channel, --frame", options.image,
             meta.channels, meta.frames)
     end
+    stack_picture.check(source.shape, options.preview_z)
     local psf <close> = load_psf()
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
     local settings = {boundary = boundary, normalize = options.normalize}
@@ -208,6 +234,11 @@ local function from_file_to_file()
     for i, bytes in pairs(others) do
         cli.print(("on %s %s (%d bytes)"):format(devices[i].id, format_bytes(bytes), bytes))
     end
+    local name, voxel = file_name.base(options.image), meta.voxel or {}
+    picture(options.preview_image, source, name, "not convolved", voxel)
+    local result <close> = options.preview and (mb.device.dry()
+        and mb.volumes.planned(source.shape, "f32") or mb.images.open(options.output)) or nil
+    picture(options.preview, result, name, "convolved, " .. caption_of(psf.shape), voxel)
 end
 
 if options.image then
@@ -234,13 +265,10 @@ local function step(name, f, ...)
     return table.unpack(results, 1, results.n)
 end
 
-local function picture(name, volume)
-    if name then
-        mb.view.projections(name, volume, {sz = options.sz or 1, gamma = options.gamma,
-            percentiles = {0, 100},
-            overwrite = options.overwrite})
-    end
-end
+-- The voxels of models of optics have a size; those of Gaussians do not.
+local simulated_voxel = not options.psf and options.model ~= "gaussian"
+    and {pixel = options.pixel * 1e-9, step = options.step * 1e-9} or {}
+local simulated_name = ("%d spheres"):format(options.spheres)
 
 -- What our convolution takes, before it runs: the same call on a dry device.
 local function peak_of(kernel, consume)
@@ -276,7 +304,8 @@ local image = step("image", function()
     return (mb.phantom.spheres(options.size, {count = options.spheres, seed = options.seed,
         device = id}))
 end)
-picture(options.preview_image, image)
+picture(options.preview_image, mb.volumes.of_array(image), simulated_name, "not convolved",
+    simulated_voxel)
 local psf = step("PSF", load_psf)
 kernel = psf.shape
 local flux = mb.bound(0, image.sum, image)
@@ -349,7 +378,8 @@ end
 cli.print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):format(
     table.concat(result.shape, " x "),
     mb.bound(0, result.sum, result), flux, highest / 2 ^ 30, highest, highest / (4 * voxels)))
-picture(options.preview, result)
+picture(options.preview, mb.volumes.of_array(result), simulated_name, "convolved, "
+    .. caption_of(kernel), simulated_voxel)
 if options.output then
     mb.images.write(options.output, result, {overwrite = options.overwrite})
 end

@@ -4,7 +4,7 @@ local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
-local projections = require "moonbeam.internal.projections"
+local projections = require "moonbeam.plot.projections"
 
 local view = {}
 

@@ -1,6 +1,7 @@
 -- Planning functions: nothing is done for real, whatever the function reaches for, and nothing
 -- counts as 0.
 
+local deals = require "moonbeam.plan.deals"
 local mb = require "moonbeam"
 local helper = require "spec.helper"
 
@@ -211,5 +212,19 @@ describe("plan.peaks", function()
         end, {"host", OTHER}, 128)
         assert.same({[OTHER] = 1024, host = 512, pinned = 0}, both.peak)
         assert.matches("devices is missing; give a table", (helper.failure(mb.plan.peaks, print)))
+    end)
+end)
+
+describe("deals", function()
+    it("are some of the lists where there are very many, also of 64 groups and more", function()
+        for _, count in ipairs {62, 63, 64, 65, 128} do
+            local blocks = {}
+            for i = 1, count do
+                blocks[i] = {1 + i % 2, 3}
+            end
+            local lists = deals.all(blocks, function(block) return block end, 1)
+            assert.is_true(#lists >= 3 and #lists <= 34, #lists)
+            assert.equal(count, #lists[1][1][1])
+        end
     end)
 end)

@@ -1,5 +1,6 @@
 -- What deconvolve.lua tells of the noise, and where --iterations auto ends.
 local mb = require "moonbeam"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 
 local folder
@@ -74,6 +75,39 @@ describe("deconvolve.lua and noise", function()
         end
         assert.same({ ends[1], ends[1], ends[1], ends[1] }, ends)
         assert.is_true(ends[1] > 3 and ends[1] < 60)
+    end)
+
+    it("says in the result how the number of iterations was found", function()
+        local function found(name)
+            local text = must(IMAGE .. "-o FOLDER/%s --iterations auto --gain auto --offset auto", name)
+            return tonumber(text:match "\niterations (%d+): "),
+                tonumber(text:match "offset ([%d.]+) %+%-")
+        end
+        local count, offset = found "p.h5"
+        do
+            local file <close> = mb.h5.open(folder .. "/p.h5")
+            local function value(name)
+                return file:value("/entry/process/parameters/" .. name)
+            end
+            assert.equal(count, value "iterations")
+            assert.equal("auto: held-out photons are predicted best", value "iterations_rule")
+            assert.equal(0.125, value "held_out_part")
+            assert.near(1, value "noise_gain", 1e-9) -- of the image in photons
+            assert.near(0, value "noise_offset", 1e-9)
+            assert.near(offset, value "offset", 0.01 * offset)
+        end
+        local rule = '"iterations_rule":"auto: held-out photons are predicted best"'
+        local number = ('"iterations":%d,'):format(found "p.tif")
+        local text = files.read(folder .. "/p.tif"):gsub("%z", "")
+        assert.truthy(text:find(rule, 1, true))
+        assert.truthy(text:find('"held_out_part":0.125', 1, true))
+        assert.truthy(text:find(number, 1, true))
+        found "p.zarr"
+        text = files.run(("cat '%s'/p.zarr/zarr.json"):format(folder)):gsub('": ', '":')
+        assert.truthy(text:find(rule, 1, true), text)
+        assert.truthy(text:find(number, 1, true), text)
+        must(IMAGE .. "-o FOLDER/p.tif --iterations 3")
+        assert.is_nil(files.read(folder .. "/p.tif"):find("held_out_part", 1, true))
     end)
 
     it("says what it does where the noise is unknown", function()

@@ -147,7 +147,7 @@ end
 local function each_of(groups)
     local product, found = 1, {{}}
     for _, group in ipairs(groups) do
-        product = product * (math.min(#group, ALIKE) + 1)
+        product = math.min(product * (math.min(#group, ALIKE) + 1), MOST + 1)
     end
     for _, group in ipairs(product <= MOST and groups or {}) do
         local longer = {}

@@ -105,6 +105,24 @@ print(sum(im.getpixel((x, 48 + 6 + 2)) == 255 for x in range(264)))"]]):format(p
         end
     end)
 
+    it("of convolve say what was done, from a file and simulated", function()
+        local image <close> = mb.random({4, 12, 12}, {seed = 1})
+        mb.tiff.write(shell:path "stack.tif", image, {spacing = 0.3, unit = "um",
+            meta = {resolution = {x = {10, 1}, y = {10, 1}, unit = 1}}})
+        local more = " --psf-size 3,3,3 --sigma 1,1,1 -d host --overwrite -p " .. shell:path "c.png"
+        commands.must("convolve.lua", ("-i %s -o %s --preview-range 0:2 --preview-image %s%s")
+            :format(shell:path "stack.tif", shell:path "c.tif", shell:path "i.png", more))
+        assert.truthy(files.read(shell:path "c.png"):find("stack.tif, maximum projections XY, ZY, "
+            .. "XZ: convolved, PSF gaussian, 3 x 3 x 3, boundary zero; black 0, white 2", 1, true))
+        assert.truthy(files.read(shell:path "i.png"):find("XZ: not convolved; black", 1, true))
+        commands.must("convolve.lua", "-n 8,20,20 --spheres 3 --preview-z 2,5 --naive" .. more)
+        assert.truthy(files.read(shell:path "c.png"):find("3 spheres, planes 2, 5: convolved, PSF "
+            .. "gaussian, 3 x 3 x 3, boundary circular; black", 1, true))
+        local status, text = commands.run("convolve.lua", "-n 8,20,20 --preview-z 9" .. more)
+        assert.equal(2, status)
+        assert.matches("%-%-preview%-z names plane 9; the stack has 8", text)
+    end)
+
     it("are left out where there is no memory for them", function()
         local plan = commands.must("reconstruct.lua", shell:path "scan.h5" .. " -c 23.5 --plan")
         local least = plan:match "peak[^\n]-%((%d+) bytes%)"

@@ -1,8 +1,8 @@
 --- How moonbeam deconvolve works on an image, whole or in tiles, and what that takes.
 --
 -- A job has: options, image (given_image), psfs (channel_psfs), noise (noise_told), device,
--- devices, run (a function of mb.deconv), taken (its options), settings (for it), automatic (are the
--- iterations searched), many (several images), dtype (of the result), say, detail. `choose`
+-- devices, run (a function of mb.deconv), taken (its options), settings (for it), automatic (are
+-- the iterations searched), many (several images), dtype (of the result), say, detail. `choose`
 -- adds: mode, why, known and searched (bytes by device), live, limit; `plan_tiles`: tile_settings,
 -- plan, planned_for (the kind of file that it is for).
 

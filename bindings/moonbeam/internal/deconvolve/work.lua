@@ -141,8 +141,8 @@ function methods:search()
     return ends, found
 end
 
---- Deconvolves all volumes of the image; `out` is its result (nil: another rank has it), and `ends` the numbers of iterations
--- by channel, if they were searched. Returns the range.
+--- Deconvolves all volumes of the image. `out`: its result (nil: another rank has it); `ends`: the
+-- numbers of iterations by channel, if they were searched. Returns the range.
 function methods:volumes(out, ends, transfers)
     local job, least, greatest = self.job, nil, nil
     local image, run = job.image, job.mode == "none" and deconvolve or deconvolve_tiled
@@ -153,9 +153,11 @@ function methods:volumes(out, ends, transfers)
             if job.options.snapshots and channel == 1 and frame == 1 then
                 job.noise:prepare(image.shape, job.settings.iterations)
             end
-            local low, high = run(self, volume, out and out:volume(channel, frame)
-                or mb.volumes.planned(image.shape, job.dtype), image:is_series() and ("channel %d, time %d"):format(channel, frame) or "deconvolving", channel,
-                transfers)
+            local sink = out and out:volume(channel, frame)
+                or mb.volumes.planned(image.shape, job.dtype)
+            local label = image:is_series() and ("channel %d, time %d"):format(channel, frame)
+                or "deconvolving"
+            local low, high = run(self, volume, sink, label, channel, transfers)
             least = low and math.min(least or low, low)
             greatest = high and math.max(greatest or high, high)
         end

@@ -5,7 +5,7 @@ local captioned = require "moonbeam.pipeline.pictures.captioned"
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
 local process_memory = require "moonbeam.internal.process_memory"
-local projections = require "moonbeam.internal.projections"
+local projections = require "moonbeam.plot.projections"
 local surface = require "moonbeam.internal.command_line.surface"
 
 local stack_picture = {}
@@ -77,8 +77,8 @@ local function scale_of(sz, ratio)
 end
 
 local function write(path, volume, options)
-    local settings = {range = options.range, percentiles = PERCENTILES, gamma = options.gamma,
-        overwrite = options.overwrite, pixel_size = options.pixel}
+    local settings = {range = options.range, percentiles = options.percentiles or PERCENTILES,
+        gamma = options.gamma, overwrite = options.overwrite, pixel_size = options.pixel}
     local slices, what
     if #volume.shape == 2 or options.planes then
         local list = #volume.shape == 2 and {1} or options.planes
@@ -115,8 +115,8 @@ end
 
 --- Writes a picture of a volume (moonbeam.volumes). Options: name, caption (what was done), planes
 -- (a list: these planes side by side; nil: maximum projections), sz (nil: z to scale), pixel and
--- step (m, nil: unknown), range, gamma, overwrite. A budget that leaves no memory for it is a
--- warning: the result is there.
+-- step (m, nil: unknown), range, or percentiles for it (default {0.5, 99.95}), gamma, overwrite. A
+-- budget that leaves no memory for it is a warning: the result is there.
 function stack_picture.save(path, volume, options)
     local ok, problem = pcall(process_memory.with_pictures, function()
         write(path, volume, options)
