@@ -4,16 +4,19 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local command = require "moonbeam.pipeline.command"
-local journal = require "moonbeam.pipeline.journal"
 local declared = require "moonbeam.internal.declared"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
+local rank_journal = require "moonbeam.pipeline.shares.rank_journal"
+local rank_result = require "moonbeam.pipeline.shares.rank_result"
+local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local step_search = require "moonbeam.pipeline.imports.step_search"
 local iterative = require "moonbeam.pipeline.iterative"
 local method_options = require "moonbeam.tomo.method_options"
 local part_record = require "moonbeam.pipeline.shares.part_record"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
+local team = require "moonbeam.pipeline.shares.team"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method = require "moonbeam.tomo.method"
 
@@ -183,7 +186,10 @@ if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
 end
 
-if options.part then
+if options.part and team.ranks() then
+    cli.wrong("--part is for processes that know nothing of each other; the %d ranks share the "
+        .. "rows without it", team.ranks())
+elseif options.part then
     for _, name in ipairs {"preview", "center_picture", "sweep", "snapshots", "vertical", "row"} do
         if options[name] then
             cli.wrong("--%s cannot be used with --part: it is for a run without parts, or for what "
@@ -345,7 +351,7 @@ settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
 settings.quiet = options.quiet
 settings.rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows}
-settings.part = options.part
+settings.part, settings.ranks = options.part, team.ranks()
 if scan.pixel_size then
     -- Over a whole turn every ray is seen twice, but not in a half acquisition.
     settings.scale = (options.half_acquisition and 2
@@ -400,6 +406,7 @@ for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
 
+local ranks = team.of(settings)
 local kept -- what another run can go on with; nil in a dry run
 local axis = {} -- what the search for the axis tells, for the result
 local function find_center(source)
@@ -410,7 +417,9 @@ local function find_center(source)
     axis = found or {}
     how = axis.how
     if not center then
-        center, how, axis = mb.recon.find_center(source, settings)
+        center, how, axis = ranks.once(function()
+            return mb.recon.find_center(source, settings)
+        end)
         axis.how = how
         if kept then
             kept:measured("center", center, axis)
@@ -420,10 +429,10 @@ local function find_center(source)
     if axis.remedy then
         warn("%s", axis.remedy)
     end
-    if options.center_picture and axis.curve then
+    if options.center_picture and axis.curve and team.speaks() then
         mb.recon.center_picture(options.center_picture, axis)
         say("picture    %s (the axis)", options.center_picture)
-    elseif options.center_picture then
+    elseif options.center_picture and not axis.curve then
         warn("no projections are opposite, so there is no --center-picture of how they match")
     end
     return center
@@ -442,7 +451,7 @@ if options.plan then
 end
 phase("plan")
 
-kept = cli.tried(nil, journal.open, plan.made, output, options)
+kept = cli.tried(nil, rank_journal.open, ranks, plan.made, output, options)
 local _ <close> = kept
 if kept and kept:is_complete() then
     say("wrote      %s (an earlier run was interrupted after its last step)", output)
@@ -493,7 +502,7 @@ local making = {
     parameters = parameters,
     unfinished = kept and kept.kept,
 }
-local result <close> = mb.result.create(output, making)
+local result <close> = rank_result.create(ranks, output, making)
 
 local source <close> = mb.recon.decoded(frames or scan, settings, plan, not plan.exact)
 plan = cli.checked(mb.recon.settle, source, plan, {center = not plan.exact and find_center(source)
@@ -525,7 +534,7 @@ for _, text in ipairs(report.warnings) do
 end
 phase("run")
 local measured, predicted = taken[plan.device.id]:finish(), plan.peak
-if kept and kept:resumed() or #report.lost > 0 then -- what it has done itself
+if kept and kept:resumed() or #report.lost > 0 or ranks.size > 1 then -- what it has done itself
     measured, predicted = report.peak, report.predicted
 end
 local as_planned = mb.recon.check_bytes("the reconstruction", measured, predicted)
@@ -553,13 +562,17 @@ result:provenance {
     seconds = report.seconds,
     resumed = kept and kept:resumed(),
     steps = mb.stream.summary(report.times),
+    ranks = rank_run.text(report.done),
 }
 if options.part then
     part_record.add(result, report.done.plan, making, {options = options, scaling = scaling,
         values = {center = plan.settings.center}, report = report.done})
 end
-result:finish()
-if options.preview then
+rank_result.complete(ranks, result)
+ranks.once(function()
+    result:finish()
+end)
+if options.preview and team.speaks() then
     held.release()
     options.output = output
     command.preview(options, {shape = plan.volume, dtype = plan.dtype, first = plan.rows[1],
@@ -579,6 +592,9 @@ for i = 2, #plan.devices do
     say("           predicted %d bytes, measured %d bytes on %s",
         #report.lost > 0 and report.expected[id] or plan.made.peaks[id] or 0,
         report.peaks[id] or 0, id)
+end
+if report.done.ranks then
+    say("%s", rank_run.text(report.done))
 end
 detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
 local _, resident = process_memory.resident()

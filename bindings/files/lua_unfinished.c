@@ -61,6 +61,15 @@ static int unfinished_resume(lua_State *L)
     return 1;
 }
 
+/* join(folder, name, fresh): a journal of its own in the folder of another process's run. */
+static int unfinished_join(lua_State *L)
+{
+    const char *folder = mbl_check_string(L, 1, "folder"), *name = mbl_check_string(L, 2, "name");
+    const bool fresh = lua_toboolean(L, 3);
+    mbl_check(L, mb_unfinished_join(folder, name, fresh, &new_box(L)->run));
+    return 1;
+}
+
 /* run:folder() */
 static int run_folder(lua_State *L)
 {
@@ -205,6 +214,7 @@ int mbl_open_unfinished(lua_State *L)
     static const luaL_Reg functions[] = {{"exists", unfinished_exists},
                                          {"begin", unfinished_begin},
                                          {"resume", unfinished_resume},
+                                         {"join", unfinished_join},
                                          {"keep_h5", unfinished_keep_h5},
                                          {"resume_h5", unfinished_resume_h5},
                                          {"save_head", unfinished_save_head},

@@ -173,7 +173,8 @@ cluster.deal = declared("cluster.deal", {{"list", "table", "what is dealt"}}, fu
     local over = false
     core.cluster.deal(#list)
     return function(done)
-        local number = not over and core.cluster.next(done or 0) or nil
+        done = done or 0
+        local number = (done > 0 or not over) and core.cluster.next(done) or nil
         over = number == nil
         return number and list[number]
     end

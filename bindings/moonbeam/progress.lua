@@ -63,7 +63,8 @@ local function sections_of(total)
 end
 
 local function form_of(options)
-    if core.dry.on() or (options.quiet or log.quiet) and log.progress ~= "json" then
+    if core.dry.on() or core.cluster.place().rank > 0 -- rank 0 shows that of all
+        or (options.quiet or log.quiet) and log.progress ~= "json" then
         return "none"
     end
     return options.form or log.progress or (core.system.isatty("stderr") and "bar" or "line")

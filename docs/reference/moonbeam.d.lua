@@ -1423,6 +1423,7 @@ function mb.picture.write_png(path, array, options) end
 ---@field order? number[] a fixed schedule: the number of the device for each block; the list repeats
 ---@field input? string what the values are if the scan does not say: transmission or line integrals
 ---@field steps? any files with the user's own steps, or a list of definitions
+---@field ranks? any false: this rank of an MPI run works alone; several that share a file leave this out (mb.cluster)
 ---@field quiet? boolean no progress
 
 ---Binds a recipe to a scan and to devices.
@@ -1444,6 +1445,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -1538,6 +1540,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2019,6 +2022,7 @@ function mb.psf.two_photon(size, options) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2090,6 +2094,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2171,6 +2176,7 @@ function mb.recon.describe(plan, options) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2231,6 +2237,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2292,6 +2299,7 @@ function mb.recon.find_center(scan, options) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2352,6 +2360,7 @@ function mb.recon.find_range(scan, options) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2421,6 +2430,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
@@ -2481,6 +2491,7 @@ function mb.recon.plan(scan, options) end
 ---@field chunk? any rows at a time
 ---@field rows? any {first, last} of the detector's rows, from 1
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
+---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection

@@ -206,6 +206,22 @@ const char *mb_unfinished_folder(const mb_unfinished *run)
     return run->folder;
 }
 
+mb_status mb_unfinished_join(const char *folder, const char *name, bool fresh, mb_unfinished **out)
+{
+    char buffer[PATH_MAX];
+    MB_TRY(make(folder, out));
+    snprintf((*out)->folder, PATH_MAX, "%s", folder);
+    const int flags = O_RDWR | O_APPEND | (fresh ? O_CREAT | O_TRUNC : 0);
+    (*out)->journal = mb_step_open(inside(folder, name, buffer), flags);
+    if ((*out)->journal >= 0)
+        return MB_STATUS_OK;
+    const int cause = errno;
+    mb_unfinished_destroy(*out);
+    *out = NULL;
+    return mb_fail(MB_STATUS_IO, "path", "cannot open '%s': %s", inside(folder, name, buffer),
+                   strerror(cause));
+}
+
 /* ---- the journal ---- */
 
 static void format_sum(char *to, const char *record, size_t bytes, uint64_t place)

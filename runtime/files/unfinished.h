@@ -42,6 +42,10 @@ mb_status mb_unfinished_append(mb_unfinished *run, const char *record, size_t by
 /* The journal and the names in the folder survive a power cut from here on. */
 mb_status mb_unfinished_sync(mb_unfinished *run);
 
+/* A journal of its own, the file `name` in the folder of a run that another process has begun: empty
+** if `fresh`, else with what is in it. It has no lock. */
+mb_status mb_unfinished_join(const char *folder, const char *name, bool fresh, mb_unfinished **out);
+
 /* Removes the folder with all that is in it, and ends. */
 mb_status mb_unfinished_remove(mb_unfinished *run);
 /* Ends; the folder stays. NULL is fine. */

@@ -172,12 +172,20 @@ function cli.help(spec)
     return table.concat(lines, "\n") .. "\n"
 end
 
+-- Of several ranks one says what all of them know.
+local function speaks()
+    return core.cluster.place().rank == 0
+end
+
 -- The program's own name, for its messages, and what library functions call its options; set by
 -- `parse`.
 local program, names_of_options = "moonbeam", {}
 
 --- Like print, but text from a file or a name cannot control the terminal.
 function cli.print(...)
+    if not speaks() then
+        return
+    end
     local words = table.pack(...)
     for i = 1, words.n do
         words[i] = core.error.printable(tostring(words[i]), true)
@@ -188,6 +196,9 @@ end
 
 --- Writes one line on stderr. Newlines are escaped, so text from a file cannot add lines.
 function cli.tell(line)
+    if not speaks() then
+        return
+    end
     line = core.error.printable(line)
     io.stderr:write(line, "\n")
     log.write(line)
@@ -233,8 +244,8 @@ function cli.speakers(options)
         cli.print(string.format(...))
     end
     local function nothing() end
-    return options.quiet and nothing or printing,
-        options.verbose and not options.quiet and printing or nothing
+    local quiet = options.quiet or not speaks()
+    return quiet and nothing or printing, options.verbose and not quiet and printing or nothing
 end
 
 -- The names of the command's options, after those in `more`.

@@ -9,6 +9,7 @@ local plan = require "moonbeam.pipeline.plan"
 local report = require "moonbeam.pipeline.report"
 local run = require "moonbeam.pipeline.run"
 local scan_values = require "moonbeam.scan.values"
+local team = require "moonbeam.pipeline.shares.team"
 
 local bound = {}
 local methods = {}
@@ -35,7 +36,7 @@ function bound.new(scan, recipe, options, binding)
         block = options.block,
         overlap = options.overlap == nil and "auto" or options.overlap, threads = options.threads,
         pinned = options.pinned, schedule = options.schedule, order = options.order,
-        quiet = options.quiet}}, metatable)
+        quiet = options.quiet, ranks = team.ranks(options.ranks)}}, metatable)
 end
 
 --- What a run will take: {sections, peaks (by device), peak, at_most, exact, pinned, scratch}. As
@@ -66,11 +67,11 @@ end
 -- closes.
 function methods:slices(rows)
     check_rows(rows, self.chain.shape)
-    local before = self:part {rows = rows}
+    local before = self:part {rows = rows, ranks = false}
     local shape = output.shape(before:plan().exact and before:plan() or run.settle(before:plan()))
     local out = mb.empty(shape, {dtype = self.chain.dtype, device = "host"})
     local _ <close> = on_error(function() out:release() end)
-    local part = self:part {rows = rows, out = out}
+    local part = self:part {rows = rows, out = out, ranks = false}
     return out, run.execute(part:plan(), {out = out, quiet = true})
 end
 

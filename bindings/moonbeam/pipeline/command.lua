@@ -16,9 +16,11 @@ local report = require "moonbeam.pipeline.report"
 local shipped = require "moonbeam.pipeline.shipped"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local slurm = require "moonbeam.pipeline.shares.slurm"
+local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local captioned = require "moonbeam.pipeline.pictures.captioned"
 local snapshots = require "moonbeam.pipeline.pictures.snapshots"
 local sweep = require "moonbeam.pipeline.pictures.sweep"
+local team = require "moonbeam.pipeline.shares.team"
 
 local command = {}
 
@@ -107,7 +109,8 @@ end
 -- The pipeline of a recipe for these rows, with the options of the command line.
 local function pipeline_of(scan, source, options, recipe, rows)
     return bound.new(scan, recipe or source.recipe, {devices = options.devices,
-        host_budget = options.host_budget, scratch = options.scratch, rows = rows or options.rows,
+        host_budget = options.host_budget, rows = rows or options.rows,
+        scratch = team.scratch_of(options.output, options.scratch),
         part = options.part, block = options.chunk, overlap = options.no_overlap and false or nil,
         threads = options.threads, pinned = options.pinned, input = options.input,
         quiet = options.quiet}, {catalog = source.catalog, folder = source.folder,
@@ -288,7 +291,7 @@ local function run_whole(pipeline, options, talk)
         slices_per_file = options.slices_per_file, layout = options.layout,
         entry = options.result_entry, angles = options.layout and pipeline.scan.angles,
         resume = options.resume, discard = options.discard, tell = options.tell}
-    if options.preview then
+    if options.preview and team.speaks() then
         rows = (done.plan or made).sections[#made.sections]
         local shape = {table.unpack(rows.shape)}
         shape[rows.axis] = rows.last - rows.first + 1
@@ -301,13 +304,16 @@ local function run_whole(pipeline, options, talk)
         return
     end
     tell_values(done, talk)
-    if options.center_picture then
+    if options.center_picture and team.speaks() then
         axis_curve_picture.save(options.center_picture, done.verdicts.center,
             {overwrite = options.overwrite})
         say("picture    %s (the search for the axis)", options.center_picture)
     end
     say("memory     predicted %d bytes, measured %d bytes (at most %d before the values were "
         .. "known)", done.predicted, done.peak, done.plan.at_most)
+    if done.ranks then
+        say("%s", rank_run.text(done))
+    end
     talk.detail("pinned     predicted %d bytes, measured %d bytes", done.plan.pinned, done.pinned)
     say("wrote      %s", done.output)
 end
@@ -344,6 +350,10 @@ local function check(options)
             cli.wrong("--%s and --%s make different results: give one of them", first, name)
         end
         first = options[name] and name or first
+    end
+    if first and team.ranks() then
+        cli.wrong("--%s works on one rank, and there are %d: start it without mpirun", first,
+            team.ranks())
     end
     for _, name in ipairs {"resume", "discard"} do
         if options[name] and (options.sweep or options.snapshots) then

@@ -9,6 +9,7 @@ local core = require "moonbeam.core"
 local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local recipe_text = require "moonbeam.pipeline.recipe"
+local team = require "moonbeam.pipeline.shares.team"
 local unfinished = require "moonbeam.result.unfinished"
 local work = require "moonbeam.pipeline.work"
 
@@ -70,9 +71,14 @@ function journal.open(made, path, options)
     end
     local kept = unfinished.open(path, {resume = options.resume, discard = options.discard,
         overwrite = options.overwrite, identity = journal.identity(made, options)})
-    local last = made.sections[#made.sections]
-    return kept and setmetatable({kept = kept, sections = {}, last = last, tell = options.tell,
-        totals = {mended = {0, 0, 0}, clipped = {0, 0, 0}, repaired = {0, 0, 0}}}, metatable) or nil
+    return kept and journal.of(made, kept, options.tell) or nil
+end
+
+--- The journal of a plan that keeps its files in `kept` (result/unfinished.lua).
+function journal.of(made, kept, tell)
+    return setmetatable({kept = kept, sections = {}, last = made.sections[#made.sections],
+        tell = tell, team = team.of {},
+        totals = {mended = {0, 0, 0}, clipped = {0, 0, 0}, repaired = {0, 0, 0}}}, metatable)
 end
 
 -- ---- values ----
@@ -149,9 +155,7 @@ local function left_of(self, made, section)
     return pending, good
 end
 
---- Finds out what is left of a settled plan: reads and hashes what was noted. `result`: where the
--- last section goes. Before the first section.
-function methods:look(made, result)
+local function look(self, made, result)
     local needed = true
     for i = #made.sections, 1, -1 do
         local section = made.sections[i]
@@ -180,6 +184,15 @@ function methods:look(made, result)
     end
 end
 
+--- Finds out what is left of a settled plan: reads and hashes what was noted. `result`: where the
+-- last section goes. Before the first section.
+function methods:look(made, result)
+    self.sections, self.totals = self.team.once(function()
+        look(self, made, result)
+        return self.sections, self.totals
+    end)
+end
+
 --- Is there nothing left of a section?
 function methods:skips(section)
     return self.sections[section.number].skipped
@@ -193,7 +206,12 @@ end
 
 --- The file of a section's store; nil for one in memory.
 function methods:store_path(section, place)
-    return place.place == "file" and self.kept:store_path(section.number, place.scratch) or nil
+    if place.place == "file" then
+        self.kept.stores[section.number] = self.team.once(function()
+            return self.kept:store_path(section.number, place.scratch)
+        end)
+        return self.kept.stores[section.number]
+    end
 end
 
 -- ---- what is finished ----

@@ -5,15 +5,18 @@ local chain = require "moonbeam.pipeline.chain"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local geometry = require "moonbeam.pipeline.geometry"
-local journal = require "moonbeam.pipeline.journal"
 local part_record = require "moonbeam.pipeline.shares.part_record"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local plan = require "moonbeam.pipeline.plan"
+local rank_journal = require "moonbeam.pipeline.shares.rank_journal"
+local rank_result = require "moonbeam.pipeline.shares.rank_result"
+local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local run = require "moonbeam.pipeline.run"
 local several_devices = require "moonbeam.internal.several_devices"
 local store = require "moonbeam.pipeline.store"
+local team = require "moonbeam.pipeline.shares.team"
 
 local output = {}
 
@@ -130,7 +133,8 @@ function output.run(self, options)
         part_record.check(self.scan)
         options = setmetatable({output = part_rows.path(options.output, part)}, {__index = options})
     end
-    if not options.resume then -- an interrupted run has taken its space
+    local own = team.of(planned.job.options)
+    if not options.resume and own.rank == 0 then -- an interrupted run has taken its space
         local last = planned.sections[#planned.sections]
         local volume = {table.unpack(last.shape)}
         volume[last.axis] = last.last - last.first + 1
@@ -139,7 +143,7 @@ function output.run(self, options)
                 mb.result.disk_bytes(options.output, volume, last.dtype)),
             what = ("the result '%s'"):format(options.output)}}, "pipeline.run")
     end
-    local kept <close> = journal.open(planned, options.output, options)
+    local kept <close> = rank_journal.open(own, planned, options.output, options)
     check_resume(kept, options)
     if kept and kept:is_complete() then
         return {complete = true, output = options.output}
@@ -154,10 +158,11 @@ function output.run(self, options)
         layout = options.layout, entry = options.entry, angles = options.angles,
         unfinished = kept and kept.kept, title = options.title,
         parameters = parameters_of(self, made)}
-    local result <close> = mb.result.create(options.output, making)
+    local result <close> = rank_result.create(own, options.output, making)
     local report = run.execute(made, {sink = result, journal = kept, each = options.each,
         quiet = options.quiet, files = options.slices_per_file,
         label = options.label or "running", unit = "rows"})
+    rank_result.complete(own, result)
     for name, verdict in pairs(verdicts) do
         report.verdicts[name] = report.verdicts[name] or verdict
     end
@@ -175,6 +180,7 @@ function output.run(self, options)
     result:provenance {values = verdict_values(report.verdicts, report.named),
         predicted_peak_bytes = report.predicted, measured_peak_bytes = report.peak,
         upper_bound_peak_bytes = report.plan.at_most, measured_as_predicted = report.as_planned,
+        ranks = rank_run.text(report),
         predicted_pinned_bytes = report.plan.pinned, measured_pinned_bytes = report.pinned,
         seconds = report.seconds, steps = steps,
         resumed = kept and kept:resumed(),
@@ -188,7 +194,9 @@ function output.run(self, options)
         part_record.add(result, report.plan, making, {options = options, values = report.named,
             scaling = scaling, report = report})
     end
-    result:finish()
+    own.once(function()
+        result:finish()
+    end)
     report.output = options.output
     return report
 end

@@ -18,6 +18,7 @@ local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
 local store = require "moonbeam.pipeline.store"
 local stream = require "moonbeam.stream"
+local team = require "moonbeam.pipeline.shares.team"
 local view = require "moonbeam.pipeline.view"
 local work = require "moonbeam.pipeline.work"
 
@@ -401,7 +402,7 @@ end
 local function rows_for_each(job, section)
     local total, packet = section.last - section.first + 1, sections.packet(section)
     local packets = math.ceil(total / packet)
-    local count = math.min(#job.devices, packets)
+    local count = math.min(#job.devices * (job.options.ranks or 1), packets)
     local each = math.ceil(packets / count)
     if math.ceil(packets / each) < count then
         each = packets // count
@@ -582,9 +583,10 @@ end
 -- Where the data rest between two sections: {shape, dtype, where, ...} by the number of the one
 -- that makes them.
 local function places_of(job)
-    local places, left = {}, job.options.host_budget
+    local places, left = {}, job.options.ranks and 0 or job.options.host_budget
     for _, section in ipairs(job.sections) do
         if section.stored then
+            team.check_scratch(job.options, ("the store after section %d"):format(section.number))
             local place = store.plan {shape = section.shape, dtype = section.dtype,
                 host_budget = left, scratch = job.options.scratch,
                 what = ("the store after section %d"):format(section.number)}
@@ -670,9 +672,13 @@ local function sum(job, made)
 end
 
 local function room_of(job)
-    local available, live = {}, {}
-    for _, device in ipairs(job.devices) do
-        available[device.id] = job.options.available or budget.available(device)
+    local available, live, list = {}, {}, {}
+    for k, device in ipairs(job.devices) do
+        list[k] = job.options.available or budget.available(device)
+    end
+    list = team.of(job.options).least(list, "the number of devices")
+    for k, device in ipairs(job.devices) do
+        available[device.id] = list[k]
         live[device.id] = job.options.available and 0 or mb.pool.stats(device).live
     end
     return available, live
@@ -823,10 +829,11 @@ function plan.again(made, number, available)
 end
 
 --- A settled plan of which section `number` makes only some rows: `ranges`, a list of {first,
--- last}, which become whole packets. Returns the plan.
-function plan.only(made, number, ranges)
+-- last}, which become whole packets; `count`: so many at a time. Returns the plan.
+function plan.only(made, number, ranges, count)
     local again = plan.settle(made, {})
     local section = again.sections[number]
+    section.count = count or section.count
     section.pending, section.peaks_memo = whole_packets(section, ranges), {}
     section.blocks = blocks_of(section, section.count)
     settle_section(again.job, section, again.job.values)

@@ -11,7 +11,9 @@ local promise = require "moonbeam.plan.promise"
 local scan_values = require "moonbeam.scan.values"
 local schedule = require "moonbeam.stream.schedule"
 local stops = require "moonbeam.stream.stops"
+local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local store = require "moonbeam.pipeline.store"
+local team = require "moonbeam.pipeline.shares.team"
 local unpack = require "moonbeam.internal.unpack"
 local view = require "moonbeam.pipeline.view"
 local work = require "moonbeam.pipeline.work"
@@ -59,7 +61,9 @@ local function measure_section(made, section, values, verdicts, found, journal)
                 local known = setmetatable({}, {__index = function(_, key)
                     return values[key] or made.job.values[key]
                 end})
-                value, verdicts[name] = value_of(made, section, measure, known)
+                value, verdicts[name] = team.of(made.job.options).once(function()
+                    return value_of(made, section, measure, known)
+                end)
                 if journal then
                     journal:measured(name, value, verdicts[name])
                 end
@@ -99,7 +103,7 @@ local function store_ends(section, own, bar)
         own:write(carrier, data, rows[1], rows[2], section.axis)
     end, done = function(rows)
         bar:step(rows[2] - rows[1] + 1)
-    end, writes = true}
+    end, writes = true, bar = bar}
 end
 
 -- The ends of the last section: a result (prepare, carry), an array on the host, or a function
@@ -142,7 +146,7 @@ local function final_ends(section, final, others, bar)
         finished = result and function(rows)
             result:arrived(rows[1] - first + 1, rows[2] - first + 1)
         end,
-        writes = beside, files = final.files, sink = out,
+        writes = beside, files = final.files, sink = out, bar = bar,
     }
 end
 
@@ -206,7 +210,8 @@ end
 -- How the blocks of a section are shared and moved.
 local function settings_of(job, section)
     return {overlap = section.overlap, threads = job.options.threads, pinned = job.options.pinned,
-        order = job.options.order, schedule = job.options.schedule}
+        order = job.options.order, schedule = job.options.ranks and "free" or job.options.schedule,
+        team = team.of(job.options)}
 end
 
 -- The blocks that each device has got in a pass, lists by round, by the ids of the devices.
@@ -226,8 +231,8 @@ local function reduce(made, section, passes)
         if pass > 1 then
             local again = plan.later_pass(section, pass, job.open_stores[section.number])
             list = again.reductions
-            local _, times = work.run(again, job.devices, section.blocks, {}, {writes = false},
-                settings_of(job, section))
+            local _, times = rank_run.work(again, job.devices, section.blocks, {},
+                {writes = false}, settings_of(job, section))
             passes[pass] = lists_of(times)
         end
         for _, reduction in ipairs(list) do
@@ -251,7 +256,8 @@ local function run_section(made, section, ends, others)
     settings.seen = job.options.seen and function(...)
         others.call(job.options.seen, ...)
     end
-    local totals, times = work.run(section, job.devices, section.blocks, job.values, ends, settings)
+    local totals, times = rank_run.work(section, job.devices, section.blocks, job.values, ends,
+        settings)
     local passes = {lists_of(times)}
     local found = not times.stopped and reduce(made, section, passes) or {}
     local measured = {}
@@ -314,7 +320,8 @@ local function told(ends, section, journal)
     return ends
 end
 
--- What a run of a plan goes through: {made, job, values, verdicts, stores, others, bar, report}.
+-- What a run of a plan goes through: {made, job, values, verdicts, stores, paths (of the files of
+-- stores), others, bar, report, team}.
 local state_methods = {}
 state_methods.__index = state_methods
 
@@ -323,11 +330,16 @@ function state_methods:ends_of(section, final)
     if not section.stored then
         return told(final_ends(section, final, self.others, self.bar), section, final.journal)
     end
-    local place, stores = self.made.job.places[section.number], self.stores
-    stores[section.number] = store.open(place,
-        final.journal and final.journal:store_path(section, place))
-    stores.live = stores.live + place.host_bytes
-    return told(store_ends(section, stores[section.number], self.bar), section, final.journal)
+    local place = self.made.job.places[section.number]
+    self:open_store(section, place, final.journal)
+    self.stores.live = self.stores.live + place.host_bytes
+    return told(store_ends(section, self.stores[section.number], self.bar), section, final.journal)
+end
+
+-- Opens the store of a section.
+function state_methods:open_store(section, place, journal)
+    local path = journal and journal:store_path(section, place)
+    self.stores[section.number] = rank_run.open_store(self.team, place, path, section.number)
 end
 
 -- Section i with its values known.
@@ -356,7 +368,7 @@ function state_methods:drop_store(number)
     if own then
         self.stores.live = self.stores.live - own.plan.host_bytes
         self.stores[number] = nil
-        own:close()
+        rank_run.close_store(self.team, own)
     end
 end
 
@@ -408,8 +420,10 @@ function state_methods:run(i, final)
     local unpacked <close> = section.source.scan and section.cut == "rows"
         and unpack.if_needed(section.source.scan, work.reads(section, section.blocks)) or nil
     mb.collect()
-    local secured = self:guarded(i, function()
-        return activate.section(self.made, i, unpacked)
+    local secured = rank_run.secured(self.team, i, function(made)
+        return self:guarded(i, function()
+            return activate.section(made or self.made, i, unpacked)
+        end)
     end)
     self.made = secured.made
     report.replanned[#report.replanned + 1] = secured.replanned
@@ -420,6 +434,7 @@ function state_methods:run(i, final)
     if times.stopped then
         stops.raise(held)
     end
+    totals = self.team.sum(totals)
     work.add(report.totals, totals)
     report.as_planned = kept and report.as_planned
     for id, bytes in pairs(peaks) do
@@ -432,6 +447,7 @@ function state_methods:run(i, final)
         report.peaks[id] = math.max(report.peaks[id] or 0, bytes)
     end
     self.values = found
+    rank_run.reopen_store(self.team, self.stores, section.number)
     self:drop_lost(i)
     self:completed(section, final.journal, totals, found)
 end
@@ -462,7 +478,7 @@ function state_methods:skip(i, journal)
     end
     local place = self.made.job.places[section.number]
     if place and not journal:skips(self.made.sections[i + 1]) then
-        self.stores[section.number] = store.open(place, journal:store_path(section, place))
+        self:open_store(section, place, journal)
     end
     self.report.times = NOTHING
     self.report.sections[i] = {peaks = {}, times = NOTHING, skipped = true}
@@ -492,9 +508,12 @@ end
 -- the blocks that it got, bytes and seconds.
 -- Raises where everything was lost.
 function run.execute(made, final)
-    if not (final.journal and final.journal:resumed()) then -- which has taken its space
-        store.check_disks(made.job.places, nil, "pipeline.run")
-    end
+    local own <const> = team.of(made.job.options)
+    own.once(function()
+        if not (final.journal and final.journal:resumed()) then -- which has taken its space
+            store.check_disks(made.job.places, nil, "pipeline.run")
+        end
+    end)
     look(made)
     local settled, verdicts = run.settle(made, nil, final.journal)
     local total = {}
@@ -508,7 +527,7 @@ function run.execute(made, final)
     local bar <close> = progress.new(final.label or "working", total,
         {unit = final.unit or "rows", quiet = final.quiet or mb.device.dry()})
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
-        others = {call = call, bytes = others}, bar = bar,
+        others = {call = call, bytes = others}, bar = bar, team = own,
         report = {expected = {}, peaks = {}, totals = {}, sections = {}, replanned = {},
             budgets = {}, lost = {}, pinned = 0, as_planned = true}},
         state_methods)
@@ -544,8 +563,8 @@ function run.execute(made, final)
         end
     end
     -- Of a run that goes on, or on other devices than planned, what it has done itself is compared.
-    report.predicted = (#report.lost > 0 or journal and journal:resumed()) and predicted
-        or ended.peak
+    report.predicted = (#report.lost > 0 or journal and journal:resumed() or own.size > 1)
+        and predicted or ended.peak
     report.values, report.peak = ended.job.values, report.peaks[id] or 0
     local first, last = ended.sections[1], ended.sections[#ended.sections]
     local volume = {table.unpack(last.shape)}
@@ -568,6 +587,7 @@ function run.execute(made, final)
     for _, each in ipairs(report.budgets) do
         report.warnings[#report.warnings + 1] = each.text
     end
+    rank_run.reported(own, ended, report)
     return report
 end
 

@@ -9,6 +9,7 @@ local mb = require "moonbeam"
 local alive = require "moonbeam.stream.alive"
 local block = require "moonbeam.pipeline.block"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local deals = require "moonbeam.plan.deals"
 local on_error = require "moonbeam.internal.on_error"
 local scan_frames = require "moonbeam.tomo.scan_frames"
@@ -300,6 +301,9 @@ end
 
 -- ---- all blocks ----
 
+-- The only rank.
+local ALONE <const> = {size = 1}
+
 work.alive, work.on_alive = alive.of, alive.on
 
 -- The work of a section as stream.run takes it; `counted(rows, facts)` is called for each block
@@ -329,13 +333,27 @@ local function steps_of(section, states, values, ends, settings, counted)
     }
 end
 
+-- What all ranks have summed, one state for each.
+local function of_all_ranks(reduction, list, own)
+    local reduce = reduction.def.reduce
+    if own.size == 1 then
+        return list
+    elseif not reduce.share then
+        fail("argument", "pipeline:run", "steps", "step %s sums over all data, and several ranks "
+            .. "cannot add what each has: its reduce needs share(list), which returns a state of "
+            .. "numbers and texts", reduction.step.label)
+    end
+    return own.gather(reduce.share(list))
+end
+
 -- Gives each reduction its result, from the devices that are not lost.
-local function finish_reductions(section, lanes, states)
+local function finish_reductions(section, lanes, states, own)
     for _, reduction in ipairs(section.reductions) do
         local list = {}
         for _, lane in ipairs(lanes) do
             list[#list + 1] = not lane.lost and states[lane.device.id].reduced[reduction] or nil
         end
+        list = of_all_ranks(reduction, list, own)
         reduction.result = reduction.def.reduce.finish(list, reduction.step.options,
             reduction.pass, reduction.found)
     end
@@ -369,12 +387,12 @@ local function lost_blocks(lanes, times)
 end
 
 -- Reduces. If a device is lost meanwhile, the others do its blocks again, without writing them.
-local function reduce(section, lanes, states, times, again)
+local function reduce(section, lanes, states, times, own, again)
     if #lanes == 1 then
-        return finish_reductions(section, lanes, states)
+        return finish_reductions(section, lanes, states, own)
     end
     while true do
-        local ok, err = pcall(finish_reductions, section, lanes, states)
+        local ok, err = pcall(finish_reductions, section, lanes, states, own)
         if ok then
             return
         elseif not give_up(lanes) then
@@ -395,7 +413,8 @@ end
 
 --- The whole work of a section on some blocks. `ends` has the steps prepare, write, done, stops
 -- and finished(rows, {device, tallies, hash}) of stream.run and its options writes, files, sink and
--- hashes; `settings` has overlap, threads, pinned, schedule, order, lists and seen. Tallies are
+-- hashes; `settings` has overlap, threads, pinned, schedule, order, lists, seen, and team (ranks
+-- that sum together). Tallies are
 -- {mended, clipped, repaired}, three counts each. Returns their sums and the times. Each reduction
 -- gets its `result`. Devices that are lost leave their blocks to the others.
 function work.run(section, devices, blocks, values, ends, settings)
@@ -426,7 +445,7 @@ function work.run(section, devices, blocks, values, ends, settings)
     if times.stopped then
         return totals, times
     end
-    reduce(section, lanes, states, times, function(lost)
+    reduce(section, lanes, states, times, settings.team or ALONE, function(lost)
         return stream.run(lanes, lost, steps_of(section, states, values, {}, settings), options)
     end)
     return totals, times

@@ -123,6 +123,38 @@ local function read(self)
     return not first
 end
 
+-- The journals that other ranks have kept in the folder: names.
+local function others_of(self)
+    local names = {}
+    for _, name in ipairs(core.system.folder(self.folder)) do
+        names[#names + 1] = name:find "^journal%-%d+$" and name or nil
+    end
+    table.sort(names)
+    return names
+end
+
+-- Calls fn(record) for each record of the journals of other ranks.
+local function each_of_others(self, fn)
+    for _, name in ipairs(others_of(self)) do
+        local other = core.unfinished.join(self.folder, name, false)
+        local text = other:read()
+        other:close()
+        for line in text:gmatch "[^\n]+" do
+            fn(records.list(line) or damaged(self, "the journal '" .. name .. "'"))
+        end
+    end
+end
+
+-- Takes what other ranks have noted into the journal, from which their own go.
+local function absorb(self)
+    each_of_others(self, function(record)
+        note(self, table.unpack(record))
+    end)
+    for _, name in ipairs(others_of(self)) do
+        os.remove(self:file_path(name))
+    end
+end
+
 -- A text for a message.
 local function shown(text)
     return #text <= 60 and not text:find "%c" and ("'%s'"):format(text) or "another one"
@@ -243,6 +275,9 @@ local function resume(self, options)
     self.run = core.unfinished.resume(self.path)
     self.folder = self.run:folder()
     local begun = read(self)
+    if begun then
+        absorb(self)
+    end
     if not begun and core.system.stat(self:file_path()) then
         damaged(self, "the journal")
     elseif not has_begun(self, options.beside) then
@@ -494,15 +529,23 @@ function methods:pending(number, first, last, hash)
     return rest_of(good, first, last), good
 end
 
---- The number of rows of a section that were noted.
+--- The number of rows of a section that were noted, by any rank.
 function methods:count(number)
     local rows, count = {}, 0
-    for _, each in ipairs(self.sections[number] and self.sections[number].rows or {}) do
-        for row = each.first, each.last do
+    local function add(first, last)
+        for row = first, last do
             count = count + (rows[row] and 0 or 1)
             rows[row] = true
         end
     end
+    for _, each in ipairs(self.sections[number] and self.sections[number].rows or {}) do
+        add(each.first, each.last)
+    end
+    each_of_others(self, function(record)
+        if record[1] == "rows" and record[2] == number then
+            add(record[3], record[4])
+        end
+    end)
     return count
 end
 
@@ -523,7 +566,8 @@ end
 
 --- Is there anything that another process can go on with?
 function methods:keeps()
-    return not self.removed and not self.void and (next(self.sections) ~= nil or self.resumed > 0)
+    return not self.removed and not self.void and (next(self.sections) ~= nil or self.resumed > 0
+        or #others_of(self) > 0)
 end
 
 --- Ends this process's work. What nothing was finished of goes. Any number of times.

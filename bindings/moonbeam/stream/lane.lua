@@ -129,9 +129,12 @@ end
 --- Queues the reading of the next block, if there is one, and if the run has not been stopped.
 function methods:read(steps)
     local queue, stops = self.queue, steps.stops
+    if stops and stops() then
+        return
+    end
     local number = queue.at + 1
     local block = queue.blocks[number]
-    if block ~= nil and not (stops and stops()) then
+    if block ~= nil then
         local n = self.taken + 1
         queue.at, self.taken = number, n
         self.blocks[n] = block

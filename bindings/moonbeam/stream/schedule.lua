@@ -21,7 +21,9 @@ end
 --- The order of a fixed schedule: the numbers of the devices that the blocks go to, a list that
 -- repeats. Nil if the schedule is free.
 function schedule.order_of(count, options)
-    if options.order then
+    if (options.ranks or 1) > 1 then
+        return nil
+    elseif options.order then
         return options.order
     elseif options.schedule ~= "free" or count == 1 then
         local order = {}
@@ -72,7 +74,7 @@ function schedule.alone(lane, blocks, steps)
     if finished then
         lane:poll(over)
     end
-    return lane.queue.at < #blocks
+    return blocks[lane.queue.at + 1] ~= nil
 end
 
 -- ---- several lanes ----
@@ -222,6 +224,19 @@ function methods:fixed(turns)
     end
 end
 
+-- Blocks by their numbers, all of them.
+local each_number = setmetatable({}, {__index = function(_, i)
+    return i
+end})
+
+-- One queue of all blocks, for blocks that are found one by one.
+function methods:deal_all()
+    local queue = {blocks = self.blocks, numbers = each_number, at = 0}
+    for _, lane in ipairs(self:alive(#self.lanes)) do
+        lane:begin(queue)
+    end
+end
+
 -- Queues of the lanes for blocks by number; and the turns of a fixed schedule.
 function methods:deal(numbers, order)
     local blocks, lanes = {}, self:alive(#self.lanes)
@@ -322,7 +337,8 @@ local held = setmetatable({}, {__close = function()
     core.garbage.hold(false)
 end})
 
---- Works on blocks with several lanes. `order`: a fixed schedule, the numbers of the lanes that
+--- Works on blocks with several lanes. A list of blocks with a metatable finds its elements when
+-- they are asked for, one after the other. `order`: a fixed schedule, the numbers of the lanes that
 -- the blocks go to, a list that repeats. `lists`: given lists of blocks, {{blocks} by round} by
 -- lane. `sums`: the devices sum over their blocks. Afterwards each lane has `lists`. Returns
 -- whether the run was stopped before the last block.
@@ -346,6 +362,9 @@ function schedule.together(lanes, blocks, steps, options)
             own[k] = lists[r]
         end
         self:round(self:deal_lists(own))
+    end
+    if getmetatable(blocks) then
+        self:round(self:deal_all())
     end
     local numbers = options.lists and {} or self:left()
     while #numbers > 0 and not (steps.stops and steps.stops()) do

@@ -14,6 +14,8 @@ return declared.options(
     {"rows", "any", "{first, last} of the detector's rows, from 1", usual = "all"},
     {"part", "any", "{K, N}: only the K-th of N shares of these rows (the command join puts "
         .. "their results together)"},
+    {"ranks", "any", "the number of ranks of an MPI run that share the chunks (mb.cluster.size)",
+        usual = "1: each rank works alone"},
     {"center", "any", "0-based column of the rotation axis, halfway down the detector", unit = "px",
         usual = "what the search finds"},
     {"axis_tilt", "any", "angle between the axis and the detector's columns; positive: further "

@@ -128,7 +128,8 @@ function scan_recipe.job(scan, settings, device)
     local overlap = settings.overlap
     return pipeline_plan.job(scan_recipe.chain(scan, settings, device), settings.devices
         or {device}, {
-        op = "recon.plan", rows = settings.rows, part = settings.part, block = settings.chunk,
+        op = "recon.plan", rows = settings.rows, part = settings.part, ranks = settings.ranks,
+        block = settings.chunk,
         overlap = overlap == nil and "auto" or overlap, threads = settings.threads,
         pinned = settings.pinned, out = settings.out, files = settings.slices_per_file,
         available = settings.available})

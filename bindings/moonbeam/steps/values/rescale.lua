@@ -14,15 +14,26 @@ local sums = {__index = {release = function(self)
     end
 end}}
 
+-- The counts of a state: those on a device, or those of a rank as text.
+local function counts_of(state)
+    if not state.text then
+        return state.counts and state.counts:to_table() or {}
+    end
+    local list = {}
+    for word in state.text:gmatch "%S+" do
+        list[#list + 1] = tonumber(word)
+    end
+    return list
+end
+
 -- The counts of all devices as a table of numbers; nil in a dry run, which does not count.
 local function total_of(list)
     local total
     for _, state in ipairs(list) do
-        local counts = state.counts
-        if counts and counts.device.dry then
+        if state.counts and state.counts.device.dry then
             return nil
         end
-        local part = counts and counts:to_table() or {}
+        local part = counts_of(state)
         for i = 1, total and #part or 0 do
             total[i] = total[i] + part[i]
         end
@@ -49,6 +60,14 @@ function percentiles.add(state, data, _, pass, found)
     local made = mb.histogram(data, {bits = pass == 1 and "high" or "low", prefix = prefix,
         into = state.counts})
     state.counts = state.counts or made
+end
+
+function percentiles.share(list)
+    local words = total_of(list) or {}
+    for i, count in ipairs(words) do
+        words[i] = ("%.0f"):format(count)
+    end
+    return {text = table.concat(words, " ")}
 end
 
 function percentiles.finish(list, options, pass, found)

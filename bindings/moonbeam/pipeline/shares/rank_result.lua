@@ -1,0 +1,108 @@
+--- The result of a run on several ranks: rank 0 makes the file, with everything but the volume in
+-- it, and all ranks write their slices at known places of it. In the end rank 0 adds what was
+-- measured, and gives the file its name.
+
+local mb = require "moonbeam"
+local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
+local volumes = require "moonbeam.volumes"
+
+local rank_result = {}
+
+-- What ranks after the first write to: the fields and methods of a result (result/init.lua) that a
+-- run uses.
+local methods = {}
+local metatable = {__index = methods, __close = function(self)
+    self:close()
+end}
+
+function methods.prepare() end
+function methods.await() end
+function methods.arrived() end
+function methods.have() end
+function methods.scaling() end
+function methods.parameters() end
+function methods.provenance() end
+function methods.finish() end
+
+-- The file of a place, opened when it is needed first.
+local function file_of(place)
+    place.file = place.file or core.rawfile.keep(place.path)
+    return place.file
+end
+
+function methods:carry(carrier, array, first)
+    local last = first + array.shape[1] - 1
+    for _, place in ipairs(self.places) do
+        local from, to = math.max(first, place.first), math.min(last, place.last)
+        if from <= to then
+            local own <close> = array:view {from - first + 1, to - first + 1}
+            carrier:carry(file_of(place), own, place.offset
+                + (from - place.first) * self.steps[1], self.steps)
+        end
+    end
+end
+
+function methods:close()
+    for _, place in ipairs(self.places) do
+        if place.file then
+            place.file:close()
+        end
+        place.file = nil
+    end
+end
+
+-- Where all ranks write: dense slices at places of files.
+local function places_of(result, path, options)
+    result:prepare(1, result.shape[1]) -- all files of their own, if there are several
+    local places, next_slice = result:skeleton() or {}, 1
+    for i, place in ipairs(places) do
+        if place.first ~= next_slice then
+            break
+        end
+        next_slice = place.last + 1
+        places[i] = {path = core.system.real_path(place.path), offset = place.offset,
+            first = place.first, last = place.last}
+    end
+    if next_slice ~= result.shape[1] + 1 and options.slices_per_file then
+        fail("argument", "result.create", "slices_per_file", "rank 0 cannot have %d files open; "
+            .. "give a larger slices_per_file than %d", result.shape[1] // options.slices_per_file,
+            options.slices_per_file)
+    elseif next_slice ~= result.shape[1] + 1 then
+        fail("argument", "result.create", "output", "only libhdf5 knows where the bytes of '%s' "
+            .. "go, so that several ranks cannot write it", path)
+    end
+    return places
+end
+
+--- The result `path` of a team: that of mb.result.create on rank 0, and what the others write to.
+-- `finish` of all ranks completes it.
+function rank_result.create(team, path, options)
+    if team.size == 1 then
+        return mb.result.create(path, options)
+    end
+    local own
+    local places = team.once(function()
+        own = mb.result.create(path, options)
+        return places_of(own, path, options)
+    end)
+    if team.rank > 0 then
+        own = setmetatable({places = places, shape = options.shape,
+            steps = volumes.dense_steps(options.shape, options.dtype)}, metatable)
+    end
+    return own
+end
+
+--- Says that all slices are written, by whichever rank.
+function rank_result.complete(team, result)
+    if team.size == 1 then
+        return
+    end
+    if team.rank > 0 then
+        result:close()
+    end
+    team.gather(true)
+    result:have(1, result.shape[1])
+end
+
+return rank_result

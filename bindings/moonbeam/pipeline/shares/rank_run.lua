@@ -1,0 +1,135 @@
+--- What several ranks do together while a pipeline runs: blocks that are dealt, memory that all
+-- have before the first block, stores in files that all see, and one report.
+
+local core = require "moonbeam.core"
+local plan = require "moonbeam.pipeline.plan"
+local store = require "moonbeam.pipeline.store"
+local team = require "moonbeam.pipeline.shares.team"
+local unfinished = require "moonbeam.result.unfinished"
+local work = require "moonbeam.pipeline.work"
+
+local rank_run = {}
+
+--- work.run with blocks that are dealt to the ranks of settings.team. Returns when all blocks of
+-- all ranks are finished.
+function rank_run.work(section, devices, blocks, values, ends, settings)
+    local own = settings.team
+    if own.size == 1 then
+        return work.run(section, devices, blocks, values, ends, settings)
+    end
+    local dealt, count = own.deal(blocks, ends.bar)
+    local counted = setmetatable({done = ends.bar and function(rows)
+        count:step(rows[2] - rows[1] + 1)
+    end}, {__index = ends})
+    local totals, times = work.run(section, devices, dealt, values, counted, settings)
+    if not times.stopped then
+        own.dealt(count)
+    end
+    return totals, times
+end
+
+--- Commits the memory of section i on all ranks, in blocks that all of them can have:
+-- commit(made) does it on this one, for its plan or the given one, as activate.section. Returns
+-- what it returns.
+function rank_run.secured(own, i, commit)
+    local secured = commit()
+    local least = own.least({secured.section.count}, "the number of sections")[1]
+    while least < secured.section.count do
+        local before, section = secured, secured.made.sections[i]
+        secured = commit(plan.only(secured.made, i, section.pending
+            or {{section.first, section.last}}, least))
+        secured.replanned = before.replanned
+        least = own.least({secured.section.count}, "the number of sections")[1]
+    end
+    return secured
+end
+
+--- Opens the store of section `number`: a file that rank 0 makes, and the others open then. `path`:
+-- its name in a journal.
+function rank_run.open_store(own, place, path, number)
+    if own.size == 1 then
+        return store.open(place, path)
+    end
+    local name, made = path or team.store_path(own, place, number), nil
+    own.once(function()
+        made = store.open(place, name)
+    end)
+    made = made or store.open(place, name)
+    made.name, made.removes = name, not path
+    return made
+end
+
+--- Closes the store of a section that is complete, on all ranks, and opens it again: what others
+-- have written there is seen then on network file systems, too.
+function rank_run.reopen_store(own, stores, number)
+    local before = stores[number]
+    if own.size > 1 and before then
+        before:close()
+        own.gather(true)
+        stores[number] = store.open(before.plan, before.name)
+        stores[number].name, stores[number].removes = before.name, before.removes
+    end
+end
+
+--- Closes a store that is needed no more.
+function rank_run.close_store(own, closed)
+    closed:close()
+    if closed.removes and own.rank == 0 then
+        os.remove(closed.name)
+    end
+end
+
+-- What a rank tells of its run.
+local function facts_of(ended, report)
+    local names, predicted, measured = {}, {}, {}
+    for i, device in ipairs(ended.job.devices) do
+        names[i] = device.id
+        predicted[i] = i == 1 and report.predicted or report.expected[device.id] or 0
+        measured[i] = report.peaks[device.id] or 0
+    end
+    return {devices = names, predicted = predicted, measured = measured,
+        planned_pinned = ended.pinned, pinned = report.pinned, as_planned = report.as_planned,
+        models = unfinished.models(ended.job.devices), warnings = report.warnings,
+        node = core.cluster.place().node, seconds = report.seconds}
+end
+
+--- Puts what all ranks tell into the report of each: `ranks`, {devices, predicted and measured
+-- (bytes by device), pinned, node, ...} by rank; and warnings of the others.
+function rank_run.reported(own, ended, report)
+    if own.size == 1 then
+        return
+    end
+    report.ranks = own.gather(facts_of(ended, report))
+    local known, warnings = {}, {}
+    for rank, facts in ipairs(report.ranks) do
+        report.as_planned = report.as_planned and facts.as_planned
+        for _, text in ipairs(facts.warnings) do
+            if not known[text] then
+                warnings[#warnings + 1] = rank == 1 and text
+                    or ("%s (rank %d on %s)"):format(text, rank - 1, facts.node)
+            end
+            known[text] = true
+        end
+        if facts.models ~= report.ranks[1].models and not known.models then
+            known.models = true
+            warnings[#warnings + 1] = ("rank 0 works on %s, rank %d on %s: the bits of the result "
+                .. "may be others than those of either"):format(report.ranks[1].models, rank - 1,
+                facts.models)
+        end
+    end
+    report.warnings = warnings
+end
+
+--- The ranks of a report in words, a line for each; nil for one rank.
+function rank_run.text(report)
+    local lines = {}
+    for rank, facts in ipairs(report.ranks or {}) do
+        for i, id in ipairs(facts.devices) do
+            lines[#lines + 1] = ("rank %d on %s: %s, predicted %d bytes, measured %d bytes"):format(
+                rank - 1, facts.node, id, facts.predicted[i], facts.measured[i])
+        end
+    end
+    return lines[1] and table.concat(lines, "\n")
+end
+
+return rank_run
