@@ -211,16 +211,12 @@ static int unfinished_hash(lua_State *L)
 
 int mbl_open_unfinished(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"exists", unfinished_exists},
-                                         {"begin", unfinished_begin},
-                                         {"resume", unfinished_resume},
-                                         {"join", unfinished_join},
-                                         {"keep_h5", unfinished_keep_h5},
-                                         {"resume_h5", unfinished_resume_h5},
-                                         {"save_head", unfinished_save_head},
-                                         {"restore_head", unfinished_restore_head},
-                                         {"hash", unfinished_hash},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"exists", unfinished_exists},       {"begin", unfinished_begin},
+        {"resume", unfinished_resume},       {"join", unfinished_join},
+        {"keep_h5", unfinished_keep_h5},     {"resume_h5", unfinished_resume_h5},
+        {"save_head", unfinished_save_head}, {"restore_head", unfinished_restore_head},
+        {"hash", unfinished_hash},           {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", run_close}, {"__close", run_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"folder", run_folder},
