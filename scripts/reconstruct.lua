@@ -502,7 +502,7 @@ local making = {
     parameters = parameters,
     unfinished = kept and kept.kept,
 }
-local result <close> = rank_result.create(ranks, output, making)
+local result <close> = rank_result.create(ranks, output, making, plan.chunk)
 
 local source <close> = mb.recon.decoded(frames or scan, settings, plan, not plan.exact)
 plan = cli.checked(mb.recon.settle, source, plan, {center = not plan.exact and find_center(source)

@@ -244,8 +244,9 @@ static int system_stat(lua_State *L)
     return 1;
 }
 
-/* space(folder): {free, total, memory} of the folder's file system: the bytes that a user may still
-** write to it, its size, and whether it is in memory (tmpfs, ramfs). Or nil and an error. */
+/* space(folder): {free, total, memory, network} of the folder's file system: the bytes that a user
+** may still write to it, its size, whether it is in memory (tmpfs, ramfs), and whether it is a
+** network's, of which two machines must not write the same file (NFS, SMB). Or nil and an error. */
 static int system_space(lua_State *L)
 {
     struct statfs facts;
@@ -253,10 +254,14 @@ static int system_space(lua_State *L)
     if (statfs(name, &facts) != 0)
         return push_failure(L, name);
     const uint64_t block = (uint64_t)(facts.f_frsize ? facts.f_frsize : facts.f_bsize);
-    lua_createtable(L, 0, 3);
+    lua_createtable(L, 0, 4);
     mbl_set_integer(L, "free", mb_bytes_mul((uint64_t)facts.f_bavail, block));
     mbl_set_integer(L, "total", mb_bytes_mul((uint64_t)facts.f_blocks, block));
     mbl_set_boolean(L, "memory", facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC);
+    const unsigned type = (unsigned)facts.f_type;
+    mbl_set_boolean(L, "network",
+                    type == NFS_SUPER_MAGIC || type == SMB_SUPER_MAGIC ||
+                        type == CIFS_SUPER_MAGIC || type == SMB2_SUPER_MAGIC);
     return 1;
 }
 

@@ -2916,7 +2916,7 @@ function mb.system.set_home(folder) end
 ---@param seconds number 
 function mb.system.sleep(seconds) end
 
----The file system of a folder, {free, total, memory}: the bytes that may still be written to it, its size, and whether it is in memory (tmpfs).
+---The file system of a folder, {free, total, memory, network}: the bytes that may still be written to it, its size, and whether it is in memory (tmpfs) or a network's (NFS, SMB).
 ---@param folder string 
 function mb.system.space(folder) end
 

@@ -143,7 +143,7 @@ static void send_all_parts(void)
     size_t bytes = 0;
     for (int i = 0; i < place.size; i++)
         bytes += sizeof(uint64_t) + mb_mail_text_bytes(parts[i]);
-    char *all = malloc(bytes);
+    char *all = malloc(bytes + 1);
     if (!all)
         end_all(EXIT_FAILURE);
     char *at = all;
@@ -300,15 +300,16 @@ static mb_status load(const char *plugin)
     const int launched = mb_cluster_launched(&variable);
     void *library = dlopen(plugin, RTLD_NOW | RTLD_GLOBAL);
     if (!library && launched > 1)
-        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                       "a launcher has started %d processes (%s), which need %s to work together: "
-                       "%s; build with MPI (scripts/setup --mpi, scripts/build), or let each work "
-                       "on its own with --no-mpi",
-                       launched, variable, plugin, dlerror());
+        return mb_fail(
+            MB_STATUS_UNSUPPORTED, NULL,
+            "a launcher has started %d processes (%s), which need %s to work together: "
+            "%s; build it with the mpicc of this place (mpi/build), or let each work on its "
+            "own with --no-mpi",
+            launched, variable, plugin, dlerror());
     if (!library)
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                       "cannot load the MPI plug-in: %s; build with "
-                       "MPI (scripts/setup --mpi, scripts/build)",
+                       "cannot load the MPI plug-in: %s; build it with the mpicc of this place "
+                       "(mpi/build)",
                        dlerror());
     mb_engine_entry_function entry;
     *(void **)&entry = dlsym(library, MB_ENGINE_ENTRY);

@@ -213,6 +213,17 @@ describe("a pipeline on several ranks", function()
         assert.is_nil(left():find("unfinished", 1, true))
     end)
 
+    it("is not written by several nodes into one file of NFS", function()
+        local problem = require "moonbeam.pipeline.shares.rank_result".problem
+        local nfs, lustre = {network = true}, {network = false}
+        assert.is_nil(problem(nfs, 1, nil, 4))
+        assert.is_nil(problem(lustre, 2, nil, 4))
+        assert.is_nil(problem(nfs, 2, 4, 8))
+        assert.matches("2 nodes cannot write the same file", problem(nfs, 2, nil, 4))
+        assert.matches("whole files", problem(nfs, 2, 3, 4))
+        assert.is_false(mb.system.space("/proc").network)
+    end)
+
     ranks.it("needs little shared memory", function()
         local mount = "unshare -m sh -c 'mount -t tmpfs -o size=64M none /dev/shm && exec \"$@\"' sh"
         if not select(2, files.run(mount .. " true")) then

@@ -396,8 +396,9 @@ native "system.real_path(name: string)"
 native "system.set_home(folder: string)"
 --- Sleeps; returns early if a signal comes.
 native "system.sleep(seconds: number)"
---- The file system of a folder, {free, total, memory}: the bytes that may still be written to it,
--- its size, and whether it is in memory (tmpfs). Or nil and an error.
+--- The file system of a folder, {free, total, memory, network}: the bytes that may still be written
+-- to it, its size, and whether it is in memory (tmpfs) or a network's (NFS, SMB). Or nil and an
+-- error.
 native "system.space(folder: string)"
 --- What a file is: {kind, bytes, modified, device, inode}, or nil and an error.
 native "system.stat(name: string)"

@@ -158,7 +158,7 @@ function output.run(self, options)
         layout = options.layout, entry = options.entry, angles = options.angles,
         unfinished = kept and kept.kept, title = options.title,
         parameters = parameters_of(self, made)}
-    local result <close> = rank_result.create(own, options.output, making)
+    local result <close> = rank_result.create(own, options.output, making, last.count)
     local report = run.execute(made, {sink = result, journal = kept, each = options.each,
         quiet = options.quiet, files = options.slices_per_file,
         label = options.label or "running", unit = "rows"})

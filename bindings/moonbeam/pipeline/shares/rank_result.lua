@@ -4,6 +4,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local disk_space = require "moonbeam.pipeline.disk_space"
 local fail = require "moonbeam.internal.fail"
 local volumes = require "moonbeam.volumes"
 
@@ -75,11 +76,28 @@ local function places_of(result, path, options)
     return places
 end
 
---- The result `path` of a team: that of mb.result.create on rank 0, and what the others write to.
--- `finish` of all ranks completes it.
-function rank_result.create(team, path, options)
+--- Why ranks on `nodes` machines cannot write a result of `slices_per_file` (nil: one file), in
+-- blocks of so many rows, to a file system ({network}: disk_space.facts); nil if they can. Pages of
+-- a file that two machines write at a time on NFS lose what one of them wrote.
+function rank_result.problem(space, nodes, slices_per_file, rows)
+    if nodes == 1 or not space.network or slices_per_file and rows % slices_per_file == 0 then
+        return nil
+    end
+    return ("%d nodes cannot write the same file of a network file system (NFS): give "
+        .. "slices_per_file, and rows at a time (block, --chunk) that are whole files; or a folder "
+        .. "on a parallel file system"):format(nodes)
+end
+
+--- The result `path` of a team, written in blocks of so many rows: that of mb.result.create on rank
+-- 0, and what the others write to. `finish` of all ranks completes it.
+function rank_result.create(team, path, options, rows)
     if team.size == 1 then
         return mb.result.create(path, options)
+    end
+    local problem = rank_result.problem(disk_space.facts(disk_space.folder_of(path)),
+        core.cluster.place().nodes, options.slices_per_file, rows)
+    if problem then
+        fail("argument", "result.create", "output", "'%s': %s", path, problem)
     end
     local own
     local places = team.once(function()
