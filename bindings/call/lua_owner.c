@@ -60,53 +60,52 @@ typedef struct line {
     const char *source; /* interned; NULL: an empty slot */
     size_t source_length;
     int number;
-    unsigned homes; /* the number of homes set when `ours` was determined */
-    bool ours;      /* a line of the module's own Lua half */
     const char *owner;
 } line;
 
 static char home[1024]; /* with the final slash; set when the module is loaded */
-static unsigned homes;
+static size_t home_length;
 
 void mbl_set_home(const char *folder)
 {
-    if (strlen(folder) < sizeof home && strcmp(home, folder) != 0) {
+    if (strlen(folder) < sizeof home) {
         strcpy(home, folder);
-        homes++;
+        home_length = strlen(home);
     }
+}
+
+/* Is the frame one of the module's own Lua half? ar has been filled by "S". */
+static bool is_ours(const lua_Debug *ar)
+{
+    return home_length > 0 && ar->srclen > home_length && ar->source[0] == '@' &&
+           memcmp(ar->source + 1, home, home_length) == 0;
 }
 
 static line describe(const lua_Debug *ar)
 {
     char owner[LUA_IDSIZE + 16];
-    size_t length = strlen(home);
     snprintf(owner, sizeof owner, "%s:%d", ar->short_src, ar->currentline);
-    return (line){.source_length = ar->srclen,
-                  .number = ar->currentline,
-                  .homes = homes,
-                  .ours = length > 0 && ar->source[0] == '@' &&
-                          strncmp(ar->source + 1, home, length) == 0,
-                  .owner = mbl_intern(owner)};
+    return (line){
+        .source_length = ar->srclen, .number = ar->currentline, .owner = mbl_intern(owner)};
 }
 
-/* The frame's line, until the next call; ar has been filled by "Sl". */
-static const line *find_line(const lua_Debug *ar)
+/* The owner that the frame's line is; ar has been filled by "Sl". */
+static const char *owner_of(const lua_Debug *ar)
 {
-    static _Thread_local line lines[LINE_SLOTS], unkept;
+    static _Thread_local line lines[LINE_SLOTS];
     const size_t place = ((uintptr_t)ar->source >> 4) * 31 + (unsigned)ar->currentline;
     line *slot = &lines[place & (LINE_SLOTS - 1)];
-    if (slot->source && slot->number == ar->currentline && slot->homes == homes &&
-        slot->source_length == ar->srclen && memcmp(slot->source, ar->source, ar->srclen) == 0)
-        return slot;
+    if (slot->source && slot->number == ar->currentline && slot->source_length == ar->srclen &&
+        memcmp(slot->source, ar->source, ar->srclen) == 0)
+        return slot->owner;
+    const line found = describe(ar);
     if (ar->srclen > LONGEST_KEPT_SOURCE || strlen(ar->source) != ar->srclen)
-        slot = &unkept;
-    *slot = describe(ar);
-    if (slot != &unkept) {
-        slot->source = mbl_intern(ar->source);
-        if (strcmp(slot->source, ar->source) != 0) /* no memory for the copy */
-            slot->source = NULL;
-    }
-    return slot;
+        return found.owner;
+    *slot = found;
+    slot->source = mbl_intern(ar->source);
+    if (strcmp(slot->source, ar->source) != 0) /* no memory for the copy */
+        slot->source = NULL;
+    return found.owner;
 }
 
 int mbl_call_apart(lua_State *L)
@@ -124,25 +123,32 @@ static bool is_apart(lua_State *L, lua_Debug *ar)
     return found;
 }
 
-/* The line to blame, from this level of the stack on. */
+/* The line to blame, from this level of the stack on: one of the Lua half only if there is no other.
+** Lines of the Lua half that are passed are not looked up, because that takes time. */
 static const char *blame(lua_State *L, int level)
 {
     lua_Debug ar;
-    const char *found = NULL;
+    const char *what = "Sl";
+    int own = -1; /* the nearest frame of the Lua half */
     for (; lua_getstack(L, level, &ar); level++) {
-        lua_getinfo(L, "Sl", &ar);
-        if (ar.currentline <= 0) { /* a C function */
+        lua_getinfo(L, what, &ar);
+        if (*ar.what == 'C') {
             if (level > 0 && is_apart(L, &ar))
                 break; /* a tail call has no line, and the next frame's line is not its caller's */
-            continue;
+        } else if (is_ours(&ar)) {
+            own = own < 0 ? level : own;
+            what = "S";
+        } else {
+            if (!what[1])
+                lua_getinfo(L, "l", &ar);
+            if (ar.currentline > 0)
+                return owner_of(&ar);
         }
-        const line *at = find_line(&ar);
-        if (!found || !at->ours) /* a line of the Lua half is better than none */
-            found = at->owner;
-        if (!at->ours)
-            break;
     }
-    return found;
+    if (own < 0 || !lua_getstack(L, own, &ar))
+        return NULL;
+    lua_getinfo(L, "Sl", &ar);
+    return owner_of(&ar);
 }
 
 const char *mbl_caller(lua_State *L)
@@ -165,12 +171,12 @@ int mbl_push_callers(lua_State *L, const char *first, int levels)
     for (int level = 0; level < levels && count < MBL_MOST_CALLERS && lua_getstack(L, level, &ar);
          level++) {
         lua_getinfo(L, "Sl", &ar);
-        if (ar.currentline <= 0)
+        if (ar.currentline <= 0 || is_ours(&ar))
             continue;
-        const line *at = find_line(&ar);
-        if (at->ours || at->owner == last) /* texts are interned */
+        const char *owner = owner_of(&ar);
+        if (owner == last) /* texts are interned */
             continue;
-        last = at->owner;
+        last = owner;
         lua_pushstring(L, last);
         lua_rawseti(L, -2, ++count);
     }

@@ -128,13 +128,14 @@ function declared.checked(list, given, name)
         values[key] = value
     end
     for _, entry in ipairs(list) do
-        values[entry.name] = values[entry.name] -- its own also where a metatable gives it
+        local value = values[entry.name]
         if not entry.operator then
-            if values[entry.name] == nil then
-                values[entry.name] = entry.default
+            if value == nil then
+                value = entry.default
             end
-            arguments.entry(entry, values[entry.name], name)
+            arguments.entry(entry, value, name)
         end
+        values[entry.name] = value -- its own also where a metatable gives it
     end
     return values
 end
