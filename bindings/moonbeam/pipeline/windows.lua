@@ -64,6 +64,18 @@ function windows.needs(options, first, last, step, cut)
     return first - half, last + half
 end
 
+--- How many rows along an axis of data of this shape an operator needs before and after: {before,
+-- after}.
+function windows.reach(operator, shape, params, axis)
+    shape = {"f32", table.unpack(shape)}
+    for _, split in ipairs(mb.op.estimate(operator, {shape}, params).split) do
+        if split.axis == axis then
+            return {split.before, split.after}
+        end
+    end
+    return {0, 0}
+end
+
 --- Makes the data of a block, and its flats and darks, types that the operators take.
 function windows.prepare(block)
     for _, name in ipairs {"data", "flats", "darks"} do

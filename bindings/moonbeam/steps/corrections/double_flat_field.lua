@@ -1,19 +1,14 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local windows = require "moonbeam.pipeline.windows"
 
 local SMALLEST <const>, LARGEST <const> = 1e-7, 3e38
 
 -- The rows that the Gaussian needs before and after, for a mean of this shape.
 local function reach_of(options, step)
-    local shape = step.shape_before
-    for _, split in ipairs(mb.op.estimate("gaussian_filter", {{"f32", shape[2], shape[3]}},
-        {sigma = options.sigma, mode = options.mode}).split) do
-        if split.axis == 1 then
-            return {split.before, split.after}
-        end
-    end
-    return {0, 0}
+    local mean = {step.shape_before[2], step.shape_before[3]}
+    return windows.reach("gaussian_filter", mean, {sigma = options.sigma, mode = options.mode}, 1)
 end
 
 -- What smooth does not keep of a mean: their ratio, or their difference.

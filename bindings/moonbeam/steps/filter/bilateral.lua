@@ -1,6 +1,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local windows = require "moonbeam.pipeline.windows"
 
 local function parameters(options)
     return {sigma_spatial = options.sigma_spatial, radius = options.radius,
@@ -12,13 +13,7 @@ local function reach_of(step)
     local options = step.options
     local own = parameters(options)
     own.sigma_value = options.sigma_value
-    local shape = {"f32", table.unpack(step.shape_before)}
-    for _, split in ipairs(mb.op.estimate("bilateral_filter", {shape}, own).split) do
-        if split.axis == 1 then
-            return {split.before, split.after}
-        end
-    end
-    return {0, 0}
+    return windows.reach("bilateral_filter", step.shape_before, own, 1)
 end
 
 return {

@@ -1,6 +1,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local windows = require "moonbeam.pipeline.windows"
 
 -- The standard deviations and their axes, which depend on how many numbers are given.
 local function axes_of(options)
@@ -25,13 +26,7 @@ end
 local function reach_of(step, cut)
     local sigma, own = parameters(step.options)
     own.sigma = sigma
-    local shape = {"f32", table.unpack(step.shape_before)}
-    for _, split in ipairs(mb.op.estimate("gaussian_filter", {shape}, own).split) do
-        if split.axis == axis_of(step, cut) then
-            return {split.before, split.after}
-        end
-    end
-    return {0, 0}
+    return windows.reach("gaussian_filter", step.shape_before, own, axis_of(step, cut))
 end
 
 return {

@@ -1,6 +1,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local windows = require "moonbeam.pipeline.windows"
 
 -- The factors of the image and of the smoothed image.
 local FACTORS = {
@@ -13,14 +14,8 @@ local FACTORS = {
 local function reach_of(step)
     local axis = step.kind_before.layout == "frames" and 2 or 1
     local options = step.options
-    local shape = {"f32", table.unpack(step.shape_before)}
-    for _, split in ipairs(mb.op.estimate("gaussian_filter", {shape}, {sigma = options.sigma,
-        axes = {2, 3}, mode = options.mode, truncate = options.truncate}).split) do
-        if split.axis == axis then
-            return {split.before, split.after}
-        end
-    end
-    return {0, 0}
+    return windows.reach("gaussian_filter", step.shape_before, {sigma = options.sigma,
+        axes = {2, 3}, mode = options.mode, truncate = options.truncate}, axis)
 end
 
 return {
