@@ -242,6 +242,7 @@ local function phase(name)
 end
 phases[1] = mb.system.age() and ("program %.2f s"):format(mb.system.age())
 
+command.share_node(options)
 local devices = cli.devices({device = options.device, budget = options.budget})
 
 if options.no_log and (options.flats_path or options.darks_path) then
@@ -351,7 +352,7 @@ settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
 settings.quiet = options.quiet
 settings.rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows}
-settings.part, settings.ranks = options.part, team.ranks()
+settings.part, settings.ranks = options.part, team.ranks(options.ranks)
 if scan.pixel_size then
     -- Over a whole turn every ray is seen twice, but not in a half acquisition.
     settings.scale = (options.half_acquisition and 2

@@ -2,15 +2,20 @@
 ** The ranks of a run in Lua: core.cluster (runtime/cluster/cluster.h). bindings/moonbeam/cluster.lua
 ** is what scripts use.
 */
+#define _GNU_SOURCE
 #include "cluster/lua_cluster.h"
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_table.h"
 #include "cluster/cluster.h"
+#include "device/device.h"
+#include "device/numa.h"
 #include "lua_modules.h"
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char failure[1600];
 
@@ -26,6 +31,24 @@ bool mbl_cluster_note_failure(const char *line)
 const char *mbl_cluster_failure(void)
 {
     return failure;
+}
+
+void mbl_cluster_share_node(int processes)
+{
+    mb_device_set_sharing(processes);
+    if (processes < 2)
+        return;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    mb_processors_limit(online > processes ? (int)(online / processes) : 1);
+    if (!getenv("OMP_NUM_THREADS"))
+        omp_set_num_threads(mb_processors_count());
+}
+
+/* share_node(processes): plans as one of so many ranks of a node does. Before a device is open. */
+static int cluster_share_node(lua_State *L)
+{
+    mbl_cluster_share_node((int)mbl_check_integer(L, 1, "processes"));
+    return 0;
 }
 
 /* place(): {rank, size, node, node_rank, node_size, nodes, library}. */
@@ -117,6 +140,7 @@ int mbl_open_cluster(lua_State *L)
                                          {"post", cluster_post},
                                          {"collect", cluster_collect},
                                          {"note_failure", cluster_note_failure},
+                                         {"share_node", cluster_share_node},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;

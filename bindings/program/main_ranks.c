@@ -6,10 +6,7 @@
 #include "program.h"
 #include "cluster/cluster.h"
 #include "cluster/lua_cluster.h"
-#include "device/device.h"
-#include "device/numa.h"
 #include <limits.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,17 +24,6 @@ static void end_rank(int status, void *unused)
     const char *text = mbl_cluster_failure();
     snprintf(line, sizeof line, "%s: ended with status %d", mbm_program, status);
     mb_cluster_fail(text[0] != '\0' ? text : line, status);
-}
-
-/* Ranks on one node share its processors. A launcher may have bound each to some of them. */
-static void share_processors(void)
-{
-    const mb_place *place = mb_cluster_place();
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    const int own = online > place->node_size ? (int)(online / place->node_size) : 1;
-    mb_processors_limit(own);
-    if (!getenv("OMP_NUM_THREADS"))
-        omp_set_num_threads(mb_processors_count());
 }
 
 void mbm_say_failure(const char *line)
@@ -78,8 +64,6 @@ bool mbm_start_ranks(unsigned flags)
         return !needed;
     }
     on_exit(end_rank, NULL);
-    mb_device_set_sharing(mb_cluster_place()->node_size);
-    if (mb_cluster_place()->node_size > 1)
-        share_processors();
+    mbl_cluster_share_node(mb_cluster_place()->node_size);
     return true;
 }

@@ -4,6 +4,7 @@ local commands = require "spec.support.commands"
 local files = require "spec.support.files"
 local mb = require "moonbeam"
 local pace = require "moonbeam.pipeline.shares.pace"
+local ranks = require "spec.support.ranks"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local slurm = require "moonbeam.pipeline.shares.slurm"
 
@@ -30,7 +31,7 @@ describe("the plan of ranks", function()
 
     it("gives every rank what its plan says, and a node as many times more", function()
         local own <const> = {ranks = 6, ranks_per_node = 2}
-        local p, scan = pipeline {devices = "2xplanned:h200"}
+        local p, scan = pipeline {devices = "2xplanned:h200", ranks = 6}
         local _ <close> = scan
         local made = p:plan()
         local plan = rank_plan.of(made, own)
@@ -40,8 +41,8 @@ describe("the plan of ranks", function()
         assert.same({16, 3}, {plan.rows, plan.idle}) -- packets of 16 rows
         local text = rank_plan.text(plan)
         for _, device in ipairs(made.job.devices) do
-            assert.matches(("(%d bytes) on %s"):format(made.peaks[device.id], device.id), text, 1,
-                true)
+            assert.matches(("at most [^\n]*%%(%d bytes%%) on %s"):format(made.peaks[device.id],
+                device.id), text)
         end
         assert.matches(("4 GPUs, [^\n]*%%(%d bytes%%) of pinned"):format(2 * made.pinned), text)
         assert.matches(("--mem=%dM"):format(rank_plan.megabytes(plan)), text, 1, true)
@@ -68,7 +69,8 @@ describe("the plan of ranks", function()
         assert.equal(made.scratch, plan.scratch)
         assert.is_true(made.scratch > 0)
         assert.matches(("#SBATCH --tmp=%dM"):format(math.ceil(made.scratch / (1 << 20))),
-            slurm.script(made, {}, {ranks = 8}), 1, true)
+            slurm.script(made, {}, {}), 1, true)
+        assert.is_nil(slurm.script(made, {}, {ranks = 8}):find("--tmp", 1, true)) -- a shared disk
     end)
 
     it("tells about how long it takes, and what binds", function()
@@ -111,6 +113,39 @@ describe("the plan of ranks", function()
         assert.matches("moonbeam reconstruct scan.h5 --part $SLURM_ARRAY_TASK_ID/7", script, 1,
             true)
     end)
+
+    for _, case in ipairs {{"of the fixed chain", "--center 31.5"}, {"of a recipe with a store",
+        "--recipe "}} do
+        ranks.it(case[1] .. " is what ranks take that mpirun has started", function()
+            files.write(shell:path "r.lua", [[{"flat_field", "minus_log", {"fbp", center = 31.5},
+                {"rescale", dtype = "uint8", percentiles = {1, 99}}}]])
+            local tall = shell:path "tall.h5"
+            commands.must("simulate.lua", tall .. " --size 64 --rows 96 --angles 40 --quiet "
+                .. "--overwrite")
+            local words = ("'%s' %s --device host -o '%s' --chunk 8"):format(tall, case[2]
+                .. (case[2]:find "recipe" and shell:path "r.lua" or ""), shell:path "v.h5")
+            for count = 2, 3 do
+                local text = commands.must("reconstruct.lua", ("%s --plan --ranks %d "
+                    .. "--ranks-per-node %d"):format(words, count, count))
+                local bytes = tonumber(text:match "  rank +at most [^\n]*%((%d+) bytes%) on host")
+                local pinned = tonumber(text:match "  rank +[^\n]*%((%d+) bytes%) of pinned")
+                assert.is_not_nil(bytes)
+                local output, _, status = files.run(ranks.command(count,
+                    ("reconstruct %s --overwrite --verbose"):format(words)))
+                assert.equal(0, status, output)
+                local most = 0
+                for predicted, measured in output:gmatch
+                    "rank %d+ on %S+ host, predicted (%d+) bytes, measured (%d+) bytes" do
+                    assert.equal(predicted, measured)
+                    assert.is_true(tonumber(measured) <= bytes)
+                    most = math.max(most, tonumber(measured))
+                end
+                assert.equal(bytes, most, output)
+                assert.matches(("pinned     predicted %d bytes, measured %d bytes"):format(pinned,
+                    pinned), output, 1, true)
+            end
+        end)
+    end
 
     it("is printed by the command line, for recipes and without", function()
         for _, way in ipairs {"--center 31.5", "--recipe " .. shell:path "r.lua"} do

@@ -1,6 +1,7 @@
 --- Recipes on the command line: `moonbeam reconstruct SCAN --recipe FILE` and its options.
 
 local mb = require "moonbeam"
+local core = require "moonbeam.core"
 local axis_curve_picture = require "moonbeam.pipeline.pictures.axis_curve_picture"
 local bound = require "moonbeam.pipeline.bound"
 local catalog = require "moonbeam.pipeline.catalog"
@@ -110,7 +111,8 @@ end
 local function pipeline_of(scan, source, options, recipe, rows)
     return bound.new(scan, recipe or source.recipe, {devices = options.devices,
         host_budget = options.host_budget, rows = rows or options.rows,
-        scratch = team.scratch_of(options.output, options.scratch),
+        scratch = team.scratch_of(options.output, options.scratch, team.ranks(options.ranks)),
+        ranks = options.ranks,
         part = options.part, block = options.chunk, overlap = options.no_overlap and false or nil,
         threads = options.threads, pinned = options.pinned, input = options.input,
         quiet = options.quiet}, {catalog = source.catalog, folder = source.folder,
@@ -363,6 +365,14 @@ local function check(options)
     end
     if options.row and options.rows then
         cli.wrong("--row and --rows say both what is made: give one of them")
+    end
+end
+
+--- Plans as one of several ranks on a node does, which share its processors and its memory. Before
+-- a device is open.
+function command.share_node(options)
+    if options.ranks_per_node then
+        core.cluster.share_node(options.ranks_per_node)
     end
 end
 

@@ -36,8 +36,8 @@ local OPTIONS = declared.options(
     {"input", "string", "what the values are if the scan does not say: transmission or line "
         .. "integrals"},
     {"steps", "any", "files with the user's own steps, or a list of definitions"},
-    {"ranks", "any", "false: this rank of an MPI run works alone; several that share a file leave "
-        .. "this out (mb.cluster)"},
+    {"ranks", "any", "false: this rank of an MPI run works alone; a number: plans for so many; "
+        .. "ranks that share a file leave this out (mb.cluster)"},
     {"quiet", "boolean", "no progress"})
 
 --- Binds a recipe to a scan and to devices.

@@ -236,20 +236,6 @@ local function settle_end(self)
     damaged(self, "the file of the result")
 end
 
--- Takes over what the other ranks of an earlier run have noted, each in a journal of its own.
-local function adopt(self)
-    for _, name in ipairs(core.system.folder(self.folder) or {}) do
-        local base = name:match "^(rank%-%d+)%.unfinished$"
-        local run = base and core.unfinished.resume(self.folder .. "/" .. base)
-        for line in (run and run:read() or ""):gmatch "[^\n]+" do
-            note(self, table.unpack(records.list(line)))
-        end
-        if run then
-            run:remove()
-        end
-    end
-end
-
 -- The value that says that all of the identity of a run beside its result is there.
 local BEGUN <const> = "begun"
 
@@ -283,8 +269,7 @@ local function resume(self, options)
     elseif not has_begun(self, options.beside) then
         return begin_again(self, options)
     elseif options.beside then
-        note(self, "resumed")
-        return adopt(self)
+        return note(self, "resumed")
     end
     check_identity(self, options.identity)
     if settle_end(self) then

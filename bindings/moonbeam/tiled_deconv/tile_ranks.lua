@@ -2,8 +2,8 @@
 -- notes.
 --
 -- Files and their journal belong to rank 0. The others write to the same files, on a disk that all
--- see, and note their tiles in a journal of their own in the folder ("rank-3.unfinished"), which
--- rank 0 takes over when a later process goes on. All ranks cut, measure and decide alike.
+-- see, and note their tiles in a journal of their own in the folder ("journal-3"), which rank 0
+-- takes over when a later process goes on. All ranks cut, measure and decide alike.
 
 local core = require "moonbeam.core"
 local cluster = require "moonbeam.cluster"
@@ -73,7 +73,7 @@ notes.__index = notes
 function tile_ranks.notes(begun)
     local self = setmetatable({folder = begun.folder, resumed = begun.resumed,
         values = begun.values, was = begun.was, sections = {}}, notes)
-    self.run = core.unfinished.begin(("%s/rank-%d"):format(self.folder, cluster.rank))
+    self.run = core.unfinished.join(self.folder, "journal-" .. cluster.rank, true)
     return self
 end
 

@@ -1,8 +1,8 @@
 --- What a run takes that several ranks share (mpirun, srun): bytes of each device, rank and node,
 -- about how long it takes, and the lines of a batch script.
 --
--- A rank takes what its plan says, however many there are: its blocks are whole packets of the same
--- height, and which it gets does not matter.
+-- All ranks have the same plan (pipeline/shares/team.lua), which holds whatever blocks a rank gets.
+-- What is stored between sections is in files that all of them see.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
@@ -35,16 +35,6 @@ function rank_plan.process(made)
     return process_memory.bound(pool, made.pinned, frames + contexts)
 end
 
--- The bytes of stores in host memory that are there at a time, at most.
-local function stores_of(made)
-    local most = 0
-    for i = 1, #made.sections do
-        local before, own = made.job.places[i - 1], made.job.places[i]
-        most = math.max(most, (before and before.host_bytes or 0) + (own and own.host_bytes or 0))
-    end
-    return most
-end
-
 --- What a plan takes over ranks. Options: ranks, ranks_per_node (default 1), slices_per_file.
 -- Returns {ranks, per_node, nodes, rows (the most of a rank), idle (ranks without any), peaks (of a
 -- rank's devices, by id), pinned, process (both of a rank), gpus (of a rank), scratch, result,
@@ -62,8 +52,8 @@ function rank_plan.of(made, options)
         all_rows = rows, cut = last.cut,
         rows = math.min(rows, math.ceil(packets / math.min(ranks, packets)) * packet),
         idle = math.max(0, ranks - packets), peaks = made.peaks, pinned = made.pinned,
-        process = rank_plan.process(made), stores = stores_of(made), scratch = made.scratch,
-        result = last.write_bytes, gpus = 0, devices = made.job.devices, exact = made.exact}
+        process = rank_plan.process(made), scratch = made.scratch,
+        result = last.write_bytes, gpus = 0, devices = made.job.devices}
     for _, device in ipairs(made.job.devices) do
         own.gpus = own.gpus + (device.kind ~= "host" and 1 or 0)
     end
@@ -87,11 +77,9 @@ function rank_plan.text(own)
         own.nodes, own.nodes == 1 and "" or "s", own.per_node, own.rows, own.all_rows, own.cut,
         own.idle > 0 and (", nothing for %d of them"):format(own.idle) or "")
     for _, device in ipairs(own.devices) do
-        line("  rank", "%s%s on %s", own.exact and "" or "at most ",
-            bytes_text(own.peaks[device.id]), device.id)
+        line("  rank", "at most %s on %s", bytes_text(own.peaks[device.id]), device.id)
     end
-    line("  rank", "%s of pinned memory%s; the process at most %s", bytes_text(own.pinned),
-        own.stores > 0 and (", %s of data between steps"):format(bytes_text(own.stores)) or "",
+    line("  rank", "%s of pinned memory; the process at most %s", bytes_text(own.pinned),
         mb.device.format_bytes(own.process))
     line("  node", "%s%s of pinned memory; the processes at most %s: --mem=%dM", own.gpus > 0
         and ("%d GPU%s, "):format(own.gpus * own.per_node, own.gpus * own.per_node == 1 and ""
@@ -99,7 +87,7 @@ function rank_plan.text(own)
         bytes_text(own.pinned * own.per_node),
         mb.device.format_bytes(own.process * own.per_node), rank_plan.megabytes(own))
     line("  disk", "%s for the result%s", mb.device.format_bytes(own.result), own.scratch > 0
-        and (", %s of scratch for each rank"):format(mb.device.format_bytes(own.scratch)) or "")
+        and (", %s of scratch files"):format(mb.device.format_bytes(own.scratch)) or "")
     if own.seconds then
         line("  seconds", "%s", pace.text(own.seconds))
     else

@@ -79,8 +79,8 @@ function slurm.script(made, words, options, plan_of)
     if own.gpus > 0 then
         ask("gres=gpu:%d", own.gpus * own.per_node)
     end
-    if own.scratch > 0 then
-        ask("tmp=%dM", math.ceil(own.scratch * own.per_node / (1 << 20)))
+    if own.scratch > 0 and own.ranks == 1 then -- ranks have it on a disk that they share
+        ask("tmp=%dM", math.ceil(own.scratch / (1 << 20)))
     end
     if own.seconds then
         local minutes = pace.minutes(own.seconds)

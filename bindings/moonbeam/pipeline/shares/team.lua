@@ -126,12 +126,10 @@ function team.of(options)
     return ranks > 1 and ranks == cluster.size and not core.dry.on() and all or alone
 end
 
---- How many ranks share a pipeline's blocks, unless its options say false.
+--- How many ranks share a pipeline's blocks, unless its options say false or, for a plan, how many.
 function team.ranks(given)
-    if given == false or cluster.size == 1 then
-        return nil
-    end
-    return cluster.size
+    local count = given or cluster.size
+    return given ~= false and count > 1 and count or nil
 end
 
 --- Is this the rank that writes pictures, and tells what all know?
@@ -157,9 +155,9 @@ function team.store_path(own, place, number)
     end)
 end
 
---- The folder for stores of a result, unless another one is given.
-function team.scratch_of(path, given)
-    return given or cluster.size > 1 and disk_space.folder_of(path) or nil
+--- The folder for stores of a result of so many ranks (nil: one), unless another one is given.
+function team.scratch_of(path, given, ranks)
+    return given or ranks and disk_space.folder_of(path) or nil
 end
 
 return team
