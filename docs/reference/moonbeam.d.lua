@@ -1423,7 +1423,7 @@ function mb.picture.write_png(path, array, options) end
 ---@field order? number[] a fixed schedule: the number of the device for each block; the list repeats
 ---@field input? string what the values are if the scan does not say: transmission or line integrals
 ---@field steps? any files with the user's own steps, or a list of definitions
----@field ranks? any false: this rank of an MPI run works alone; several that share a file leave this out (mb.cluster)
+---@field ranks? any false: this rank of an MPI run works alone; a number: plans for so many; ranks that share a file leave this out (mb.cluster)
 ---@field quiet? boolean no progress
 
 ---Binds a recipe to a scan and to devices.
