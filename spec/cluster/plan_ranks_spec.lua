@@ -141,6 +141,13 @@ describe("the plan of ranks", function()
                     most = math.max(most, tonumber(measured))
                 end
                 assert.equal(bytes, most, output)
+                local blocks, waits = 0, 0
+                for own, told in output:gmatch "rank %d on %S+ (%d+) blocks in [%d.]+ s, ([^\n]+)" do
+                    blocks = blocks + tonumber(own)
+                    waits = waits + select(2, told:gsub("%d+%.%d+ s for %a", ""))
+                end
+                assert.equal(case[2]:find "recipe" and 24 or 12, blocks)
+                assert.equal(4 * count, waits)
                 assert.matches(("pinned     predicted %d bytes, measured %d bytes"):format(pinned,
                     pinned), output, 1, true)
             end

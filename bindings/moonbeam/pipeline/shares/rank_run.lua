@@ -11,7 +11,8 @@ local work = require "moonbeam.pipeline.work"
 local rank_run = {}
 
 --- work.run with blocks that are dealt to the ranks of settings.team. Returns when all blocks of
--- all ranks are finished.
+-- all ranks are finished; the times have the seconds that this rank has waited for that (`waited`)
+-- and for blocks (`asked`).
 function rank_run.work(section, devices, blocks, values, ends, settings)
     local own = settings.team
     if own.size == 1 then
@@ -22,8 +23,11 @@ function rank_run.work(section, devices, blocks, values, ends, settings)
         count:step(rows[2] - rows[1] + 1)
     end}, {__index = ends})
     local totals, times = work.run(section, devices, dealt, values, counted, settings)
+    times.asked = count.asked
     if not times.stopped then
+        local over = core.system.clock()
         own.dealt(count)
+        times.waited = core.system.clock() - over
     end
     return totals, times
 end
@@ -79,6 +83,18 @@ function rank_run.close_store(own, closed)
     end
 end
 
+-- What a rank has done in all sections, and what it has waited for: seconds.
+local function times_of(report)
+    local sums = {blocks = 0, wall = 0, compute = 0, wait_read = 0, wait_write = 0, asked = 0,
+        waited = 0}
+    for _, section in ipairs(report.sections) do
+        for name in pairs(sums) do
+            sums[name] = sums[name] + (section.times[name] or 0)
+        end
+    end
+    return sums
+end
+
 -- What a rank tells of its run.
 local function facts_of(ended, report)
     local names, predicted, measured = {}, {}, {}
@@ -90,11 +106,11 @@ local function facts_of(ended, report)
     return {devices = names, predicted = predicted, measured = measured,
         planned_pinned = ended.pinned, pinned = report.pinned, as_planned = report.as_planned,
         models = unfinished.models(ended.job.devices), warnings = report.warnings,
-        node = core.cluster.place().node, seconds = report.seconds}
+        node = core.cluster.place().node, seconds = report.seconds, times = times_of(report)}
 end
 
 --- Puts what all ranks tell into the report of each: `ranks`, {devices, predicted and measured
--- (bytes by device), pinned, node, ...} by rank; and warnings of the others.
+-- (bytes by device), pinned, node, times, ...} by rank; and warnings of the others.
 function rank_run.reported(own, ended, report)
     if own.size == 1 then
         return
@@ -128,6 +144,11 @@ function rank_run.text(report)
             lines[#lines + 1] = ("rank %d on %s: %s, predicted %d bytes, measured %d bytes"):format(
                 rank - 1, facts.node, id, facts.predicted[i], facts.measured[i])
         end
+        local times = facts.times
+        lines[#lines + 1] = ("rank %d on %s: %d blocks in %.3f s, computing %.3f s; waited %.3f s "
+            .. "for blocks, %.3f s for reading, %.3f s for writing, %.3f s for the last rank")
+            :format(rank - 1, facts.node, times.blocks, times.wall, times.compute, times.asked,
+            times.wait_read, times.wait_write, times.waited)
     end
     return lines[1] and table.concat(lines, "\n")
 end

@@ -57,7 +57,7 @@ function all.least(list, what)
 end
 
 -- Progress of all ranks together, which rank 0 shows. `untold`: what this rank has done that rank 0
--- does not know of yet.
+-- does not know of yet; `asked`: the seconds that it has asked for blocks.
 local counter = {}
 counter.__index = counter
 
@@ -84,12 +84,14 @@ end
 -- for; and what counts the rows that are done, like the given progress.
 function all.deal(blocks, bar)
     local take = cluster.deal(blocks)
-    local own = setmetatable({bar = bar, untold = 0, shown = 0}, counter)
+    local own = setmetatable({bar = bar, untold = 0, shown = 0, asked = 0}, counter)
     return setmetatable({}, {__index = function(list, n)
         if n ~= rawlen(list) + 1 then
             return nil
         end
+        local began = core.system.clock()
         local block = take(own:tell())
+        own.asked = own.asked + core.system.clock() - began
         rawset(list, n, block)
         return block
     end}), own
