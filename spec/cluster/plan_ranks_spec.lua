@@ -31,11 +31,11 @@ describe("the plan of ranks", function()
 
     it("gives every rank what its plan says, and a node as many times more", function()
         local own <const> = {ranks = 6, ranks_per_node = 2}
-        local p, scan = pipeline {devices = "2xplanned:h200", ranks = 6}
+        local p, scan = pipeline {devices = "planned:h200", ranks = 6}
         local _ <close> = scan
         local made = p:plan()
         local plan = rank_plan.of(made, own)
-        assert.same({6, 2, 3, 2}, {plan.ranks, plan.per_node, plan.nodes, plan.gpus})
+        assert.same({6, 2, 3, 1}, {plan.ranks, plan.per_node, plan.nodes, plan.gpus})
         assert.same(made.peaks, plan.peaks)
         assert.equal(made.pinned, plan.pinned)
         assert.same({16, 3}, {plan.rows, plan.idle}) -- packets of 16 rows
@@ -44,16 +44,33 @@ describe("the plan of ranks", function()
             assert.matches(("at most [^\n]*%%(%d bytes%%) on %s"):format(made.peaks[device.id],
                 device.id), text)
         end
-        assert.matches(("4 GPUs, [^\n]*%%(%d bytes%%) of pinned"):format(2 * made.pinned), text)
+        assert.matches(("2 GPUs, [^\n]*%%(%d bytes%%) of pinned"):format(2 * made.pinned), text)
         assert.matches(("--mem=%dM"):format(rank_plan.megabytes(plan)), text, 1, true)
         assert.equal(math.ceil(2 * plan.process / (1 << 20)), rank_plan.megabytes(plan))
         local script = slurm.script(made, {"scan.h5", "--plan", "--slurm", "--ranks", "6",
-            "--ranks-per-node=2", "-d", "2xplanned:h200", "-o", "it's.h5"}, own)
+            "--ranks-per-node=2", "-d", "planned:h200", "-o", "it's.h5"}, own)
         assert.equal(table.concat({"#!/bin/sh", "#SBATCH --nodes=3", "#SBATCH --ntasks=6",
             "#SBATCH --ntasks-per-node=2", ("#SBATCH --mem=%dM"):format(
-            rank_plan.megabytes(plan)), "#SBATCH --gres=gpu:4", "#SBATCH --time=0:11:00",
-            "srun --mpi=pmix moonbeam reconstruct scan.h5 --device all -o 'it'\\''s.h5'"}, "\n"),
+            rank_plan.megabytes(plan)), "#SBATCH --gres=gpu:2", "#SBATCH --time=0:11:00",
+            "srun --mpi=pmix moonbeam reconstruct scan.h5 -o 'it'\\''s.h5'"}, "\n"),
             script)
+    end)
+
+    it("is of one rank for each node where a rank has several devices", function()
+        local p, scan = pipeline {devices = "2xplanned:h200", ranks = 3}
+        local _ <close> = scan
+        local made = p:plan()
+        local plan = rank_plan.of(made, {ranks = 3})
+        assert.same({3, 2}, {plan.nodes, plan.gpus})
+        for _, device in ipairs(made.job.devices) do
+            assert.matches(("at most [^\n]*%%(%d bytes%%) on %s"):format(made.peaks[device.id],
+                device.id), rank_plan.text(plan))
+        end
+        assert.matches("gres=gpu:2\n.*srun %-%-mpi=pmix moonbeam reconstruct s %-%-device all$",
+            slurm.script(made, {"s", "-d", "2xplanned:h200"}, {ranks = 3}))
+        local ok, problem = pcall(rank_plan.of, made, {ranks = 4, ranks_per_node = 2})
+        assert.is_false(ok)
+        assert.matches("would all take the same ones", problem.message, 1, true)
     end)
 
     it("names ranks that have nothing to do, and scratch disk", function()
@@ -158,7 +175,7 @@ describe("the plan of ranks", function()
         for _, way in ipairs {"--center 31.5", "--recipe " .. shell:path "r.lua"} do
             files.write(shell:path "r.lua",
                 [[{"flat_field", "minus_log", {"fbp", center = 31.5}}]])
-            local options = ("'%s' %s --device 2xplanned:h200 --plan --ranks 8"):format(path, way)
+            local options = ("'%s' %s --device planned:h200 --plan --ranks 8"):format(path, way)
             local text = commands.must("reconstruct.lua", options .. " --ranks-per-node 4")
             assert.matches("ranks      8 on 2 nodes, 4 on each", text, 1, true)
             local script = commands.must("reconstruct.lua", options .. " --slurm")

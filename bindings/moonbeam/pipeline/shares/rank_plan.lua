@@ -44,6 +44,10 @@ function rank_plan.of(made, options)
     if per_node > ranks then
         fail("argument", "pipeline.plan", "ranks_per_node", "%d ranks on a node are more than all "
             .. "%d", per_node, ranks)
+    elseif per_node > 1 and #made.job.devices > 1 then
+        fail("argument", "pipeline.plan", "ranks_per_node", "%d ranks on a node with %d devices "
+            .. "for each would all take the same ones: give one rank for each node, which drives "
+            .. "all of its devices, or one device for each rank", per_node, #made.job.devices)
     end
     local last = made.sections[#made.sections]
     local rows, packet = last.last - last.first + 1, sections.packet(last)
@@ -78,6 +82,9 @@ function rank_plan.text(own)
         own.idle > 0 and (", nothing for %d of them"):format(own.idle) or "")
     for _, device in ipairs(own.devices) do
         line("  rank", "at most %s on %s", bytes_text(own.peaks[device.id]), device.id)
+    end
+    if own.devices[1].kind ~= "host" and (own.peaks.host or 0) > 0 then
+        line("  rank", "at most %s of host memory beside that", bytes_text(own.peaks.host))
     end
     line("  rank", "%s of pinned memory; the process at most %s", bytes_text(own.pinned),
         mb.device.format_bytes(own.process))
