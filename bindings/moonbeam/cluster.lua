@@ -28,9 +28,24 @@ end
 
 -- ---- everybody's values ----
 
--- The texts of all ranks. `waiting()`: called now and then while some are missing.
-local function exchanged(text, waiting)
-    core.cluster.post(text)
+-- The texts of a list without the name of the call that each rank has made. Raises where these
+-- differ.
+local function of_one_call(list, name)
+    for i, text in ipairs(list) do
+        local own, rest = text:match "^([%w.]+) ?(.*)$"
+        if own ~= name then
+            fail("argument", name, nil, "this rank is in %s, rank %d in %s: all ranks must make "
+                .. "the same calls of mb.cluster in the same order", name, i - 1, own)
+        end
+        list[i] = rest
+    end
+    return list
+end
+
+-- The texts of all ranks, which are in the same call. `waiting()`: called now and then while some
+-- are missing.
+local function exchanged(name, text, waiting)
+    core.cluster.post(name .. " " .. text)
     local list = core.cluster.collect(LOOK)
     while not list do
         core.system.sleep(0) -- a stop (Ctrl-C) is raised here
@@ -39,7 +54,7 @@ local function exchanged(text, waiting)
         end
         list = core.cluster.collect(LOOK)
     end
-    return list
+    return of_one_call(list, name)
 end
 
 --- Gives a value to all ranks, and returns the list of the values of all ranks, in their order.
@@ -53,7 +68,7 @@ cluster.gather = declared("cluster.gather", {
     if waiting ~= nil then
         check_function(waiting, "cluster.gather", "waiting")
     end
-    local list = exchanged(records.text {value or false}, waiting)
+    local list = exchanged("cluster.gather", records.text {value or false}, waiting)
     for i, text in ipairs(list) do
         list[i] = records.list(text)[1]
     end
@@ -62,7 +77,7 @@ end)
 
 --- Returns when all ranks have come here.
 cluster.barrier = declared("cluster.barrier", {}, function()
-    exchanged ""
+    exchanged("cluster.barrier", "")
 end)
 
 --- Calls fn() on rank 0 alone, and returns there and on all other ranks what it returned: numbers,
@@ -78,7 +93,7 @@ cluster.once = declared("cluster.once", {{"fn", "any", "a function"}}, function(
         results = table.pack(fn())
         text = records.text {results}
     end
-    local given = exchanged(text)[1]
+    local given = exchanged("cluster.once", text)[1]
     results = results or records.list(given)[1]
     return table.unpack(results, 1, results.n)
 end)
@@ -97,7 +112,7 @@ cluster.agree = declared("cluster.agree", {
     {"what", "string", "what it is, for the message"},
 }, function(value, what)
     local own = {value or false, cluster.node}
-    local list = exchanged(records.text(own))
+    local list = exchanged("cluster.agree", records.text(own))
     local first = records.list(list[1])
     for i, text in ipairs(list) do
         local other = records.list(text)

@@ -20,6 +20,7 @@
 */
 #define _GNU_SOURCE
 #include "program/lua_interrupt.h"
+#include "cluster/cluster.h"
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
 #include "files/target.h"
@@ -86,6 +87,8 @@ static void hold_back(void)
     static const char note[] = "\ninterrupted: ends when the blocks in flight are finished; once "
                                "more ends it now\n";
     waiting = 1;
+    if (mb_cluster_place()->rank > 0)
+        return; /* rank 0 says it */
     if (write(STDERR_FILENO, note, sizeof note - 1) < 0)
         return; /* nobody reads the message */
 }

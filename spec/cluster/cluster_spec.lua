@@ -111,6 +111,8 @@ describe("mb.cluster", function()
             {"cluster.agree(cluster.rank % 2, 'parity')", "parity must be the same on all ranks: "
                 .. "rank 0 on %S+ has 0, rank 1 on %S+ has 1"},
             {"if cluster.rank == 1 then os.exit(0, true) end", "some ranks have ended"},
+            {"if cluster.rank == 1 then cluster.gather(1) end", "in cluster.barrier, rank 1 in "
+                .. "cluster.gather: all ranks must make the same calls"},
             {"if cluster.rank == 1 then os.exit(7, true) end", "%f[%w]rank 1 on %S+: .-status 7", 7},
         } do
             local began = mb.system.clock()

@@ -77,7 +77,8 @@ end
 
 --- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, each, resume,
 -- discard} (default output: the file that step save names), or through a function(block, first),
--- which is called with each block of the result and must not use it after it returns.
+-- which is called with each block of the result and must not use it after it returns; of several
+-- ranks each calls it with its own blocks.
 -- A run into a file that is interrupted leaves "fossil.h5.unfinished", if anything was finished:
 -- resume = true goes on with it, discard = true removes it and starts anew.
 -- Returns the report: {seconds, peaks, as_planned, values, verdicts, warnings, sections, ...}.
