@@ -28,14 +28,16 @@ end
 
 -- ---- everybody's values ----
 
--- The texts of a list without the name of the call that each rank has made. Raises where these
+-- The texts of a list without the names of the calls that the ranks have made. Raises where these
 -- differ.
-local function of_one_call(list, name)
+local function of_one_call(list)
+    local first
     for i, text in ipairs(list) do
-        local own, rest = text:match "^([%w.]+) ?(.*)$"
-        if own ~= name then
-            fail("argument", name, nil, "this rank is in %s, rank %d in %s: all ranks must make "
-                .. "the same calls of mb.cluster in the same order", name, i - 1, own)
+        local name, rest = text:match "^([%w.]+) ?(.*)$"
+        first = first or name
+        if name ~= first then
+            fail("argument", nil, nil, "rank 0 is in %s, rank %d in %s: all ranks must make the "
+                .. "same calls of mb.cluster in the same order", first, i - 1, name)
         end
         list[i] = rest
     end
@@ -54,7 +56,31 @@ local function exchanged(name, text, waiting)
         end
         list = core.cluster.collect(LOOK)
     end
-    return of_one_call(list, name)
+    return of_one_call(list)
+end
+
+-- The text of a value; raises where it has what no other rank could read.
+local function text_of(value, op)
+    local kind = type(value)
+    if kind == "table" then
+        for key, element in pairs(value) do
+            text_of(key, op)
+            text_of(element, op)
+        end
+    elseif kind ~= "number" and kind ~= "string" and kind ~= "boolean" and kind ~= "nil" then
+        fail("argument", op, "value", "a %s cannot go to other ranks; give numbers, strings, "
+            .. "booleans, or tables of these", kind)
+    end
+    return records.text {value or false}
+end
+
+-- What all ranks give.
+local function gathered(name, value, waiting)
+    local list = exchanged(name, text_of(value, name), waiting)
+    for i, text in ipairs(list) do
+        list[i] = records.list(text)[1]
+    end
+    return list
 end
 
 --- Gives a value to all ranks, and returns the list of the values of all ranks, in their order.
@@ -68,11 +94,7 @@ cluster.gather = declared("cluster.gather", {
     if waiting ~= nil then
         check_function(waiting, "cluster.gather", "waiting")
     end
-    local list = exchanged("cluster.gather", records.text {value or false}, waiting)
-    for i, text in ipairs(list) do
-        list[i] = records.list(text)[1]
-    end
-    return list
+    return gathered("cluster.gather", value, waiting)
 end)
 
 --- Returns when all ranks have come here.
@@ -91,16 +113,31 @@ cluster.once = declared("cluster.once", {{"fn", "any", "a function"}}, function(
     local results
     if cluster.rank == 0 then
         results = table.pack(fn())
-        text = records.text {results}
+        text = text_of(results, "cluster.once")
     end
     local given = exchanged("cluster.once", text)[1]
     results = results or records.list(given)[1]
     return table.unpack(results, 1, results.n)
 end)
 
--- What a message says of a value.
-local function shown(value)
-    return type(value) == "string" and ("'%s'"):format(value) or records.text {value}
+-- What a message says of two values that differ: of long texts the part where they do.
+local function shown(a, b)
+    local texts = {type(a) == "string" and a or records.text {a},
+        type(b) == "string" and b or records.text {b}}
+    local at = 1
+    while texts[1]:byte(at) == texts[2]:byte(at) do
+        at = at + 1
+    end
+    local from = math.max(1, at - 20)
+    for i, value in ipairs {a, b} do
+        local text = texts[i]
+        if #text > 60 then
+            text = (from > 1 and "..." or "") .. text:sub(from, from + 50)
+                .. (#text > from + 50 and "..." or "")
+        end
+        texts[i] = type(value) == "string" and ("'%s'"):format(text:gsub("%s+", " ")) or text
+    end
+    return table.unpack(texts)
 end
 
 --- Raises the same error on all ranks if they do not have the same value. Returns the value.
@@ -111,15 +148,13 @@ cluster.agree = declared("cluster.agree", {
     {"value", "any?", "a number, a string, a boolean, or a table of these"},
     {"what", "string", "what it is, for the message"},
 }, function(value, what)
-    local own = {value or false, cluster.node}
-    local list = exchanged("cluster.agree", records.text(own))
-    local first = records.list(list[1])
-    for i, text in ipairs(list) do
-        local other = records.list(text)
+    local list = gathered("cluster.agree", {value or false, cluster.node})
+    local first = list[1]
+    for i, other in ipairs(list) do
         if records.text {other[1]} ~= records.text {first[1]} then
+            local one, two = shown(first[1], other[1])
             fail("argument", "cluster.agree", nil, "%s must be the same on all ranks: rank 0 on "
-                .. "%s has %s, rank %d on %s has %s", what, first[2], shown(first[1]), i - 1,
-                other[2], shown(other[1]))
+                .. "%s has %s, rank %d on %s has %s", what, first[2], one, i - 1, other[2], two)
         end
     end
     return value
@@ -157,7 +192,7 @@ cluster.sum = declared("cluster.sum", {
         check_function(combine, "cluster.sum", "combine")
     end
     local all, numbers = {}, {}
-    for rank, own in ipairs(cluster.gather(parts)) do
+    for rank, own in ipairs(gathered("cluster.sum", parts)) do
         for number, part in pairs(own) do
             if math.type(number) ~= "integer" then
                 fail("argument", "cluster.sum", "parts", "parts has the key %s; it must have the "
@@ -242,7 +277,8 @@ end)
 
 -- ---- ending ----
 
---- Ends all ranks with exit status 1. Rank 0 prints the text, with this rank and its node.
+--- Ends all ranks with exit status 1. Rank 0 prints the text, with this rank and its node; without
+-- them if all ranks end with the same text.
 cluster.abort = declared("cluster.abort", {{"text", "string", "why"}}, function(text)
     local line = core.error.printable(text)
     if not core.cluster.note_failure(line) then

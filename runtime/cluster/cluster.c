@@ -163,6 +163,14 @@ static void send_all_parts(void)
 
 static void take_part(int from, const mb_mail_head *head, const char *text, size_t bytes)
 {
+    if (parts[from]) {
+        fail_by(
+            from, place.node,
+            "this rank has left a call that waits for all ranks (an error was caught?), and has "
+            "begun another one: all ranks must make the same calls of mb.cluster",
+            EXIT_FAILURE);
+        return;
+    }
     parts[from] = mb_mail_new(from, head, text, bytes);
     if (!parts[from])
         end_all(EXIT_FAILURE);

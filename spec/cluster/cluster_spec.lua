@@ -64,6 +64,7 @@ describe("mb.cluster", function()
     it("says what is wrong with an argument", function()
         assert.matches("packet is 0", (helper.failure(cluster.next, 1, 2, {packet = 0})))
         assert.matches("numbers of packets", (helper.failure(cluster.sum, {a = 1})))
+        assert.matches("a function cannot go to other ranks", (helper.failure(cluster.gather, {print})))
         assert.matches("one length", (helper.failure(cluster.sum, {{1}, {1, 2}})))
     end)
 
@@ -111,8 +112,12 @@ describe("mb.cluster", function()
             {"cluster.agree(cluster.rank % 2, 'parity')", "parity must be the same on all ranks: "
                 .. "rank 0 on %S+ has 0, rank 1 on %S+ has 1"},
             {"if cluster.rank == 1 then os.exit(0, true) end", "some ranks have ended"},
-            {"if cluster.rank == 1 then cluster.gather(1) end", "in cluster.barrier, rank 1 in "
+            {"if cluster.rank == 1 then cluster.gather(1) end", "rank 0 is in cluster.barrier, rank 1 in "
                 .. "cluster.gather: all ranks must make the same calls"},
+            {"if cluster.rank == 0 then pcall(cluster.gather, 1, function() error 'x' end) "
+                .. "cluster.gather(2) else os.execute 'sleep 1' end", "left a call that waits"},
+            {"if cluster.rank == 1 then cluster.sum {} end", "rank 0 is in cluster.barrier, rank 1 in "
+                .. "cluster.sum"},
             {"if cluster.rank == 1 then os.exit(7, true) end", "%f[%w]rank 1 on %S+: .-status 7", 7},
         } do
             local began = mb.system.clock()

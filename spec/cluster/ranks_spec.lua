@@ -163,6 +163,22 @@ describe("a pipeline on several ranks", function()
         assert.matches("process %d+ on %S+ is at work on", output)
     end)
 
+    ranks.it("is one run on all ranks", function()
+        local program = os.getenv "MOONBEAM_BIN" or mb.system.program()
+        local own = ("reconstruct '%s/scan.h5' -q -o '%s/out.h5'"):format(folder, folder)
+        for _, case in ipairs {{"-f hann", "recipe must be the same on all ranks: rank 0 on %S+ has "
+            .. "'[^\n]*shepp%-logan[^\n]*rank 1 on %S+ has '[^\n]*hann"},
+            {"-c 11", "recipe must be the same"}, {"--output-dtype uint16", "recipe must be the same"},
+            {"--rows 1:2", "rows must be the same on all ranks: rank 0 on %S+ has '1:6'"},
+            {("-o '%s/out2.h5'"):format(folder), "name must be the same"}} do
+            local output, _, status = files.run(("%s : -n 1 '%s' %s %s"):format(
+                ranks.command(1, own), program, own, case[1]))
+            assert.equal(1, status, output)
+            assert.matches(case[2], output)
+            assert.equal("", left())
+        end
+    end)
+
     ranks.it("says what is wrong once, with a store that not all ranks can see", function()
         local output, status = ranks.run(folder, 2, (text(RECIPES[2][2]):gsub('"[^"]*/scratch"',
             "nil")))

@@ -3,6 +3,7 @@
 -- before is looked at by rank 0, and all know of it. A run that goes on may have another number of
 -- ranks.
 
+local cluster = require "moonbeam.cluster"
 local core = require "moonbeam.core"
 local journal = require "moonbeam.pipeline.journal"
 local records = require "moonbeam.result.records"
@@ -36,9 +37,25 @@ local function join(rank, facts)
     return setmetatable(facts, kept_methods)
 end
 
+-- Raises where the ranks would make different results: another program, scan, recipe or name. A
+-- scan on the disk of each node is the same if name and size are; its time may be another one.
+local function check_same(made, path, options)
+    local list = journal.identity(made, options)
+    list[#list + 1] = {"the result", core.system.real_path(path:match "^(.*)/[^/]*$" or ".") or "?"}
+    list[#list + 1] = {"its name", path:match "[^/]*$"}
+    for _, each in ipairs(list) do
+        if each[1] ~= "devices" then -- rank_run.lua tells of those
+            cluster.agree(each[2]:gsub(", changed at [%d.]+", ""), each[1])
+        end
+    end
+end
+
 --- journal.open for a team: the same journal on rank 0, one that tells the others what is left, and
--- theirs.
+-- theirs. Raises where the ranks do not work on the same run.
 function rank_journal.open(team, made, path, options)
+    if team.size > 1 then
+        check_same(made, path, options)
+    end
     local own
     local facts = team.once(function()
         own = journal.open(made, path, options)
