@@ -6,6 +6,7 @@
 #include "program.h"
 #include "cluster/cluster.h"
 #include "cluster/lua_cluster.h"
+#include "device/numa.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,19 @@ static void end_rank(int status, void *unused)
     const char *text = mbl_cluster_failure();
     snprintf(line, sizeof line, "%s: ended with status %d", mbm_program, status);
     mb_cluster_fail(text[0] != '\0' ? text : line, status);
+}
+
+/* A launcher may have bound each rank to a few of the processors that it could have. */
+static void tell_bound(void)
+{
+    const mb_place *place = mb_cluster_place();
+    const long online = sysconf(_SC_NPROCESSORS_ONLN), own = online / place->node_size;
+    if (place->node_size > 1 && place->rank == 0 && mb_processors_count() < own &&
+        !getenv("SLURM_JOB_ID"))
+        fprintf(stderr,
+                "%s: warning: the launcher has bound each rank to %d of %ld processors; with "
+                "--bind-to none of mpirun each uses %ld\n",
+                mbm_program, mb_processors_count(), online, own);
 }
 
 void mbm_say_failure(const char *line)
@@ -64,6 +78,7 @@ bool mbm_start_ranks(unsigned flags)
         return !needed;
     }
     on_exit(end_rank, NULL);
+    tell_bound();
     mbl_cluster_share_node(mb_cluster_place()->node_size);
     return true;
 }
