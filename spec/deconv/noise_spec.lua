@@ -319,3 +319,59 @@ describe("deconv.find_iterations", function()
         assert.equal(0, helper.difference(before, bright))
     end)
 end)
+
+-- Differences of neighbors that are not common to two estimates, as a part of those that are: noise
+-- alone gives 1.
+local function salt(one, other)
+    local function detail(volume)
+        local n = volume.shape
+        local left <close> = volume:view({ 3, n[1] - 2 }, { 4, n[2] - 3 }, { 4, n[3] - 4 })
+        local right <close> = volume:view({ 3, n[1] - 2 }, { 4, n[2] - 3 }, { 5, n[3] - 3 })
+        return left - right
+    end
+    local a <close> = detail(one)
+    local c <close> = detail(other)
+    local apart <close> = a - c
+    local common <close> = a + c
+    return apart:norm() / common:norm()
+end
+
+describe("--iterations auto of a real nucleus", function()
+    it("leaves no salt and pepper, for few photons and for many; 500 iterations do", function()
+        local name = files.data "dapi_001.tif"
+        if not name then
+            pending "dapi_001.tif is not here (set MOONBEAM_DATA to its folder)"
+            return
+        end
+        local whole <close> = mb.images.read(name, "host")
+        local slab <close> = whole:view({ 15, 26 }, { 70, 113 }, { 31, 74 })
+        local mean <close> = slab:cast "f32"
+        mb.binary(mean, "sub", { scalar = 1000, out = mean })
+        local psf <close> = mb.psf.gibson_lanni({ 15, 17, 17 }, { na = 1.45, index = 1.512,
+            index_sample = 1.512, depth = 0, wavelength = 461, pixel = 130, step = 300,
+            device = "host" })
+        local function sharp(photons, seed, count)
+            local scaled <close> = mean * (photons / mean:mean())
+            local image <close> = mb.poisson(scaled, { seed = seed })
+            count = count or deconv.find_iterations(image, psf, { gain = 1 }).iterations
+            return deconv.richardson_lucy(image, psf, { iterations = count }), count
+        end
+        local before = 0
+        for _, photons in ipairs { 10, 30, 300 } do
+            local one <close>, count = sharp(photons, 1)
+            local other <close> = sharp(photons, 2)
+            assert.is_true(salt(one, other) < 0.75, ("%g photons, %d iterations: %.3f"):format(photons,
+                count, salt(one, other)))
+            assert.is_true(count >= before, count)
+            before = count
+        end
+        assert.is_true(before > 8, before)
+        local one <close> = sharp(30, 1, 500)
+        local other <close> = sharp(30, 2, 500)
+        assert.is_true(salt(one, other) > 0.9, salt(one, other))
+        -- The noise of the camera as it is: some tens of iterations.
+        local raw <close> = slab:copy()
+        local found = deconv.find_iterations(raw, psf)
+        assert.is_true(found.reliable and found.iterations >= 10, found.why)
+    end)
+end)

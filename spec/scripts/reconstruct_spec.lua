@@ -290,7 +290,7 @@ describe("scripts", function()
         local handle = assert(io.popen("{ " .. script .. "; } 2>&1"))
         local text = handle:read("a")
         local _, _, status = handle:close()
-        assert.matches("interrupted by Ctrl%-C", text)
+        assert.matches("\nreconstruct: interrupted by Ctrl%-C\n", "\n" .. text)
         assert.matches("stopped.h5.unfinished' keeps %d+ of 48 rows: go on with %-%-resume, or start "
             .. "anew with %-%-discard", text)
         assert.equal(130, status)

@@ -271,9 +271,13 @@ local function speak(problem, more)
 end
 
 -- What the program says about an error that nothing has caught (bindings/program/main_run.c). An
--- error of Lua itself is a defect of the command: it keeps its lines.
+-- error of Lua itself is a defect of the command: it keeps its lines. The line of a command that
+-- Ctrl-C has met says nothing.
 local function uncaught(problem)
-    if type(problem) ~= "table" or problem.code == "cancelled" then
+    if type(problem) ~= "table" then
+        return ("%s: %s"):format(program, tostring(problem))
+    elseif problem.code == "cancelled" then
+        problem.where = nil
         return ("%s: %s"):format(program, tostring(problem))
     end
     return ("%s: %s"):format(program, speak(problem))

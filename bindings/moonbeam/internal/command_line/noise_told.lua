@@ -98,6 +98,12 @@ function methods:unknown()
     return true
 end
 
+-- Why a search ends.
+local RULES <const> = {held_out = "held-out photons are predicted best",
+    noise = "the misfit is what noise leaves",
+    detail = "halves of the photons agree on no finer detail",
+    most = "no end among the iterations that were tried"}
+
 --- The number of iterations for a volume as it is deconvolved, and what was found
 -- (deconv.find_iterations; nil in a dry run); says it. `settings`: of richardson_lucy.
 function methods:iterations(volume, psf, settings, most)
@@ -107,7 +113,7 @@ function methods:iterations(volume, psf, settings, most)
         own[name] = settings[name]
     end
     own.gain, own.offset = self:left()
-    local bar = progress.new("searching the end", most, {unit = "iterations",
+    local bar = progress.new("searching the end", 3 * most, {unit = "iterations",
         quiet = self.options.quiet})
     function own.on_iteration()
         bar:step(1)
@@ -122,8 +128,7 @@ function methods:iterations(volume, psf, settings, most)
         return search.iterations, search
     end
     local box = table.concat(search.extents, " x ")
-    self.say("iterations %d: then %s%s%s", search.iterations, search.because == "noise"
-        and "the misfit is what noise leaves" or "held-out photons are predicted best",
+    self.say("iterations %d: then %s%s%s", search.iterations, RULES[search.because or "held_out"],
         search.limited and "; more would be better, but that is the most (--iterations)" or "",
         box ~= table.concat(volume.shape, " x ") and ", judged by " .. box .. " voxels" or "")
     return search.iterations, search
@@ -138,9 +143,6 @@ local function each_or_one(list)
     end
     return list[1]
 end
-
-local RULES <const> = {held_out = "held-out photons are predicted best",
-    noise = "the misfit is what noise leaves", most = "no end among the iterations that were tried"}
 
 --- How numbers of iterations were found, by channel, as parameters of a result: a value for all
 -- channels, or a list. Nothing where none were searched.
