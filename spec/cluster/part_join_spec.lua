@@ -255,6 +255,10 @@ describe("parts of a run", function()
         raised(function()
             run(CASES[2], "v.h5", {0, 2})
         end, "part is 0/2; it must be K/N, two whole numbers, K from 1 to N")
+        raised(function() -- slices that depend on each other
+            run({recipe = {"flat_field", "minus_log", {"fista", center = 15.5, iterations = 1,
+                dimensions = 3}}}, "v.h5", {1, 2})
+        end, "part is 1/2; the result has 13 rows, which are made 13 together: give at most 1 part")
         local scan, arrays = require "spec.support.pipelines".open_scan()
         local _ <close> = arrays
         raised(function()

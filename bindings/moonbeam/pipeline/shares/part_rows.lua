@@ -33,8 +33,9 @@ local function share(section, part, rows)
     local packets, number, count = math.ceil((last - first + 1) / packet), part[1], part[2]
     if count > packets then
         fail("argument", "pipeline", "part", "part is %d/%d; the result has %d %s%s: give at most "
-            .. "%d parts", number, count, last - first + 1, section.cut, packet > 1
-            and (", which are made %d together"):format(packet) or "", packets)
+            .. "%d part%s", number, count, last - first + 1, section.cut, packet > 1
+            and (", which are made %d together"):format(packet) or "", packets,
+            packets == 1 and "" or "s")
     end
     return first + packets * (number - 1) // count * packet,
         math.min(last, first + packets * number // count * packet - 1)
