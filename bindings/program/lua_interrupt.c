@@ -87,8 +87,8 @@ static void hold_back(void)
     static const char note[] = "\ninterrupted: ends when the blocks in flight are finished; once "
                                "more ends it now\n";
     waiting = 1;
-    if (mb_cluster_place()->rank > 0)
-        return; /* rank 0 says it */
+    if (mb_cluster_place()->rank > 0 || mb_cluster_ending())
+        return; /* rank 0 says it, or has said why */
     if (write(STDERR_FILENO, note, sizeof note - 1) < 0)
         return; /* nobody reads the message */
 }

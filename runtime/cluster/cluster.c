@@ -21,6 +21,7 @@
 
 #define POLL_NS UINT64_C(200000)
 #define GRACE_NS UINT64_C(500000000)      /* in which other ranks may fail in the same way */
+#define CLEANING_NS UINT64_C(3000000000)  /* in which the main thread may end what it does */
 #define PATIENCE_NS UINT64_C(10000000000) /* after which a failed rank ends all by itself */
 
 /* The kinds of messages. NEXT (number of the deal, a = its count, b = work done), PART (text) and
@@ -38,7 +39,7 @@ static const mb_engine *engine;
 static pthread_t thread;
 static mb_mailbox leaving, come;
 static char start_problem[400];
-static atomic_bool gone, desperate;
+static atomic_bool gone, desperate, ending, main_over;
 
 /* The main thread's. */
 static int64_t deal_number, deal_count;
@@ -57,6 +58,11 @@ static uint64_t failed_at;
 const mb_place *mb_cluster_place(void)
 {
     return &place;
+}
+
+bool mb_cluster_ending(void)
+{
+    return ending;
 }
 
 /* ---- deals ---- */
@@ -192,20 +198,36 @@ static void take_failure(int from, const mb_mail_head *head, const char *text, s
         failures_differ || !failure || strcmp(failure->text + strlen(failure->text) + 1, line) != 0;
 }
 
-/* Ends all ranks once every rank has had the time to fail in the same way. */
-static void judge_failures(void)
+static void tell_failure(void)
 {
-    if (failures == 0 || (failures < place.size && mb_now_ns() - failed_at < GRACE_NS))
-        return;
-    if (!failure)
-        end_all(EXIT_FAILURE);
     const char *line = failure->text + strlen(failure->text) + 1;
     if (failures == place.size && !failures_differ)
         fprintf(stderr, "%s\n", line);
     else
         fprintf(stderr, "rank %d on %s: %s\n", failure->rank, failure->text, line);
     fflush(stderr);
-    end_all((int)failure->head.a);
+}
+
+/* Ends all ranks once every rank has had the time to fail in the same way. The main thread of rank
+** 0 is stopped before, as by a signal from outside, so that it says what is kept, and leaves nothing
+** that is worth nothing. */
+static void judge_failures(void)
+{
+    if (failures == 0)
+        return;
+    if (!ending) {
+        if (failures < place.size && mb_now_ns() - failed_at < GRACE_NS)
+            return;
+        if (!failure)
+            end_all(EXIT_FAILURE);
+        tell_failure();
+        ending = true;
+        failed_at = mb_now_ns();
+        if (!main_over)
+            kill(getpid(), SIGTERM);
+    }
+    if (main_over || mb_now_ns() - failed_at > CLEANING_NS)
+        end_all((int)failure->head.a);
 }
 
 static void handle(int from, const mb_mail_head *head, const char *text, size_t bytes)
@@ -374,6 +396,7 @@ void mb_cluster_stop(void)
 {
     if (!engine)
         return;
+    main_over = true;
     if (mb_mailbox_send(&leaving, 0, &(mb_mail_head){.kind = BYE}, NULL, 0) == MB_STATUS_OK)
         pthread_join(thread, NULL);
     engine = NULL;
@@ -387,6 +410,7 @@ void mb_cluster_fail(const char *text, int status)
     const int length = snprintf(line, sizeof line, "%s%c%s", place.node, '\0', text);
     const size_t bytes = (size_t)length < sizeof line ? (size_t)length + 1 : sizeof line;
     line[sizeof line - 1] = '\0';
+    main_over = true;
     mb_mailbox_send(&leaving, 0, &(mb_mail_head){.kind = FAIL, .a = status}, line, bytes);
     const uint64_t began = mb_now_ns();
     while (mb_now_ns() - began < PATIENCE_NS)

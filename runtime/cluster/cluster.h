@@ -40,6 +40,8 @@ mb_status mb_cluster_post(const void *data, size_t bytes);
 ** free(). Waits at most `wait_ns`; *all is NULL if some ranks have not posted by then. */
 mb_status mb_cluster_collect(uint64_t wait_ns, char **all, size_t *bytes);
 
+/* Does rank 0 end all ranks because one has failed? Safe in a signal handler. */
+bool mb_cluster_ending(void);
 /* Ends all ranks with this exit status. Rank 0 prints one line: the text, with the rank and its node
 ** unless all ranks say the same. Does not return if there are several ranks. */
 void mb_cluster_fail(const char *text, int status);

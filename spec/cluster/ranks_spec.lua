@@ -179,6 +179,33 @@ describe("a pipeline on several ranks", function()
         end
     end)
 
+    ranks.it("leaves nothing if nothing was finished", function()
+        local output, status = ranks.run(folder, 3, (text(RECIPES[1][2]):gsub("if options.kill.-end",
+            ""):gsub('{"fbp"}', '{"fbp"}, {"fails"}'):gsub("local OWN = {{", [[
+            local OWN = {{name = "fails", summary = "Fails.", takes = {quantity = "any",
+                layout = "any"}, gives = {quantity = "same", layout = "same"}, cuts = {"rows"},
+                run = function()
+                    if not mb.device.dry() then error(mb.error("io", "no such luck"), 0) end
+                end}, {]])))
+        assert.equal(1, status, output)
+        assert.matches("no such luck", output)
+        assert.equal("", left())
+    end)
+
+    ranks.it("says what is kept if a rank fails", function()
+        local output, status = ranks.run(folder, 2, (text(RECIPES[2][2], "{kill = 1, at = 4, slow "
+            .. "= 0.05}"):gsub("os.execute%b()", "error('no such luck', 0)")
+            :gsub("overwrite = true", "tell = rank == 0 and print or nil")))
+        assert.equal(1, status, output)
+        local _, count = output:gsub("no such luck", "")
+        assert.equal(1, count, output)
+        assert.matches("rank 1 on %S+: [^\n]*no such luck", output)
+        assert.matches("keeps 0 of 6 rows: go on with", output)
+        assert.is_nil(output:find("interrupted", 1, true), output)
+        output, status = ranks.run(folder, 1, text(RECIPES[2][2], "{resume = true}"))
+        assert.equal(0, status, output)
+    end)
+
     ranks.it("says what is wrong once, with a store that not all ranks can see", function()
         local output, status = ranks.run(folder, 2, (text(RECIPES[2][2]):gsub('"[^"]*/scratch"',
             "nil")))

@@ -133,6 +133,16 @@ local function others_of(self)
     return names
 end
 
+-- Have other ranks noted anything?
+local function others_have(self)
+    for _, name in ipairs(others_of(self)) do
+        if (core.system.stat(self:file_path(name)) or {bytes = 0}).bytes > 0 then
+            return true
+        end
+    end
+    return false
+end
+
 -- Calls fn(record) for each record of the journals of other ranks.
 local function each_of_others(self, fn)
     for _, name in ipairs(others_of(self)) do
@@ -552,7 +562,7 @@ end
 --- Is there anything that another process can go on with?
 function methods:keeps()
     return not self.removed and not self.void and (next(self.sections) ~= nil or self.resumed > 0
-        or #others_of(self) > 0)
+        or others_have(self))
 end
 
 --- Ends this process's work. What nothing was finished of goes. Any number of times.
