@@ -223,7 +223,8 @@ describe("a pipeline on several ranks", function()
             local output, ok = files.run(("'%s' %s -q"):format(program, words:format "out"))
             assert.is_true(ok, output)
             local status
-            output, _, status = files.run(ranks.command(3, words:format "out3"))
+            output, _, status = files.run(ranks.command(3, ("%s --log '%s/out.log'"):format(
+                words:format "out3", folder)))
             assert.equal(0, status, output)
             assert.is_true((bits()) == (bits "out3.h5"))
             for rank = 0, 2 do
@@ -234,6 +235,8 @@ describe("a pipeline on several ranks", function()
             local _, reports = output:gsub("\nmemory ", "")
             assert.equal(1, reports, output)
             assert.matches("reconstructing: 6 slices", output)
+            local _, logged = files.read(folder .. "/out.log"):gsub("reconstructing: 6 slices", "")
+            assert.equal(1, logged)
             files.run(("rm -f '%s'/out*"):format(folder))
         end
     end)

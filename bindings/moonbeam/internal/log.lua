@@ -29,8 +29,12 @@ local function write_lines(text)
     file:flush()
 end
 
---- Appends all messages from now on to a file. Returns true, or nil and the reason.
+--- Appends all messages from now on to a file. Returns true, or nil and the reason. Of several
+-- ranks the first one does, which also says what the others have to say.
 function log.open(path)
+    if core.cluster.place().rank > 0 then
+        return true
+    end
     local opened, problem = io.open(path, "a")
     if not opened then
         return nil, problem
