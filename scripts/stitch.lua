@@ -6,6 +6,7 @@ local cli = require "moonbeam.internal.cli"
 local file_name = require "moonbeam.internal.file_name"
 local progress = require "moonbeam.progress"
 local surface = require "moonbeam.internal.command_line.surface"
+local z_difference = require "moonbeam.stitching.z_difference"
 local z_heights = require "moonbeam.stitching.z_heights"
 local z_joined = require "moonbeam.stitching.z_joined"
 local z_overlap = require "moonbeam.stitching.z_overlap"
@@ -13,7 +14,8 @@ local z_overlap = require "moonbeam.stitching.z_overlap"
 -- The words of the command line: volumes, and options with their values.
 local VALUED <const> = {["-o"] = true, ["--output"] = true, ["--overlap"] = true,
     ["--by"] = true, ["--heights"] = true, ["--height-path"] = true, ["--step"] = true,
-    ["--blend"] = true, ["-b"] = true, ["--budget"] = true, ["--log"] = true,
+    ["--blend"] = true, ["--lateral"] = true, ["--intensity"] = true,
+    ["-b"] = true, ["--budget"] = true, ["--log"] = true,
     ["--progress"] = true}
 local own, names, at = {}, {}, 1
 while at <= #arg do
@@ -50,6 +52,12 @@ local options = cli.parse(own, {
     {"blend", value = "NAME", type = cli.choice("linear", "mean", "first"), default = "linear",
         doc = "how common slices are made: linear (from the one to the other), mean, first (those "
             .. "of the first volume)"},
+    {"lateral", value = "NAME", type = cli.choice("auto", "none"), default = "none",
+        doc = "auto: each volume is moved by the rows and columns that it is beside the one before "
+            .. "(up to 32); what comes from outside is 0"},
+    {"intensity", value = "NAME", type = cli.choice("auto", "none"), default = "none",
+        doc = "auto: the values of each volume become those of the one before where they overlap, "
+            .. "by a factor and an offset"},
     {"plan", doc = "print overlaps, slices, bytes and peak, write nothing"},
     cli.shared.budget, cli.shared.quiet, cli.shared.log, cli.shared.progress,
     notes = "VOLUMEs are results of reconstruct (HDF5, TIFF, Zarr), FILE.h5:/PATH or folders of "
@@ -120,8 +128,10 @@ end
 
 -- The type of the result: integers stay what they are if they mean what they are.
 local dtype = volumes[1].dtype
+local corrects = options.lateral == "auto" or options.intensity == "auto"
 for i, volume in ipairs(volumes) do
-    if volume.dtype ~= dtype or scalings[i] or not (dtype == "u8" or dtype == "u16") then
+    if corrects or volume.dtype ~= dtype or scalings[i]
+        or not (dtype == "u8" or dtype == "u16") then
         dtype = "f32"
     end
 end
@@ -206,11 +216,70 @@ local function decide(i, found)
     return math.tointeger(overlap), by, here
 end
 
+-- ---- how they differ there ----
+
+local moves, differences = {}, {}
+for i = 1, #volumes do
+    moves[i] = options.lateral == "auto" and i > 1 and {rows = 0, columns = 0} or false
+end
+
+local function measure(i, overlap)
+    local function reader(k)
+        return function(slice)
+            return z_joined.read(volumes[k], scalings[k], slice, 1)
+        end
+    end
+    return z_difference.measure(reader(i), reader(i + 1), volumes[i].shape[1] - overlap, overlap)
+end
+
+-- Says how a pair differs; warns of what stays in the result.
+local function tell_difference(i, found)
+    local names_of = ("'%s' and '%s'"):format(names[i], names[i + 1])
+    if found.likeness < z_difference.LEAST then
+        if corrects then
+            cli.stop(("how %s differ cannot be measured: their common slices are not alike "
+                .. "(correlation %.2f); leave out --lateral auto and --intensity auto"):format(
+                names_of, found.likeness))
+        end
+        return
+    end
+    local beside, brighter = z_difference.matters(found)
+    say("difference %.2f rows, %.2f columns, factor %.4g, offset %.3g of %s", found.rows,
+        found.columns, found.factor, found.offset, names_of)
+    if beside and options.lateral ~= "auto" then
+        cli.warn("%s are %.2f rows and %.2f columns beside each other: --lateral auto moves the "
+            .. "second", names_of, found.rows, found.columns)
+    end
+    if brighter and options.intensity ~= "auto" then
+        cli.warn("the values of %s differ by the factor %.4g and the offset %.3g: --intensity auto "
+            .. "makes them those of the first", names_of, found.factor, found.offset)
+    end
+end
+
+-- Measures a pair, and puts what is asked for into the moves and scalings of the second one, which
+-- is beside the first volume what all before it are, too.
+local plain = table.move(scalings, 1, #scalings, 1, {})
+local corrected = {scale = 1, offset = 0}
+local function correct(i, found)
+    differences[i] = found
+    if moves[i + 1] then
+        local before = moves[i] or {rows = 0, columns = 0}
+        moves[i + 1] = {rows = before.rows + found.rows, columns = before.columns + found.columns}
+    end
+    if options.intensity == "auto" then
+        corrected = {scale = corrected.scale * found.factor,
+            offset = corrected.scale * found.offset + corrected.offset}
+        local stored = plain[i + 1] or {scale = 1, offset = 0}
+        scalings[i + 1] = {scale = stored.scale * corrected.scale,
+            offset = stored.offset * corrected.scale + corrected.offset}
+    end
+end
+
 -- ---- the work ----
 
 -- Writes all parts; `step` is told how many slices were done.
 local function write(parts, result, step)
-    z_joined.write(volumes, parts, result, {scalings = scalings,
+    z_joined.write(volumes, parts, result, {scalings = scalings, moves = moves,
         blend = z_joined.BLENDS[options.blend], step = step})
 end
 
@@ -228,7 +297,9 @@ end
 -- Slices of a part: 64 MiB of each volume, or fewer that fit. Before the overlaps are known, all
 -- slices may be common ones.
 local available = mb.pool.stats(host).budget - mb.pool.stats(host).live
-local search = peak_of(compare)
+local search = math.max(peak_of(compare), peak_of(function()
+    measure(1, math.min(2, volumes[1].shape[1], volumes[2].shape[1]))
+end))
 local function peak_with(count)
     return math.max(search, peak_of_parts {{first = 0, count = math.min(count,
         volumes[1].shape[1], volumes[2].shape[1]), one = 1, one_first = 0, two = 2, two_first = 0,
@@ -255,6 +326,20 @@ for i = 2, #volumes - 1 do
             overlaps[i]))
     end
 end
+for i, overlap in ipairs(overlaps) do
+    differences[i] = overlap > 0 and measure(i, overlap) or nil
+end
+for i, found in pairs(differences) do
+    tell_difference(i, found)
+end
+for i = 1, #volumes - 1 do
+    if differences[i] then
+        correct(i, differences[i])
+    elseif corrects then
+        cli.stop(("'%s' and '%s' have no slices in common, which --lateral auto and --intensity "
+            .. "auto compare"):format(names[i], names[i + 1]))
+    end
+end
 local parts, nz = z_joined.parts(volumes, overlaps, most)
 local predicted = math.max(search, peak_of_parts(parts))
 local shape = {nz, volumes[1].shape[2], volumes[1].shape[3]}
@@ -266,6 +351,15 @@ if options.plan then
     return
 end
 
+-- What was measured of all pairs; nil unless all were.
+local function noted(name)
+    local list = {}
+    for i = 1, #volumes - 1 do
+        list[i] = differences[i] and differences[i][name]
+    end
+    return #list == #volumes - 1 and list or nil
+end
+
 -- The place of the first slice on the detector, and the sizes of voxels, as the first volume says.
 local step = facts[1].step
 local result <close> = cli.tried({}, mb.result.create, options.output, {shape = shape,
@@ -273,7 +367,10 @@ local result <close> = cli.tried({}, mb.result.create, options.output, {shape = 
     input = core.system.stat(names[1]) and names[1] or nil,
     first_row = step and facts[1].top and math.floor(facts[1].top / step + 0.5) + 1 or nil,
     parameters = {volumes = names, overlaps = overlaps, overlaps_by = how,
-        correlations = likenesses, blend = options.blend}})
+        correlations = likenesses, blend = options.blend, lateral = options.lateral,
+        intensity = options.intensity, lateral_rows = noted "rows",
+        lateral_columns = noted "columns", intensity_factors = noted "factor",
+        intensity_offsets = noted "offset"}})
 local bar = progress.new("stitching", nz, {unit = "slices", quiet = options.quiet})
 cli.tried({}, write, parts, result, function(count)
     bar:step(count)

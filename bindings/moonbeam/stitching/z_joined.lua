@@ -38,8 +38,9 @@ function z_joined.parts(volumes, overlaps, most)
     return list, z
 end
 
--- Slices of a volume as f32 values.
-local function read(volume, scaling, first, count)
+--- Slices of a volume as f32 values on the host, closed by the caller. scaling: {scale, offset} or
+-- false; move: {rows, columns} by which they are moved, or nil.
+function z_joined.read(volume, scaling, first, count, move)
     local host = mb.device "host"
     local block = volume:read({first, 0, 0}, {count, volume.shape[2], volume.shape[3]}, host, host)
     if block.dtype ~= "f32" then
@@ -51,6 +52,14 @@ local function read(volume, scaling, first, count)
     end
     if scaling and scaling.offset ~= 0 then
         mb.binary(block, "add", {scalar = scaling.offset, out = block})
+    end
+    if move then
+        local rows, columns = {}, {}
+        for k = 1, count do
+            rows[k], columns[k] = -move.rows, -move.columns
+        end
+        mb.vertical_shift(block, rows, {out = block})
+        mb.horizontal_shift(block, columns, {out = block})
     end
     return block
 end
@@ -68,14 +77,15 @@ local function blend(a, b, part, weight)
 end
 
 --- Writes the parts to a result. options: scalings (of the volumes, {scale, offset} or false),
--- blend (a function of BLENDS), step (is told how many slices were done).
+-- moves (by volume, {rows, columns} or false), blend (a function of BLENDS), step (is told how many
+-- slices were done).
 function z_joined.write(volumes, parts, result, options)
     for _, part in ipairs(parts) do
-        local block <close> = read(volumes[part.one], options.scalings[part.one], part.one_first,
-            part.count)
+        local block <close> = z_joined.read(volumes[part.one], options.scalings[part.one],
+            part.one_first, part.count, options.moves[part.one])
         if part.two then
-            local other <close> = read(volumes[part.two], options.scalings[part.two],
-                part.two_first, part.count)
+            local other <close> = z_joined.read(volumes[part.two], options.scalings[part.two],
+                part.two_first, part.count, options.moves[part.two])
             blend(block, other, part, options.blend)
         end
         if result.dtype == "f32" then

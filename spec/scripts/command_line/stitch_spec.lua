@@ -86,6 +86,62 @@ describe("stitch", function()
         end
     end)
 
+    it("measures how volumes differ beside the height, says so, and corrects it where asked", function()
+        -- v2 with other values, 3 rows and -2.5 columns beside its place; v3 beside v2 by as much.
+        local function beside(name, rows, columns, factor, offset)
+            local volume <close> = mb.images.read(path(name .. ".h5"), "host")
+            local down, right = {}, {}
+            for z = 1, volume.shape[1] do
+                down[z], right[z] = rows, columns
+            end
+            local moved <close> = mb.vertical_shift(volume, down)
+            mb.horizontal_shift(moved, right, {out = moved})
+            mb.binary(moved, "mul", {scalar = factor, out = moved})
+            mb.binary(moved, "add", {scalar = offset, out = moved})
+            mb.npy.write(path(name .. ".npy"), moved)
+        end
+        beside("v1", 0, 0, 1, 0)
+        beside("v2", 3, -2.5, 1.25, 5)
+        beside("v3", 6, 0, 0.8, -2)
+        local names, common = "v1.npy v2.npy v3.npy", "--overlap 8,7 "
+        local status, text = stitch(names, common, "d.h5")
+        assert.equal(0, status, text)
+        assert.matches("warning: '[^\n]*v1.npy' and '[^\n]*v2.npy' are 3.%d+ rows and %-2.[45]%d "
+            .. "columns beside each other: %-%-lateral auto moves the second", text)
+        assert.matches("warning: the values of '[^\n]*v1.npy' and '[^\n]*v2.npy' differ by the factor "
+            .. "0.[78]%d* and the offset %-[34].%d*: %-%-intensity auto", text)
+        -- The mean difference from the object where all volumes see it.
+        local function error_of(name)
+            local made <close> = mb.images.read(path(name), "host")
+            local inside = {mb.all, {11, SIZE - 10}, {11, SIZE - 10}}
+            local a <close> = made:view(table.unpack(inside))
+            local b <close> = whole:view(table.unpack(inside))
+            local difference <close> = a - b
+            local size <close> = mb.unary(difference, "abs")
+            return size:mean()
+        end
+        local errors = {error_of "d.h5"}
+        for i, more in ipairs {"--lateral auto", "--intensity auto",
+            "--lateral auto --intensity auto"} do
+            status, text = stitch(names, common .. more .. " --overwrite", "d.h5")
+            assert.equal(0, status, text)
+            assert.equal(i == 1, text:find("--intensity auto makes", 1, true) ~= nil)
+            assert.equal(i == 2, text:find("--lateral auto moves", 1, true) ~= nil)
+            local predicted, measured = text:match "predicted (%d+) bytes, measured (%d+) bytes"
+            assert.equal(predicted, measured)
+            errors[i + 1] = error_of "d.h5"
+        end
+        assert.is_true(errors[4] < 1.5, errors[4])
+        assert.is_true(errors[4] < errors[2] and errors[4] < errors[3] and errors[2] < errors[1])
+        local file <close> = mb.h5.open(path "d.h5")
+        local found = file:value "/entry/reconstruction/parameters/lateral_rows"
+        assert.near(3, found[1], 0.3)
+        assert.near(3, found[2], 0.3)
+        status, text = stitch("v1.npy v2.npy", "--overlap 0 --lateral auto", "e.h5")
+        assert.equal(1, status)
+        assert.matches("have no slices in common, which %-%-lateral auto", text)
+    end)
+
     it("blends common slices linearly, evenly or not at all", function()
         local one <close> = mb.ones {6, 8, 8}
         local two <close> = mb.zeros {6, 8, 8}
