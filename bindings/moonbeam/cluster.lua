@@ -44,9 +44,18 @@ local function of_one_call(list)
     return list
 end
 
+-- The call that has begun and has not come to its end; nil: none. After an error in it the answers
+-- of the others may still come.
+local begun
+
 -- The texts of all ranks, which are in the same call. `waiting()`: called now and then while some
 -- are missing.
 local function exchanged(name, text, waiting)
+    if begun then
+        fail("argument", name, nil, "a call of %s has not come to its end (an error in it was "
+            .. "caught, or Ctrl-C), so that the ranks cannot go on together", begun)
+    end
+    begun = cluster.size > 1 and name or nil
     core.cluster.post(name .. " " .. text)
     local list = core.cluster.collect(LOOK)
     while not list do
@@ -56,6 +65,7 @@ local function exchanged(name, text, waiting)
         end
         list = core.cluster.collect(LOOK)
     end
+    begun = nil
     return of_one_call(list)
 end
 
