@@ -80,13 +80,15 @@ static bool read_lock(int fd, lock_text *who)
 
 static mb_status write_lock(const char *folder, int fd)
 {
-    char name[65] = "", text[160];
+    char name[65] = "", text[PATH_MAX];
     gethostname(name, sizeof name - 1);
     const int count = snprintf(text, sizeof text, "%ld %s %s\n", (long)getpid(), mb_host_text(),
                                name[0] != '\0' ? name : "?");
     if (ftruncate(fd, 0) == 0 && mb_write_at(fd, text, (uint64_t)count, 0) == count)
         return MB_STATUS_OK;
-    return mb_fail(MB_STATUS_IO, "path", "cannot lock '%s': %s", folder, strerror(errno));
+    const int cause = errno;
+    unlink(inside(folder, "lock", text)); /* which is this process's */
+    return mb_fail(MB_STATUS_IO, "path", "cannot lock '%s': %s", folder, strerror(cause));
 }
 
 /* Locks an open lock file, where nobody else has. */
@@ -159,6 +161,7 @@ static mb_status refuse(const char *folder)
 ** began, or kept no journal. */
 static mb_status begin(mb_unfinished *run)
 {
+    char buffer[PATH_MAX];
     if (mb_step_mkdir(run->folder) != 0 && errno != EEXIST)
         return mb_fail(MB_STATUS_IO, "path", "cannot create the folder '%s': %s", run->folder,
                        strerror(errno));
@@ -167,7 +170,10 @@ static mb_status begin(mb_unfinished *run)
     MB_TRY(take_lock(run));
     if (has_records(run->folder))
         return refuse(run->folder);
-    return open_journal(run, true);
+    const mb_status status = open_journal(run, true);
+    if (status != MB_STATUS_OK)
+        unlink(inside(run->folder, "lock", buffer));
+    return status;
 }
 
 mb_status mb_unfinished_begin(const char *path, mb_unfinished **out)
@@ -176,6 +182,7 @@ mb_status mb_unfinished_begin(const char *path, mb_unfinished **out)
     mb_target_scavenge((*out)->folder, NULL);
     const mb_status status = begin(*out);
     if (status != MB_STATUS_OK) {
+        rmdir((*out)->folder); /* if nothing is in it */
         mb_unfinished_destroy(*out);
         *out = NULL;
     }

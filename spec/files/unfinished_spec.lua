@@ -184,6 +184,19 @@ describe("an unfinished run", function()
         check_result()
     end)
 
+    it("leaves nothing where the disk is full when it begins", function()
+        for step = 1, 5 do
+            local output = run(("mb.debug.fail_step(%d, 28) print(pcall(unfinished.open, path, "
+                .. "{identity = {{'a', 'b'}}}))"):format(step))
+            assert.matches("No space left on device", output)
+            assert.same({}, names())
+        end
+        local output = files.run_script(folder,
+            ("require 'moonbeam.result.unfinished'.open('%s', {})"):format(path), "ulimit -f 0;")
+        assert.matches("cannot lock", output)
+        assert.same({}, names())
+    end)
+
     it("goes where nothing was finished", function()
         run "pcall(run, nil, {identity = {{'recipe', 'a'}}}) error 'no'"
         os.remove(path)

@@ -350,7 +350,9 @@ function unfinished.open(path, options)
     local self = new(path)
     local ok, problem = pcall(options.resume and resume or begin, self, options)
     if not ok then
-        if self.run then
+        if self.run and not options.resume then
+            pcall(remove, self) -- nothing is in it yet
+        elseif self.run then
             self.run:close()
         end
         error(problem, 0)
