@@ -201,6 +201,10 @@ end
 -- ---- the image ----
 
 local devices = cli.devices(options)
+if options.psf and file_name.same(options.image, options.psf) then
+    cli.wrong("the PSF is the image itself, '%s'; several images need --into FOLDER, and --psf "
+        .. "FILE names the PSF", options.psf)
+end
 local image = given_image.open(options, say)
 local shape = image.shape
 if not options.psf then
@@ -309,6 +313,10 @@ if job.mode == "none" and cluster.size > 1 and not options.plan then
 end
 if job.mode == "none" then
     way.say_whole(job)
+    if options.tile or options.place then
+        cli.warn("--%s is for tiles, and the whole image is worked on at once; --tiles exact cuts "
+            .. "it", options.tile and "tile" or "place")
+    end
 else
     journal = journal or not images and cli.tried(nil, new_journal, options) or nil
     cli.tried(nil, way.plan_tiles, job, journal or new_journal())

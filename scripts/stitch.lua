@@ -52,10 +52,12 @@ local options = cli.parse(own, {
     {"blend", value = "NAME", type = cli.choice("linear", "mean", "first"), default = "linear",
         doc = "how common slices are made: linear (from the one to the other), mean, first (those "
             .. "of the first volume)"},
-    {"lateral", value = "NAME", type = cli.choice("auto", "none"), default = "none",
+    {"lateral", value = "NAME", also = {"shift", "align", "offset", "register"},
+        type = cli.choice("auto", "none"), default = "none",
         doc = "auto: each volume is moved by the rows and columns that it is beside the one before "
             .. "(up to 32); what comes from outside is 0"},
-    {"intensity", value = "NAME", type = cli.choice("auto", "none"), default = "none",
+    {"intensity", value = "NAME", also = {"gain", "normalize", "brightness"},
+        type = cli.choice("auto", "none"), default = "none",
         doc = "auto: the values of each volume become those of the one before where they overlap, "
             .. "by a factor and an offset"},
     {"plan", doc = "print overlaps, slices, bytes and peak, write nothing"},

@@ -1,5 +1,6 @@
 -- Formats by file name: a file is never written under the name of another format.
 
+local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 
 local file_name = {}
@@ -27,6 +28,17 @@ end
 --- The last part of a path.
 function file_name.base(path)
     return path:match "[^/]*/*$"
+end
+
+--- Are two names those of one file or folder that exists? Of FILE.h5:/PATH the paths count, too.
+function file_name.same(one, other)
+    local function parts(name)
+        local file, member = name:match "^(.+%.%w+):(/.*)$"
+        return core.system.stat(file or name), member or ""
+    end
+    local a, a_member = parts(one)
+    local b, b_member = parts(other)
+    return a and b and a.device == b.device and a.inode == b.inode and a_member == b_member or false
 end
 
 --- nil if the name ends in one of these extensions, otherwise what is wrong with it. `what` is a

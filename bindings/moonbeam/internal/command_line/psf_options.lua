@@ -7,6 +7,8 @@ local declared = require "moonbeam.internal.declared"
 
 local psf_options = {}
 
+local LEAST_LIGHT <const> = 2 -- nm: less was meant in micrometers
+
 local MODELS <const> = {"born_wolf", "gibson_lanni", "richards_wolf", "confocal", "two_photon",
     "light_sheet"}
 local SYNONYMS <const> = {widefield = "born_wolf", ["born-wolf"] = "born_wolf",
@@ -80,6 +82,15 @@ end
 --- Ends the program where an option is given that the chosen model does not have.
 function psf_options.check(options)
     local has = declarations[options.model]
+    for _, name in ipairs {"wavelength", "excitation"} do
+        for _, length in ipairs(type(options[name]) == "table" and options[name]
+            or {options[name]}) do
+            if length < LEAST_LIGHT then
+                cli.wrong("--%s is %g nm, which is no light; lengths are in nanometers: give "
+                    .. "--%s %g for %g um", name, length, name, length * 1000, length)
+            end
+        end
+    end
     for _, name in ipairs(OWN) do
         if options[name] and not has[name] then
             cli.wrong("--%s is for --model %s; the model is %s", name:gsub("_", "-"),
