@@ -23,6 +23,14 @@ local OWN = {{name = "smooth_frames", summary = "Smooths each frame.",
         end
         block:replace(mb.gaussian_filter(block.data, {0, 0.8, 0.8}))
     end}}
+if options.refuse == rank then
+    local activate = require "moonbeam.pipeline.activate"
+    local section = activate.section
+    function activate.section(made, i, ...) -- as if less memory were there
+        local plan = require "moonbeam.pipeline.plan"
+        return section(plan.again(made, i, {host = made.sections[i].reserved.host - 1}), i, ...)
+    end
+end
 local scan <close> = assert(mb.scan.open "FOLDER/scan.h5")
 local p = mb.pipeline(scan, RECIPE, {block = options.block or 1, steps = OWN, quiet = true,
     scratch = "FOLDER/scratch"})
@@ -37,8 +45,11 @@ if rank == 0 and not done.complete then
     print(done.totals.mended[1], mb.cluster.size)
 end
 local all = mb.cluster.sum({[rank] = blocks})
+local counts = mb.cluster.gather(done.plan and done.plan.sections[1].count)
 if rank == 0 then
     print("smoothed", all)
+    print("rows", table.unpack(counts))
+    print("warnings", table.concat(done.warnings or {}, "; "))
 end
 ]]
 
@@ -177,6 +188,17 @@ describe("a pipeline on several ranks", function()
             assert.matches(case[2], output)
             assert.equal("", left())
         end
+    end)
+
+    ranks.it("has its memory on all ranks before the first block, or smaller blocks on all", function()
+        local recipe = RECIPES[3][2]
+        local expected = alone(recipe)
+        local output, status = ranks.run(folder, 3, text(recipe, "{block = 2, refuse = 1}"))
+        assert.equal(0, status, output)
+        assert.matches("rows\t1\t1\t1\n", output)
+        assert.is_true(bits() == expected)
+        output = ranks.run(folder, 3, text(recipe, "{block = 2}"))
+        assert.matches("rows\t2\t2\t2\n", output)
     end)
 
     ranks.it("leaves nothing if nothing was finished", function()

@@ -37,13 +37,17 @@ end
 -- what it returns.
 function rank_run.secured(own, i, commit)
     local secured = commit()
-    local least = own.least({secured.section.count}, "the number of sections")[1]
-    while least < secured.section.count do
-        local before, section = secured, secured.made.sections[i]
-        secured = commit(plan.only(secured.made, i, section.pending
-            or {{section.first, section.last}}, least))
-        secured.replanned = before.replanned
-        least = own.least({secured.section.count}, "the number of sections")[1]
+    while own.size > 1 do
+        local counts = own.gather(secured.section.count)
+        local least, most = math.min(table.unpack(counts)), math.max(table.unpack(counts))
+        if least == most then
+            break
+        elseif secured.section.count > least then
+            local before, section = secured, secured.made.sections[i]
+            secured = commit(plan.only(secured.made, i, section.pending
+                or {{section.first, section.last}}, least))
+            secured.replanned = before.replanned
+        end
     end
     return secured
 end
