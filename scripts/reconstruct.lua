@@ -76,7 +76,8 @@ local options = cli.parse(arg, {
     cli.option(entries.mode),
     {"rows", short = "r", value = "A:B", type = cli.range, also = {"slice", "slices", "start-row",
         "end-row"},
-        doc = "rows to reconstruct, 1-based, inclusive (default: all)"},
+        doc = "rows to reconstruct, 1-based, inclusive (default: all); the axis is searched in "
+            .. "them, so it may differ by some hundredths of a column"},
     {"part", value = "K/N", type = cli.part, doc = "only the K-th of N shares of the rows, into "
         .. "RESULT-part-K-of-N.h5, for processes that know nothing of each other, such as a Slurm "
         .. "array; moonbeam join makes one result of the parts"},

@@ -9,6 +9,7 @@
 -- Large images are judged by a box of at most 2^22 voxels where the most light is. The box depends
 -- on the image alone, never on the budget or the device.
 
+local activity = require "moonbeam.internal.command_line.activity"
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
@@ -180,6 +181,16 @@ local function dealt(image, gain, offset, seed, count)
     return counts_of(photons, gain, offset / 2), counts_of(half:copy(), gain, offset / 2)
 end
 
+-- A function that tells of an iteration of at most so many.
+local function teller(options, most)
+    return function(what, k)
+        activity.at(what, math.min(k, most), most)
+        if options.on_iteration then
+            options.on_iteration(k)
+        end
+    end
+end
+
 -- The rule: the iteration before which the held-out photons were predicted best, but none after the
 -- estimate fits the other photons better than `least`. Returns whether the search goes on.
 local function rule(report, least, tell)
@@ -194,9 +205,7 @@ local function rule(report, least, tell)
             report.because = "noise"
             return false
         end
-        if tell then
-            tell(done)
-        end
+        tell("held-out photons, iteration", done)
         return done < 1.5 * report.iterations + 8
     end
 end
@@ -269,11 +278,9 @@ local function agreeing(rl, image, psf, options, report, most)
     local b <close> = other
     local settings, last, before = declared.part(declared.of(rl).options, options), most, {1, 0}
     settings.held_out, settings.metrics, settings.iterations = nil, nil, most
-    local function tell(k)
-        return options.on_iteration and options.on_iteration(k)
-    end
+    local tell = teller(options, most)
     function settings.on_iteration(k, _, look)
-        tell(k)
+        tell("one half of the photons, iteration", k)
         if due[k] then
             local block <close> = look(first, extents)
             seen[k] = differences_of(block)
@@ -281,7 +288,7 @@ local function agreeing(rl, image, psf, options, report, most)
     end
     rl(a, psf, settings):release()
     function settings.on_iteration(k, _, look)
-        tell(k)
+        tell("the other half, iteration", k)
         if not due[k] then
             return
         end
@@ -319,7 +326,7 @@ local function predicting(rl, image, psf, options, report)
     local alone = not dry and not options.weights and photon_noise.divergence(known)
     settings.held_out, settings.metrics = part, nil
     settings.on_iteration = rule(report, alone and photon_noise.FITS * alone * image.elements
-        or -math.huge, options.on_iteration)
+        or -math.huge, teller(options, options.iterations))
     settings.iterations = dry and math.min(2, options.iterations) or options.iterations + 1
     rl(rest, psf, settings):release()
     -- All photons are 8/7 of those of the search, and bear as many more iterations.

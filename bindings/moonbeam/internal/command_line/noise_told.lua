@@ -113,13 +113,11 @@ function methods:iterations(volume, psf, settings, most)
         own[name] = settings[name]
     end
     own.gain, own.offset = self:left()
-    local bar = progress.new("searching the end", 3 * most, {unit = "iterations",
-        quiet = self.options.quiet})
-    function own.on_iteration()
-        bar:step(1)
+    local search
+    do -- nobody knows how long it takes
+        local _ <close> = progress.watch("searching the end", {quiet = self.options.quiet})
+        search = mb.deconv.find_iterations(volume, psf, own)
     end
-    local search = mb.deconv.find_iterations(volume, psf, own)
-    bar:finish()
     if mb.device.dry() then
         return most
     elseif not search.reliable then
