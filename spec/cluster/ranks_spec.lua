@@ -1,105 +1,25 @@
 -- Pipelines on several ranks that mpirun has started: the result has the bits of a run without MPI,
--- each rank takes the memory that its plan says, and a run goes on with another number of ranks.
+-- and each rank takes the memory that its plan says.
 
 local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
+local rank_pipelines = require "spec.support.rank_pipelines"
 local ranks = require "spec.support.ranks"
 
--- A run of a recipe into FOLDER/OUT. A rank that is told so kills itself in a block.
-local RUN <const> = [[
-local mb = require "moonbeam"
-local rank, blocks, options = mb.cluster.rank, 0, OPTIONS
-local OWN = {{name = "smooth_frames", summary = "Smooths each frame.",
-    takes = {quantity = "any", layout = "frames"}, gives = {quantity = "same", layout = "same"},
-    cuts = {"frames"},
-    run = function(block)
-        if not mb.device.dry() then
-            blocks = blocks + 1
-            mb.system.sleep(options.slow or 0)
-            if options.kill == rank and blocks == options.at then
-                os.execute("kill -KILL " .. mb.system.pid())
-            end
-        end
-        block:replace(mb.gaussian_filter(block.data, {0, 0.8, 0.8}))
-    end}}
-if options.refuse == rank then
-    local activate = require "moonbeam.pipeline.activate"
-    local section = activate.section
-    function activate.section(made, i, ...) -- as if less memory were there
-        local plan = require "moonbeam.pipeline.plan"
-        return section(plan.again(made, i, {host = made.sections[i].reserved.host - 1}), i, ...)
-    end
-end
-local scan <close> = assert(mb.scan.open "FOLDER/scan.h5")
-local p = mb.pipeline(scan, RECIPE, {block = options.block or 1, steps = OWN, quiet = true,
-    scratch = "FOLDER/scratch"})
-local done = p:run {output = "FOLDER/" .. (options.out or "out.h5"), resume = options.resume,
-    overwrite = true}
-if rank == 0 and not done.complete then
-    assert(done.as_planned and #(done.ranks or {}) == (mb.cluster.size > 1 and mb.cluster.size or 0))
-    for _, own in ipairs(done.ranks or {}) do
-        assert(own.as_planned and own.predicted[1] == own.measured[1])
-        assert(own.planned_pinned == own.pinned)
-    end
-    print(done.totals.mended[1], mb.cluster.size)
-end
-local all = mb.cluster.sum({[rank] = blocks})
-local counts = mb.cluster.gather(done.plan and done.plan.sections[1].count)
-if rank == 0 then
-    print("smoothed", all)
-    print("rows", table.unpack(counts))
-    print("warnings", table.concat(done.warnings or {}, "; "))
-end
-]]
-
-local RECIPES <const> = {
-    {"of one section, with what is measured", [[{"flat_field", "minus_log", {"center"}, {"fbp"}}]]},
-    {"with a store between sections", [[{"flat_field", "smooth_frames", "minus_log",
-        {"fbp", center = 11.5, circle = 0}}]]},
-    {"with sums over all data", [[{"flat_field", "minus_log", {"fbp", center = 11.5, circle = 0},
-        {"rescale", dtype = "uint16", percentiles = {1, 99}}}]]},
-    {"with iterations", [[{"flat_field", "minus_log", {"cgls", center = 11.5, iterations = 4}}]]},
-}
+local RECIPES <const> = rank_pipelines.RECIPES
 
 describe("a pipeline on several ranks", function()
-    local folder
-
-    local function text(recipe, options)
-        return (RUN:gsub("FOLDER", folder):gsub("RECIPE", (recipe:gsub("%%", "%%%%")))
-            :gsub("OPTIONS", options or "{}"))
-    end
-
-    local function bits(name)
-        local file <close> = assert(mb.h5.open(folder .. "/" .. (name or "out.h5")))
-        local volume <close> = file:read "/entry/data/data"
-        return volume:to_string(), volume.dtype
-    end
-
-    local function left()
-        return (files.run(("cd '%s' && ls -A . scratch | grep -v -e scan.h5 -e '[.]lua' -e '^$' "
-            .. "-e '^scratch$' -e ':$'"):format(folder)))
-    end
-
-    -- The bits of a run without MPI.
-    local function alone(recipe, options)
-        local output, ok = files.run_script(folder, text(recipe, options))
-        assert(ok, output)
-        return bits()
-    end
-
+    local own, folder, text, bits, left, alone
     setup(function()
-        folder = files.folder()
-        assert(mb.system.mkdir(folder .. "/scratch"))
-        local said, made = files.run(("'%s' scripts/simulate.lua '%s/scan.h5' --size 24 --angles 30 "
-            .. "-d host -q"):format(os.getenv "MOONBEAM_BIN" or mb.system.program(), folder))
-        assert(made, said)
+        own = rank_pipelines.open()
+        folder, text, bits, left, alone = own.folder, own.text, own.bits, own.left, own.alone
     end)
     teardown(function()
         files.remove(folder)
     end)
     before_each(function()
-        files.run(("rm -rf '%s'/out* '%s'/scratch/*"):format(folder, folder))
+        own.clean()
     end)
 
     for _, case in ipairs(RECIPES) do
@@ -117,73 +37,16 @@ describe("a pipeline on several ranks", function()
         end)
     end
 
-    ranks.it("ends as a whole if a rank is killed, and goes on with another number of ranks",
-        function()
-        local recipe = RECIPES[2][2]
-        local expected = alone(recipe)
-        os.remove(folder .. "/out.h5")
-        for _, killed in ipairs {0, 2} do
-            local began = mb.system.clock()
-            local output, status = ranks.run(folder, 3, text(recipe,
-                ("{kill = %d, at = 4, slow = 0.05}"):format(killed)))
-            assert.equal(137, status, output)
-            assert.matches("rank " .. killed, output)
-            assert.is_true(mb.system.clock() - began < 10)
-            assert.is_nil(mb.system.stat(folder .. "/out.h5"))
-            local noted = 0
-            for _, name in ipairs {"journal", "journal-1", "journal-2"} do
-                local _, rows = files.read(("%s/out.h5.unfinished/%s"):format(folder, name))
-                    :gsub('"rows"', "")
-                noted = noted + rows
-            end
-            assert.is_true(noted >= 3, noted)
-            output, status = ranks.run(folder, 2, text(recipe, "{resume = true}"))
-            assert.equal(0, status, output)
-            assert.is_true(bits() == expected)
-            assert.equal("out.h5\n", left())
-            os.remove(folder .. "/out.h5")
-        end
-    end)
-
-    ranks.it("makes only what is left", function()
-        local recipe = RECIPES[2][2]
-        local expected = alone(recipe)
-        os.remove(folder .. "/out.h5")
-        local output, status = ranks.run(folder, 2, text(recipe, "{kill = 1, at = 12, slow = 0.05}"))
-        assert.equal(137, status, output)
-        output, status = ranks.run(folder, 3, text(recipe, "{resume = true}"))
-        assert.equal(0, status, output)
-        assert.is_true(tonumber(output:match "smoothed\t(%d+)") < 20, output)
-        assert.is_true(bits() == expected)
-        os.remove(folder .. "/out.h5")
-        -- Without ranks the store is in memory, so that the first section runs again.
-        output, status = ranks.run(folder, 2, text(recipe, "{kill = 1, at = 12, slow = 0.05}"))
-        assert.equal(137, status, output)
-        output, status = files.run_script(folder, text(recipe, "{resume = true}"))
-        assert.is_true(status, output)
-        assert.is_true(bits() == expected)
-    end)
-
-    ranks.it("is refused while another run works on the same result", function()
-        local output, status = files.run(("'%s' -e 'u = require(\"moonbeam.core\").unfinished.begin("
-            .. "\"%s/out.h5\") u:append(\"x\") os.execute([[%s]])'"):format(
-            os.getenv "MOONBEAM_BIN" or mb.system.program(), folder,
-            (ranks.command(2, "reconstruct " .. folder .. "/scan.h5 -o " .. folder
-            .. "/out.h5 --resume"):gsub("'", ""))))
-        assert.is_true(status, output)
-        assert.matches("process %d+ on %S+ is at work on", output)
-    end)
-
     ranks.it("is one run on all ranks", function()
         local program = os.getenv "MOONBEAM_BIN" or mb.system.program()
-        local own = ("reconstruct '%s/scan.h5' -q -o '%s/out.h5'"):format(folder, folder)
+        local words = ("reconstruct '%s/scan.h5' -q -o '%s/out.h5'"):format(folder, folder)
         for _, case in ipairs {{"-f hann", "recipe must be the same on all ranks: rank 0 on %S+ has "
             .. "'[^\n]*shepp%-logan[^\n]*rank 1 on %S+ has '[^\n]*hann"},
             {"-c 11", "recipe must be the same"}, {"--output-dtype uint16", "recipe must be the same"},
             {"--rows 1:2", "rows must be the same on all ranks: rank 0 on %S+ has '1:6'"},
             {("-o '%s/out2.h5'"):format(folder), "name must be the same"}} do
             local output, _, status = files.run(("%s : -n 1 '%s' %s %s"):format(
-                ranks.command(1, own), program, own, case[1]))
+                ranks.command(1, words), program, words, case[1]))
             assert.equal(1, status, output)
             assert.matches(case[2], output)
             assert.equal("", left())
@@ -199,33 +62,6 @@ describe("a pipeline on several ranks", function()
         assert.is_true(bits() == expected)
         output = ranks.run(folder, 3, text(recipe, "{block = 2}"))
         assert.matches("rows\t2\t2\t2\n", output)
-    end)
-
-    ranks.it("leaves nothing if nothing was finished", function()
-        local output, status = ranks.run(folder, 3, (text(RECIPES[1][2]):gsub("if options.kill.-end",
-            ""):gsub('{"fbp"}', '{"fbp"}, {"fails"}'):gsub("local OWN = {{", [[
-            local OWN = {{name = "fails", summary = "Fails.", takes = {quantity = "any",
-                layout = "any"}, gives = {quantity = "same", layout = "same"}, cuts = {"rows"},
-                run = function()
-                    if not mb.device.dry() then error(mb.error("io", "no such luck"), 0) end
-                end}, {]])))
-        assert.equal(1, status, output)
-        assert.matches("no such luck", output)
-        assert.equal("", left())
-    end)
-
-    ranks.it("says what is kept if a rank fails", function()
-        local output, status = ranks.run(folder, 2, (text(RECIPES[2][2], "{kill = 1, at = 4, slow "
-            .. "= 0.05}"):gsub("os.execute%b()", "error('no such luck', 0)")
-            :gsub("overwrite = true", "tell = rank == 0 and print or nil")))
-        assert.equal(1, status, output)
-        local _, count = output:gsub("no such luck", "")
-        assert.equal(1, count, output)
-        assert.matches("rank 1 on %S+: [^\n]*no such luck", output)
-        assert.matches("keeps 0 of 6 rows: go on with", output)
-        assert.is_nil(output:find("interrupted", 1, true), output)
-        output, status = ranks.run(folder, 1, text(RECIPES[2][2], "{resume = true}"))
-        assert.equal(0, status, output)
     end)
 
     ranks.it("says what is wrong once, with a store that not all ranks can see", function()
