@@ -135,6 +135,31 @@ describe("a scan of images", function()
         end
     end)
 
+    it("beside HDF5 flats and darks stay in their files, and plans count what a block reads", function()
+        local live = mb.pool.stats("host").live
+        local scan <close> = assert(mb.scan.open(folder .. "/scan.h5", {
+            flats_file = folder .. "/flats.tif", darks_file = folder .. "/darks.tif"}))
+        assert.equal(live, mb.pool.stats("host").live)
+        local plain <close> = assert(mb.scan.open(folder .. "/scan.h5"))
+        for _, what in ipairs {"flats", "darks"} do
+            for _, rows in ipairs {{2, 3}, {1, -1}, {3, 3}} do
+                local got <close> = scan[what](scan, rows, {dtype = "f32"})
+                local want <close> = plain[what](plain, rows, {dtype = "f32"})
+                assert.same(want.shape, got.shape)
+                assert.equal(want:to_string(), got:to_string())
+            end
+        end
+        for _, device in ipairs {"host", "host:1", "host,host:1"} do
+            local text, ok = files.run(("'%s' scripts/reconstruct.lua %s/scan.h5 -o %s/m.h5 "
+                .. "--overwrite --flats %s/flats.tif --darks %s/darks.tif --center 3 --chunk 2 "
+                .. "--device %s"):format(mb.system.program(), folder, folder, folder, folder,
+                device))
+            assert.is_true(ok, text)
+            local predicted, measured = text:match "predicted (%d+) bytes, measured (%d+) bytes"
+            assert.equal(predicted, measured, text)
+        end
+    end)
+
     it("is decoded once where it is compressed and fits, and else for each block", function()
         local encoder = require "spec.support.tiff_encoder"
         mb.system.mkdir(folder .. "/packed")

@@ -4,6 +4,7 @@ local fail = require "moonbeam.internal.fail"
 local image_frames = require "moonbeam.scan.image_frames"
 local missing = require "moonbeam.scan.missing"
 local source = require "moonbeam.scan.source"
+local stored_frames = require "moonbeam.scan.stored_frames"
 
 local frames = {}
 
@@ -110,17 +111,24 @@ local function path_in(file, options, what, usual)
     return found[1]
 end
 
---- Flats or darks that are an image: in memory of the host until the scan is closed.
+--- Flats or darks that are an image. They stay in their files, unless they are compressed: then
+-- they are in memory of the host until the scan is closed, because every block would decode all.
 function frames.of_image(s, name, what)
-    local volume <close>, files = image_frames.open(name, what)
-    local array = image_frames.load(volume)
+    local volume, files = image_frames.open(name, what)
     table.move(files, 1, #files, #s.files + 1, s.files)
-    s.files[#s.files + 1] = {path = name, close = function() array:release() end}
-    if array.shape[2] ~= s.rows or array.shape[3] ~= s.cols then
-        fail("shape", "scan.open", what, "%s in '%s' have %d x %d pixels, the projections %d x %d",
-            what, name, array.shape[2], array.shape[3], s.rows, s.cols)
+    s.files[#s.files + 1] = {path = name, close = function() volume:close() end}
+    local array = volume.compressed and image_frames.load(volume) or nil
+    if array then
+        s.files[#s.files + 1] = {path = name, close = function() array:release() end}
     end
-    return {array = array, dataset = array, runs = {{1, array.shape[1]}}, count = array.shape[1]}
+    local stored = not array and stored_frames.new(volume) or nil
+    local shape = (array or stored).shape
+    if shape[2] ~= s.rows or shape[3] ~= s.cols then
+        fail("shape", "scan.open", what, "%s in '%s' have %d x %d pixels, the projections %d x %d",
+            what, name, shape[2], shape[3], s.rows, s.cols)
+    end
+    return {array = array, stored = stored, dataset = array or stored, runs = {{1, shape[1]}},
+        count = shape[1]}
 end
 
 --- Where the flats or darks come from: {dataset, runs, count}, or nil if there are none. `keyed`:

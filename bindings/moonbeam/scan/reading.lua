@@ -79,17 +79,21 @@ methods.projections = declared.method("scan:projections(rows: any?, options)",
     return read_runs(self, self.data, frames.runs(indices), rows or core.array.all, options)
 end)
 
+-- The array in the type that is asked for, in its place.
+local function as_type(array, dtype)
+    if not dtype or dtype == array.dtype then
+        return array
+    end
+    local stored <close> = array
+    return stored:cast(dtype)
+end
+
 -- Some rows of frames that are in memory; by a carrier if there is one.
 local function of_array(array, rows, options)
     local part <close> = array:view(core.array.all, rows)
     local device = options.device or core.device.default()
     if not options.carrier then
-        local result = part:to(device)
-        if not options.dtype or options.dtype == array.dtype then
-            return result
-        end
-        local stored <close> = result
-        return stored:cast(options.dtype)
+        return as_type(part:to(device), options.dtype)
     end
     local result = core.array.empty(part.shape, {device = device, dtype = array.dtype})
     local _ <close> = on_error(function() result:release() end)
@@ -106,6 +110,9 @@ local function reference_reader(name, field)
             return nil
         elseif source.array then
             return of_array(source.array, rows, options)
+        elseif source.stored then
+            local part = source.stored:part(core.array.all, rows, options)
+            return options.carrier and part or as_type(part, options.dtype)
         elseif #source.dataset.shape == 3 then
             return read_runs(self, source.dataset, source.runs, rows, options)
         elseif options.out then
