@@ -84,11 +84,19 @@ local function text_of(value, op)
     return records.text {value or false}
 end
 
+-- How a message begins whose rest is a string itself: records of megabytes take seconds.
+local RAW <const> = "="
+
 -- What all ranks give.
 local function gathered(name, value, waiting)
-    local list = exchanged(name, text_of(value, name), waiting)
+    local raw = type(value) == "string"
+    local list = exchanged(name, raw and RAW .. value or text_of(value, name), waiting)
     for i, text in ipairs(list) do
-        list[i] = records.list(text)[1]
+        if text:sub(1, 1) == RAW then
+            list[i] = text:sub(2)
+        else
+            list[i] = records.list(text)[1]
+        end
     end
     return list
 end

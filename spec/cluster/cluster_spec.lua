@@ -57,6 +57,10 @@ describe("mb.cluster", function()
         assert.equal(5, cluster.agree(5, "five"))
         assert.same({{a = 0.1}}, cluster.gather {a = 0.1})
         assert.same({false}, cluster.gather(nil))
+        for _, text in ipairs {"", "=", "= a\0\n\"\\", "{}", "a b"} do
+            assert.same({text}, cluster.gather(text))
+            assert.equal(text, cluster.once(function() return text end))
+        end
         assert.same({1, nil, 3}, {cluster.once(function() return 1, nil, 3 end)})
         cluster.barrier()
     end)

@@ -62,17 +62,20 @@ function block_ranks.kept(known, count)
         end
         return core.array.from_string(text, known.shape, {dtype = known.dtype, device = "host"})
     end
+    -- The blocks were dealt in turn: the n-th blocks of the ranks follow one another.
     function sink.settle()
-        local all, order = {}, {}
-        for _, own in ipairs(core.dry.on() and {} or cluster.gather(parts)) do
-            for first, text in pairs(own) do
-                all[first], order[#order + 1] = text, first
-            end
+        local firsts = {}
+        for first in pairs(parts) do
+            firsts[#firsts + 1] = first
         end
-        table.sort(order)
-        for i = 1, count do
-            local part <close> = part_of(all[order[i]])
-            total:write(part)
+        table.sort(firsts)
+        for n = 1, (count + cluster.size - 1) // cluster.size do
+            local all = core.dry.on() and {} or cluster.gather(parts[firsts[n]] or "")
+            parts[firsts[n] or false] = nil
+            for rank = 1, math.min(cluster.size, count - (n - 1) * cluster.size) do
+                local part <close> = part_of(all[rank])
+                total:write(part)
+            end
         end
         sink.value = total.value
     end

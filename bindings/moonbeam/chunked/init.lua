@@ -326,7 +326,7 @@ end
 local function plan_work(job, devices, blocks, overlap, lists)
     local sink = job.how.combine ~= "none" and sinks.of(nil, {combine = job.how.combine}) or nil
     if sink and job.shared then
-        sink = block_ranks.kept(job.known, math.min(3, job.rows // job.how.packet))
+        sink = block_ranks.kept(job.known, math.min(3, job.count or job.rows // job.how.packet))
     end
     work(job, devices, blocks, overlap, sink, lists)
     if sink and job.shared then
@@ -606,7 +606,7 @@ local function run(fn, inputs, options)
     if job.shared then
         block_ranks.agree(plan.block)
         sink = plan.result.combine ~= "none" and block_ranks.kept(plan.result, #blocks) or sink
-        blocks = block_ranks.share(blocks)
+        job.count, blocks = #blocks, block_ranks.share(blocks)
     end
     local call, others = promise.others(job.devices)
     if type(options.sink) == "function" then
