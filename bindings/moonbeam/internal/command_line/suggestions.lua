@@ -44,14 +44,14 @@ function suggestions.of_value(value, options)
     return meant and ("; did you mean %s?"):format(meant) or ""
 end
 
---- "; did you mean ...?" for a word like "--filtr", or "". `more(word)` may know something else: it
--- returns a text or nil.
+--- "; did you mean ...?" for a word like "--filtr", or "". `more(word, exact)` may know something
+-- else: it returns a text or nil; exact, if it knows the word itself, before words like it count.
 function suggestions.of(word, options, more)
     word = word:gsub("^%-+", ""):lower():gsub("_", "-")
     local names, by_name = known(options)
     local near = by_name[word] and word
     local meant = near and "--" .. by_name[near][1]
-        or value_of(options, word) or nil
+        or value_of(options, word) or more and more(word, true) or nil
     if not meant then
         near = core.error.nearest(word, names)
         meant = near and "--" .. by_name[near][1] or more and more(word)

@@ -17,6 +17,7 @@ local SUBJECTS <const> = {denoise = "noise", deringer = "rings", dering = "rings
     tv = "total_variation",
     savu = "paganin", fw = "wavelet", vo = "stripes", binning = "bin", dff = "flat_field",
     flatfield = "flat_field", ffc = "flat_field", outliers = "zingers", hotpixels = "dead_pixels",
+    energy = "paganin", deltabeta = "paganin", delta = "paganin", sharpen = "unsharp",
     spikes = "zingers", roll = "rotate", cast = "rescale", downsample = "resample"}
 
 -- The words of a text, in small letters and without a plural.
@@ -74,8 +75,22 @@ function step_search.find(text, least)
     return best
 end
 
+-- Is a word the name of a step, or a subject of steps?
+local function is_known(word)
+    for _, name in ipairs(catalog.new():names()) do
+        if name == word:gsub("-", "_") then
+            return true
+        end
+    end
+    return SUBJECTS[(word:gsub("[-_ ]", ""))] ~= nil
+end
+
 --- What a command line says about an unknown option that is a step of a recipe; nil: none is.
-function step_search.suggestion(text)
+-- `exact`: only if it is the name of a step or what programs call a subject of steps.
+function step_search.suggestion(text, exact)
+    if exact and not is_known(text:lower()) then
+        return nil
+    end
     local name = step_search.find(text)
     return name and ("the step %s of a recipe (--recipe FILE)"):format(name)
 end
