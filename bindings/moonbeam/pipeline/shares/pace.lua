@@ -13,10 +13,12 @@ local LINK <const>, SHARED_LINK <const>, MEMORY <const> = 50.8e9, 38e9, 4.2e12
 local UPDATES <const> = {fast = 19e12, exact = 7e12}
 local FOURIER <const>, SIDE <const>, ANGLES <const> = 0.119e-3, 2048, 1500
 
--- Seconds of an iteration for a slice of that size: by the normal operator, and by both operators.
-local NORMAL <const>, BOTH <const> = 0.109e-3, 0.35e-3
-local ITERATIVE <const> = {cgls = NORMAL, landweber = NORMAL, fista = NORMAL, sirt = BOTH,
-    sart = BOTH, osem = BOTH, mlem = BOTH, admm_tv = BOTH}
+-- Seconds of an iteration for a slice of that size: by the normal operator, and by both operators;
+-- and of an iteration of total variation, by its dimensions.
+local NORMAL <const>, BOTH <const> = 0.112e-3, 0.293e-3
+local VARIATION <const> = {nil, 0.012e-3, 0.019e-3}
+local ITERATIVE <const> = {cgls = NORMAL, landweber = NORMAL, fista = NORMAL, admm_tv = NORMAL,
+    sirt = BOTH, sart = BOTH, osem = BOTH, mlem = BOTH}
 
 -- How often other steps go through their data: read, two passes of scratch, written.
 local PASSES <const> = 4
@@ -27,7 +29,11 @@ local function step_seconds(section, step)
     local side = shape[3]
     local size = (side / SIDE) ^ 2
     if ITERATIVE[step.name] then
-        return ITERATIVE[step.name] * size * (tonumber(options.iterations) or 20)
+        local seconds = ITERATIVE[step.name] * (options.inner or 1)
+        if options.tv_iterations and options.lambda > 0 then
+            seconds = seconds + options.tv_iterations * VARIATION[options.dimensions]
+        end
+        return seconds * size * options.iterations
     elseif step.name == "fourier" then
         return FOURIER * size * (0.85 + 0.15 * #step.geometry_before.angles / ANGLES)
     elseif step.name == "fbp" then
