@@ -151,6 +151,21 @@ describe("several images", function()
             .. "'FOLDER/*.tif' --into FOLDER/into1")
     end)
 
+    it("and one: tiles without effect are a warning; a picture of an image of two axes", function()
+        local text = must("scripts/deconvolve.lua FOLDER/a.tif FOLDER/psf.npy -o FOLDER/w.npy -d host "
+            .. "--iterations 1 --tile 3,8,9")
+        assert.matches("warning: --tile is for tiles, and the whole image is worked on at once; "
+            .. "--tiles exact cuts it", text, 1, true)
+        local flat <close> = mb.random({20, 22}, {seed = 5, high = 9})
+        local psf <close> = mb.psf_gaussian({7, 7}, 1.5)
+        mb.npy.write(folder .. "/flat.npy", flat)
+        mb.npy.write(folder .. "/psf2.npy", psf)
+        must("scripts/deconvolve.lua FOLDER/flat.npy FOLDER/psf2.npy -o FOLDER/f.npy -d host "
+            .. "--iterations 2 -p FOLDER/f.png --preview-image FOLDER/fi.png")
+        assert.truthy(files.read(folder .. "/f.png"):find("flat.npy, the image: method rl, 2 "
+            .. "iterations, PSF psf2.npy; black", 1, true))
+    end)
+
     it("and one: the log says what ran, and where the result stands", function()
         must("scripts/deconvolve.lua FOLDER/a.tif FOLDER/psf.npy -o FOLDER/l.h5 -d host "
             .. "--iterations 2 --write-log --pixel 90 -q")
