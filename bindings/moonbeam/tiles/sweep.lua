@@ -265,7 +265,7 @@ function sweep.settings(job, devices, plan, n)
     end
     return {devices = devices, overlap = overlap, pinned = options.pinned,
         threads = options.threads,
-        free = goes_on(job) or (is_free(job) or dry.any) and #devices > 1,
+        free = is_free(job) or dry.any and #devices > 1,
         dealt = dry.dealt or deals.most, lists = dry.lists and dry.lists[n] or nil}
 end
 
