@@ -163,5 +163,21 @@ print(("%d tiles"):format(all))
             .. 'place = "file", budget = "1300K",'}, "run()"):gsub("/image.npy", "/uneven.npy")
             :gsub("/psf.npy", "/wide.npy")))
         assert.equal(0, status, output)
+        os.remove(path)
+    end)
+
+    ranks.it("are of one run", function()
+        for _, case in ipairs {
+            {TILE .. 'iterations = 2, mode = "blended", eps = 1 + cluster.rank,', "eps"},
+            {TILE .. 'iterations = 2 + cluster.rank, place = "file",', "iterations"},
+        } do
+            local output, status = ranks.run(folder, 2, script({options = case[1]}, "run()"))
+            assert.equal(1, status, output)
+            assert.matches(case[2] .. " must be the same on all ranks: rank 0", output, 1, true)
+        end
+        local output, status = ranks.run(folder, 2, (script(CASES[1], "run()"):gsub("/result",
+            "/result-", 1):gsub('npy", mb.cluster', '" .. mb.cluster.rank .. ".npy", mb.cluster')))
+        assert.equal(1, status, output)
+        assert.matches("the name of the result must be the same on all ranks", output, 1, true)
     end)
 end)

@@ -46,9 +46,9 @@ states.__index = states
 local DECISIVE <const> = {"mode", "iterations", "acceleration", "boundary", "normalize", "eps",
     "floor", "min", "tolerance", "metrics", "total_variation", "spacing", "margin", "tile"}
 
--- The hash of the elements of an array, which go through a file in the folder.
+-- The hash of the elements of an array, which go through a file of this rank in the folder.
 local function hash_of_array(self, array)
-    local name = self.kept:file_path("psf")
+    local name = self.kept:file_path("psf-" .. tile_ranks.rank)
     local volume <close> = volumes.planned(array.shape, array.dtype)
     volume.file, volume.path = core.rawfile.keep(name), name
     local first = {}
@@ -145,6 +145,7 @@ end
 
 -- The same of all ranks.
 local function open_on_ranks(self)
+    tile_ranks.agree(self.path, "the name of the result")
     local begun = tile_ranks.once(function()
         open_kept(self)
         local kept = self.kept
@@ -174,16 +175,27 @@ function methods:may_replace()
     return self.options.overwrite or self.kept ~= nil and self.kept.values.replaces ~= nil
 end
 
+-- Raises where ranks work on other runs. Rank 0 alone writes the result; clocks may differ.
+local function agree_on(identity)
+    for _, each in ipairs(identity) do
+        local name, text = each[1], each[2]:gsub(", changed at [%d.]+", "")
+        if name ~= "dtype" then
+            tile_ranks.agree(text, name == "devices" and "the model of the devices" or name)
+        end
+    end
+end
+
 --- Compares the run with that of the earlier process, or notes which run it is.
 -- Errors: argument (it is another one).
 function methods:identify(job)
     if self.kept and not self.known and not core.dry.on() then
         self.known = true
-        tile_ranks.agree(unfinished.models(job.devices), "the model of the devices")
+        local identity = identity_of(self, job)
+        agree_on(identity)
         if not tile_ranks.leads() then
             return
         end
-        self.kept:identify(identity_of(self, job))
+        self.kept:identify(identity)
         if self.options.overwrite and not self.kept.values.replaces then
             self.kept:note_value("replaces", true)
         end

@@ -26,7 +26,7 @@ function tile_ranks.leads()
     return cluster.rank == 0
 end
 
-tile_ranks.size = cluster.size
+tile_ranks.rank, tile_ranks.size = cluster.rank, cluster.size
 tile_ranks.once, tile_ranks.wait, tile_ranks.agree = cluster.once, cluster.barrier, cluster.agree
 
 --- Calls make() on rank 0, and after that on the others. Returns what it returns.
