@@ -153,6 +153,7 @@ local function open_on_ranks(self)
             was = kept.was}
     end)
     self.kept = self.kept or tile_ranks.notes(begun)
+    tile_ranks.wait() -- rank 0 removes the folder where it fails next
 end
 
 --- Begins the work on the result `path`, or goes on with it. Ranks begin it together.

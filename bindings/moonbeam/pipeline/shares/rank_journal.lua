@@ -66,6 +66,7 @@ function rank_journal.open(team, made, path, options)
     if team.rank > 0 and facts then
         own = journal.of(made, join(team.rank, facts))
     end
+    team.gather(true) -- rank 0 removes the folder where it fails next
     if own then
         own.team = team
     end
