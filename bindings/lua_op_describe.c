@@ -4,9 +4,7 @@
 */
 #include "lua_op_describe.h"
 #include "call/lua_args.h"
-#include "call/lua_error.h"
 #include "call/lua_table.h"
-#include "call/lua_type.h"
 #include "device/lua_device.h"
 #include "device/planned/planned_backend.h"
 #include "lua_op.h"

@@ -4,7 +4,6 @@
 */
 #include "call/lua_args.h"
 #include "call/lua_error.h"
-#include "call/lua_owner.h"
 #include "call/lua_table.h"
 #include "call/lua_type.h"
 #include "core/clock.h"

@@ -14,7 +14,6 @@
 #include "device/lua_device.h"
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
-#include <stdio.h>
 #include <string.h>
 
 /* Axis number, 1-based or negative -> 0-based. */

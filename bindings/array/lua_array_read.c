@@ -6,11 +6,9 @@
 #include "array/lua_array_read.h"
 #include "call/lua_args.h"
 #include "call/lua_error.h"
-#include "call/lua_table.h"
 #include "call/lua_unknown.h"
 #include "memory/lua_array_box.h"
 #include "array/lua_range.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define SMALL_BYTES ((uint64_t)64 << 10)

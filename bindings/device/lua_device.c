@@ -13,7 +13,6 @@
 #include "device/planned/planned_backend.h"
 #include "lua_modules.h"
 #include "memory/pool_point.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* Its address is the registry's key of the default device's id. */

@@ -3,7 +3,6 @@
 ** scratch, version}. The rules are in runtime/files/h5; these files turn arguments into calls.
 */
 #include "call/lua_args.h"
-#include "call/lua_error.h"
 #include "call/lua_type.h"
 #include "call/lua_table.h"
 #include "files/lua_h5.h"

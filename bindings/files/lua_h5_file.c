@@ -5,7 +5,6 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_table.h"
-#include "call/lua_type.h"
 #include "files/lua_h5.h"
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_table.h"
-#include "call/lua_type.h"
 #include "files/lua_h5.h"
 #include "array/lua_range.h"
 #include "device/lua_device.h"

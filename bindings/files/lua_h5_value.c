@@ -8,7 +8,6 @@
 #include "call/lua_type.h"
 #include "files/lua_h5.h"
 #include <math.h>
-#include <string.h>
 
 static void push_number(lua_State *L, const mb_h5_value *value, int64_t i)
 {

@@ -11,7 +11,6 @@
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -12,7 +12,6 @@
 #include "files/tiff_segments.h"
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
-#include <string.h>
 
 #define MBL_RAWFILE "moonbeam.rawfile"
 

@@ -4,7 +4,6 @@
 #include "device/pinned.h"
 #include "device/ledger.h"
 #include "device/numa.h"
-#include <stdio.h>
 
 static void note(const mb_device *device, int64_t change, uint64_t peak, const char *owner)
 {

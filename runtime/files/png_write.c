@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <png.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

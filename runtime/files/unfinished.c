@@ -10,7 +10,6 @@
 #include "files/positioned.h"
 #include "files/target_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

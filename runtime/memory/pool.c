@@ -6,7 +6,6 @@
 ** freed, so a stale handle is recognized.
 */
 #include "memory/pool_internal.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 ** belongs to. The list's lock is taken before a pool's lock, never while one is held.
 */
 #include "memory/pool_internal.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- guards and patterns ---- */

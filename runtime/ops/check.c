@@ -4,7 +4,6 @@
 */
 #include "ops/check.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- parameters and specs ---- */

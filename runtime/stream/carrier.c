@@ -11,8 +11,6 @@
 ** volume in several files is written to several of them at a time.
 */
 #include "stream/carrier_internal.h"
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define MOST_SLOT_BYTES (UINT64_C(8) << 20)

@@ -3,7 +3,6 @@
 ** has a table of its own, with the name and the kernels of the device that it stands in for.
 */
 #include "device/dry/dry_backend.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Addresses without memory. */

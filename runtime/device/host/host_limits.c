@@ -12,7 +12,6 @@
 #include "device/host/host_limits.h"
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 

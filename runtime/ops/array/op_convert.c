@@ -7,7 +7,6 @@
 #include "ops/array/op_convert.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
-#include <math.h>
 #include <string.h>
 
 #define PARAMS mb_convert_params

@@ -6,7 +6,6 @@
 #include "ops/array/op_mul_add.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
-#include <math.h>
 
 #define PARAMS mb_mul_add_params
 

@@ -4,7 +4,6 @@
 */
 #include "ops/array/op_roll.h"
 #include "ops/op_args.h"
-#include <math.h>
 #include <string.h>
 
 #define PARAMS mb_roll_params

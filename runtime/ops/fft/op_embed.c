@@ -4,7 +4,6 @@
 */
 #include "ops/fft/op_embed.h"
 #include "ops/op_args.h"
-#include <math.h>
 #include <string.h>
 
 #define PARAMS mb_embed_params

@@ -11,7 +11,6 @@
 */
 #include "ops/tomography/backproject_host.h"
 #include "core/multiversion.h"
-#include <math.h>
 #include <omp.h>
 #include <string.h>
 
