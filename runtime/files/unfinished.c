@@ -181,7 +181,7 @@ mb_status mb_unfinished_begin(const char *path, mb_unfinished **out)
     mb_target_scavenge((*out)->folder, NULL);
     const mb_status status = begin(*out);
     if (status != MB_STATUS_OK) {
-        rmdir((*out)->folder); /* if nothing is in it */
+        mb_step_rmdir((*out)->folder); /* if nothing is in it */
         mb_unfinished_destroy(*out);
         *out = NULL;
     }
