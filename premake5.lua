@@ -144,7 +144,7 @@ end
 if generating then
     local op_lines, cuda_lines = {}, {}
     for _, op in ipairs(operators()) do
-        table.insert(op_lines, "MB_OP(" .. op.name .. ")\n")
+        table.insert(op_lines, ("MB_OP(%s, %s)\n"):format(op.family, op.name))
         if is_file(("cuda/%s/%s.cu"):format(op.family, op.name)) then
             table.insert(cuda_lines, "MB_CUDA_OP(" .. op.name .. ")\n")
         end

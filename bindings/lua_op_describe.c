@@ -81,7 +81,7 @@ static int op_describe(lua_State *L)
     mbl_set_string(L, "summary", op->summary);
     mbl_set_string(L, "doc", op->doc);
     mbl_set_string(L, "reference", op->reference);
-    mbl_set_string(L, "category", op->category);
+    mbl_set_string(L, "category", entry->category);
     mbl_set_string(L, "strides", strides[op->strides]);
     mbl_set_boolean(L, "host_only", !planned_kernel(op));
     mbl_set_number(L, "tolerance", op->tolerance);

@@ -128,7 +128,6 @@ struct mb_op {
     const char *summary;   /* one line */
     const char *doc;       /* shapes, units, behavior at edges; paragraphs separated by "\n" */
     const char *reference; /* paper or formula, or NULL */
-    const char *category;  /* "array", "fft", "tomography", ... */
     const mb_op_arg *args; /* ends with a NULL name */
     size_t params_bytes;   /* size of the parameter structure */
     mb_op_strides strides;
@@ -164,8 +163,9 @@ typedef struct mb_op_estimate {
 /* An operator as the registry holds it: what every call needs of the descriptor, looked up once. */
 typedef struct mb_operator {
     const mb_op *op;
-    int number;   /* in the registry, and of its kernel on a device; -1: it is not registered */
-    int required; /* how many arguments must be given */
+    const char *category; /* its folder's name: "array", "fft", "tomography", ... */
+    int number;           /* in the registry, and of its kernel on a device; -1: not registered */
+    int required;         /* how many arguments must be given */
     int array_count;
     const mb_op_arg *arrays[MB_OP_MAX_ARRAYS]; /* its array arguments, in their order */
 } mb_operator;

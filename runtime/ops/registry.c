@@ -7,32 +7,36 @@
 #include <math.h>
 #include <string.h>
 
-#define MB_OP(name) extern const mb_op mb_op_##name;
+#define MB_OP(folder, name) extern const mb_op mb_op_##name;
 #include "op_registry.inc"
 #undef MB_OP
 
-static const mb_op *const descriptors[] = {
-#define MB_OP(name) &mb_op_##name,
+static mb_operator operators[] = {
+#define MB_OP(folder, name) {.op = &mb_op_##name, .category = #folder},
 #include "op_registry.inc"
 #undef MB_OP
 };
 
-#define COUNT ((int)(sizeof descriptors / sizeof *descriptors))
+#define COUNT ((int)(sizeof operators / sizeof *operators))
 
-static mb_operator operators[COUNT];
 static mb_named_kernel host_kernels[COUNT];
+
+static void count_arguments(mb_operator *entry)
+{
+    assert(entry->op->params_bytes <= MB_OP_MAX_PARAMS);
+    for (const mb_op_arg *arg = entry->op->args; arg->name; arg++) {
+        entry->required += arg->required && arg->kind != MB_ARG_OUT;
+        if (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT) {
+            assert(entry->array_count < MB_OP_MAX_ARRAYS);
+            entry->arrays[entry->array_count++] = arg;
+        }
+    }
+}
 
 mb_operator mb_operator_of(const mb_op *op)
 {
     mb_operator entry = {.op = op, .number = -1};
-    assert(op->params_bytes <= MB_OP_MAX_PARAMS);
-    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
-        entry.required += arg->required && arg->kind != MB_ARG_OUT;
-        if (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT) {
-            assert(entry.array_count < MB_OP_MAX_ARRAYS);
-            entry.arrays[entry.array_count++] = arg;
-        }
-    }
+    count_arguments(&entry);
     return entry;
 }
 
@@ -40,9 +44,10 @@ mb_operator mb_operator_of(const mb_op *op)
 __attribute__((constructor)) static void register_operators(void)
 {
     for (int i = 0; i < COUNT; i++) {
-        operators[i] = mb_operator_of(descriptors[i]);
+        const mb_op *op = operators[i].op;
         operators[i].number = i;
-        host_kernels[i] = (mb_named_kernel){descriptors[i]->name, descriptors[i]->run_host};
+        count_arguments(&operators[i]);
+        host_kernels[i] = (mb_named_kernel){op->name, op->run_host};
     }
     mb_device_set_operators(host_kernels, COUNT);
 }
@@ -61,7 +66,7 @@ const mb_operator *mb_operator_find(const char *name)
 {
     int low = 0, high = COUNT - 1;
     while (low <= high) {
-        int middle = (low + high) / 2, order = strcmp(name, descriptors[middle]->name);
+        int middle = (low + high) / 2, order = strcmp(name, operators[middle].op->name);
         if (order == 0)
             return &operators[middle];
         if (order < 0)

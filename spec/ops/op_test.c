@@ -48,7 +48,6 @@ static mb_status run_host(const mb_op_call *call)
 
 static const mb_op host_only = {.name = "host_only",
                                 .summary = "Twice its input, on the host alone.",
-                                .category = "array",
                                 .args = args,
                                 .infer = infer,
                                 .plan = plan,

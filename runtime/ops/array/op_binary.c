@@ -231,7 +231,6 @@ const mb_op mb_op_binary = {
            "Both arrays have the same dtype. Shapes broadcast as in numpy. A number takes the "
            "dtype of the array; for integer arrays it must be a value of that type.\n"
            "The operators + - * / ^ of arrays call this operator.",
-    .category = "array",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_BINARY_A | 1u << MB_BINARY_B,

@@ -244,7 +244,6 @@ const mb_op mb_op_convert = {
            "Real to complex sets the imaginary part to 0. Complex to real is an error.\n"
            "With the dtype of the input, the result is a dense copy of any view: permuted, "
            "reversed, stepped or broadcast.",
-    .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .split = mb_elements_split,

@@ -106,7 +106,6 @@ const mb_op mb_op_crop = {
     .doc = "Takes `before` elements off the front and `after` elements off the end of every axis, "
            "or leaves the extents `shape`. crop undoes pad. A view (a:view) selects the same "
            "elements without a copy.",
-    .category = "array",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
 };

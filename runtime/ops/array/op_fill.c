@@ -96,7 +96,6 @@ const mb_op mb_op_fill = {
     .summary = "Sets every element of an array to one value, in place.",
     .doc = "The value is converted to the element type as in `convert`: rounded and clamped for "
            "integers.",
-    .category = "array",
     MB_OP_PARTS,
     .split = mb_elements_split,
     .strides = MB_STRIDES_ANY,

@@ -102,7 +102,6 @@ const mb_op mb_op_maximum_projection = {
     .name = "maximum_projection",
     .summary = "Maximum along one axis, in the type of the array.",
     .doc = "Axis 1 of a volume (z, y, x) gives the usual XY picture. NaN wins.",
-    .category = "array",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
 };

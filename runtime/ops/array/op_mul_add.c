@@ -108,7 +108,6 @@ const mb_op mb_op_mul_add = {
     .summary = "Weighted sum of two images in place: dst[D] = a dst[D] + b other[O].",
     .doc = "D (region) and O (other_region) are rectangles of equal size. Elements outside D keep "
            "their values. Nothing is allocated. dst and other must not share memory.",
-    .category = "array",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6, /* fused or separate multiplication and addition */

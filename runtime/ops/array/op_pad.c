@@ -308,7 +308,6 @@ const mb_op mb_op_pad = {
         "custom: result[..., y, x] = a[..., rows_index[y], cols_index[x]], for example a pad and a "
         "roll to FFT order in one step. An axis without an index array keeps its elements.",
     .reference = "numpy.pad",
-    .category = "array",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ANY,
 };

@@ -112,7 +112,6 @@ const mb_op mb_op_quantize = {
         "+-65504 are clamped. NaN stays NaN. Values below 6e-5 lose accuracy.\n"
         "With nonfinite, NaN and infinities count as that value, in all types.\n"
         "counts is the number of values below, above, and NaN or replaced.",
-    .category = "array",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ANY,
 };

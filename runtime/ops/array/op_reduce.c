@@ -396,7 +396,6 @@ const mb_op mb_op_reduce = {
            "The result lacks the reduced axis. Over all elements it is a scalar array, which "
            "item() reads.\n"
            "An empty sum is 0 and an empty mean is NaN. An empty min or max is an error.",
-    .category = "array",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ANY,
     .tolerance = 1e-12, /* double sums in another order */

@@ -112,7 +112,6 @@ const mb_op mb_op_roll = {
     .doc = "result[i] = a[(i - shift) mod n] along every axis. mb.fft.fftshift is a roll by n/2, "
            "rounded down; mb.fft.ifftshift undoes it.",
     .reference = "numpy.roll",
-    .category = "array",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
 };

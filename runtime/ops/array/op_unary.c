@@ -162,7 +162,6 @@ const mb_op mb_op_unary = {
     .doc = "neg, abs and square take all types, except that neg takes no unsigned integers. The "
            "other functions take f32 and f64. abs of a complex array is its magnitude, in f32 or "
            "f64. Values outside the domain of a function give NaN or infinity, as in C.",
-    .category = "array",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_UNARY_A,

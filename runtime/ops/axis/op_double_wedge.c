@@ -503,7 +503,6 @@ const mb_op mb_op_double_wedge = {
         "that are not finite gives NaN.",
     .reference = "N. T. Vo, M. Drakopoulos, R. C. Atwood, C. Reinhard, Opt. Express 22 (2014) "
                  "19078",
-    .category = "axis",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-5, /* sums of magnitudes in float, of two transforms */

@@ -157,7 +157,6 @@ const mb_op mb_op_overlap_metric = {
            "of algotom.prep.calculation.search_overlap before it divides them by the least one.\n"
            "A window without contrast, or with values that are not finite, gives NaN.",
     .reference = "N. T. Vo et al., Opt. Express 29 (2021) 17849",
-    .category = "axis",
     MB_OP_PARTS,
     .uncut = "every number of the result takes all rows and a window of columns",
     .strides = MB_STRIDES_ROWS,

@@ -96,7 +96,6 @@ const mb_op mb_op_circular_mask = {
            "((ny - 1) / 2, (nx - 1) / 2), is at most radius times half the smaller side: the mask "
            "of backproject. Pixels inside keep their bits, NaN too. size and origin say where a "
            "part of a slice lies in the whole. out = a works in place.",
-    .category = "corrections",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_CIRCULAR_MASK_A,

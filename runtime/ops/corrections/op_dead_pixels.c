@@ -122,7 +122,6 @@ const mb_op mb_op_dead_pixels = {
            "always bright; or from projections (rule constant). A pixel that is NaN in a frame is "
            "dim. mend replaces the pixels of a mask.",
     .reference = "mean(flats) - mean(darks) <= least",
-    .category = "corrections",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
 };

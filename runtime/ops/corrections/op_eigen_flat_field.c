@@ -243,7 +243,6 @@ const mb_op mb_op_eigen_flat_field = {
            "the strips that are NaN, or below floor, are left out: they count as if they were "
            "fitted. Results that are not finite are replaced by nonfinite.",
     .reference = "C. Jailin et al., J. Synchrotron Rad. 24 (2017) 220",
-    .category = "corrections",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_EIGEN_DATA,

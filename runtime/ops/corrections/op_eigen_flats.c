@@ -99,7 +99,6 @@ const mb_op mb_op_eigen_flats = {
            "them. After the components come a constant 1, and gradients from -1 to 1 along columns "
            "and along rows.",
     .reference = "C. Jailin et al., J. Synchrotron Rad. 24 (2017) 220",
-    .category = "corrections",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .uncut = "its gradients span whole frames",

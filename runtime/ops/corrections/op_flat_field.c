@@ -492,7 +492,6 @@ const mb_op mb_op_flat_field = {
         "Work in chunks of rows cuts all three stacks alike; in chunks of angles, darks and flats "
         "stay whole.",
     .reference = "(I - D) / (F - D)",
-    .category = "corrections",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_FLAT_FIELD_DATA,

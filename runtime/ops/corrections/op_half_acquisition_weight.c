@@ -104,7 +104,6 @@ const mb_op mb_op_half_acquisition_weight = {
         "angles. The weights must come before the filter, which would otherwise see the edge of "
         "the detector.",
     .reference = "Wang, X-ray micro-CT with a displaced detector array, Med. Phys. 29 (2002) 1634",
-    .category = "corrections",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_HALF_ACQUISITION_WEIGHT_SINO,

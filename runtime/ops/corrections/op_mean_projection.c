@@ -170,7 +170,6 @@ const mb_op mb_op_mean_projection = {
            "mean.",
     .reference = "the double flat field of synchrotron tomography; Seo et al., Opt. Express 20 "
                  "(2012) 29048",
-    .category = "corrections",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ANY,
     .tolerance = 1e-6, /* exponentials of two libraries */

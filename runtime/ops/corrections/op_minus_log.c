@@ -118,7 +118,6 @@ const mb_op mb_op_minus_log = {
     .doc = "Values below min and above max are clipped before the logarithm. NaN stays NaN. The "
            "input has no unit; the result is an optical depth. out = a works in place.",
     .reference = "Beer and Lambert: I = I0 exp(-integral of mu)",
-    .category = "corrections",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_MINUS_LOG_A,

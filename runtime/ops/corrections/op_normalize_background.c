@@ -151,7 +151,6 @@ const mb_op mb_op_normalize_background = {
            "whole row NaN. out = a works in place.",
     .reference = "normalize_bg of TomoPy, whose line begins and ends at the outermost columns; the "
                  "sinogram normalization of nabu",
-    .category = "corrections",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_NORMALIZE_BACKGROUND_A,

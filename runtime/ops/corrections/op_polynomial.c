@@ -83,7 +83,6 @@ const mb_op mb_op_polynomial = {
     .doc = "coefficients are those of the powers 0, 1, 2, ... of an element, in f32, evaluated by "
            "Horner's rule. NaN stays NaN, even where only c0 is given. out = a works in place.",
     .reference = "G. T. Herman, Phys. Med. Biol. 24 (1979) 81: beam hardening by a polynomial",
-    .category = "corrections",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ANY,
     .alias = 1u << MB_POLYNOMIAL_A,

@@ -83,7 +83,6 @@ const mb_op mb_op_stitch_half_acquisition = {
         "half = 0 takes half of the angles, rounded up; an odd number of angles is treated as if a "
         "row of zeros followed. Angles that include both 0 and 360 degrees need half = (angles - "
         "1) / 2. tomo.fbp with half_acquisition needs no stitching.",
-    .category = "corrections",
     MB_OP_PARTS,
     .strides = MB_STRIDES_ROWS,
     .split = mb_stack_split,

@@ -74,7 +74,6 @@ const mb_op mb_op_extrapolate = {
     .doc = "With x the estimate and q the previous estimate, previous becomes x; estimate and "
            "target become max(x + alpha (x - q), min).",
     .reference = "H. Wang, P. C. Miller, Sci. Rep. 4, 4912 (2014), scaled heavy ball",
-    .category = "deconvolution",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,

@@ -105,7 +105,6 @@ const mb_op mb_op_gradient_step = {
     .doc = "Both arrays become max(estimate + step * gradient, min). gradient has the padded rows "
            "of the next transform.",
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
-    .category = "deconvolution",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,

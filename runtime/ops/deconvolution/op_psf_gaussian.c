@@ -73,7 +73,6 @@ const mb_op mb_op_psf_gaussian = {
     .summary = "Gaussian point spread function with a width for each axis.",
     .doc = "Values are those at pixel centers. The full width at half maximum is 2.3548 sigma.",
     .reference = "exp(-((x - c) / sigma)^2 / 2)",
-    .category = "deconvolution",
     MB_OP_PLANNED_PARTS,
     .uncut = "it reads no array",
     .strides = MB_STRIDES_CONTIGUOUS,

@@ -102,7 +102,6 @@ const mb_op mb_op_residual = {
            "transform. Where the grid exceeds the image, the residual is 0: values that wrapped "
            "around do not count.",
     .reference = "L. Landweber, Am. J. Math. 73, 615 (1951)",
-    .category = "deconvolution",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is a step over the grid of an iteration, at whose start the image lies",
     .strides = MB_STRIDES_CONTIGUOUS,

@@ -77,7 +77,6 @@ const mb_op mb_op_rl_consensus = {
         "With n the normalizer, first becomes (first + second) / 2, and second becomes (first / n "
         "- 1) (second / n - 1), or 0 where the normalizer is at most floor. rl_update takes both.",
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
-    .category = "deconvolution",
     MB_OP_PARTS,
     .uncut = "it is a step over the grid of an iteration, at whose start the image lies",
     .strides = MB_STRIDES_CONTIGUOUS,

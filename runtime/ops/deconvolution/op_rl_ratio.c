@@ -142,7 +142,6 @@ const mb_op mb_op_rl_ratio = {
            "minimizes. It adds up over tiles.",
     .reference =
         "W. H. Richardson, J. Opt. Soc. Am. 62, 55 (1972); I. Csiszar, Ann. Stat. 19, 2032 (1991)",
-    .category = "deconvolution",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is a step over the grid of an iteration, at whose start the image lies",
     .strides = MB_STRIDES_ANY,

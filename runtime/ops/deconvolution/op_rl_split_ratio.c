@@ -121,7 +121,6 @@ const mb_op mb_op_rl_split_ratio = {
            "ratios are 0 outside the image, as in rl_ratio.\n"
            "The image must be counts of photons: subtract the offset and divide by the gain first.",
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
-    .category = "deconvolution",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is a step over the grid of an iteration, at whose start the image lies",
     .strides = MB_STRIDES_CONTIGUOUS,

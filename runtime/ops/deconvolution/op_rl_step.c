@@ -124,7 +124,6 @@ const mb_op mb_op_rl_step = {
            "about half the memory traffic of the four operators.",
     .reference = "W. H. Richardson, J. Opt. Soc. Am. 62, 55 (1972); L. B. Lucy, Astron. J. 79, 745 "
                  "(1974)",
-    .category = "deconvolution",
     MB_OP_PLANNED_PARTS,
     .uncut = "it contains transforms over all axes",
     .strides = MB_STRIDES_CONTIGUOUS,

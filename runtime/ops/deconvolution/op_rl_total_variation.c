@@ -65,7 +65,6 @@ const mb_op mb_op_rl_total_variation = {
         "correction becomes correction / (1 - lambda div(grad x / |grad x|)) with a divisor of at "
         "least 0.1. Call it before rl_update. Differences are forward, and zero beyond the grid.",
     .reference = "N. Dey et al., Microsc. Res. Tech. 69, 260 (2006)",
-    .category = "deconvolution",
     MB_OP_PARTS,
     .uncut = "it changes the correction beside a piece, too",
     .strides = MB_STRIDES_CONTIGUOUS,

@@ -181,7 +181,6 @@ const mb_op mb_op_rl_update = {
     .reference =
         "L. B. Lucy, Astron. J. 79, 745 (1974); M. Bertero, P. Boccacci, Astron. Astrophys. 437, "
         "369 (2005); D. S. C. Biggs, M. Andrews, Appl. Opt. 36, 1766 (1997)",
-    .category = "deconvolution",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is a step over the grid of an iteration, at whose start the image lies",
     .strides = MB_STRIDES_ANY,

@@ -97,7 +97,6 @@ const mb_op mb_op_wiener_filter = {
     .reference =
         "N. Wiener, Extrapolation, Interpolation, and Smoothing of Stationary Time Series, 1949; "
         "A. N. Tikhonov, V. Y. Arsenin, Solutions of Ill-Posed Problems, 1977",
-    .category = "deconvolution",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 2e-6,

@@ -218,7 +218,6 @@ const mb_op mb_op_bilateral_filter = {
         "Values that are "
         "not finite stay as they are.",
     .reference = "C. Tomasi, R. Manduchi, ICCV (1998)",
-    .category = "denoising",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 2e-6,

@@ -117,7 +117,6 @@ const mb_op mb_op_total_variation = {
         "lambda. May run in place.",
     .reference = "A. Chambolle, T. Pock, J. Math. Imaging Vis. 40, 120 (2011); L. I. Rudin, S. "
                  "Osher, E. Fatemi, Physica D 60, 259 (1992)",
-    .category = "denoising",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_TOTAL_VARIATION_A,

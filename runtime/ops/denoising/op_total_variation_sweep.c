@@ -100,7 +100,6 @@ const mb_op mb_op_total_variation_sweep = {
         "all: with the state of the whole volume in a store, memory is that of a piece. "
         "The state takes four times the memory of the volume.",
     .reference = "A. Chambolle, T. Pock, J. Math. Imaging Vis. 40, 120 (2011)",
-    .category = "denoising",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_TV_SWEEP_STATE,

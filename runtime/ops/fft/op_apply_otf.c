@@ -104,7 +104,6 @@ const mb_op mb_op_apply_otf = {
            "need a GPU with enough shared memory per block. All other grids are transformed by the "
            "FFT library.",
     .reference = "convolution theorem",
-    .category = "fft",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is one transform over all axes",
     .strides = MB_STRIDES_CONTIGUOUS,

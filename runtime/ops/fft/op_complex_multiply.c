@@ -96,7 +96,6 @@ const mb_op mb_op_complex_multiply = {
     .doc = "a[..., i] becomes a[..., i] * b[i] * scale. Convolution multiplies by the transfer "
            "function. Its adjoint, correlation, multiplies by the conjugate.",
     .reference = "convolution theorem",
-    .category = "fft",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .tolerance = 1e-6,

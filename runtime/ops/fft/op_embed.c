@@ -168,7 +168,6 @@ const mb_op mb_op_embed = {
            "circular (d | a b c d | a), reflect (b a | a b c d | d c), mirror (c b | a b c d | c "
            "b) or replicate (a a | a b c d | d d), to any distance.",
     .reference = "scipy.ndimage boundary modes constant, wrap, reflect, mirror, nearest",
-    .category = "fft",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ANY,
 };

@@ -69,7 +69,6 @@ const mb_op mb_op_fft = {
            "points unless normalize = false. Leading axes are a batch. Single precision. out = a "
            "transforms in place.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
-    .category = "fft",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_FFT_OP_A,

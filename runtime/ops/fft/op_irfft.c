@@ -90,7 +90,6 @@ const mb_op mb_op_irfft = {
            "In place (in_place = true; out is the memory of a, viewed as real), the rows of the "
            "result have 2 * (n/2 + 1) elements; n of them are samples.",
     .reference = "x[j] = 1/n sum over k of X[k] exp(2 pi i jk/n)",
-    .category = "fft",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_IRFFT_A,

@@ -141,7 +141,6 @@ const mb_op mb_op_otf = {
            "scipy.signal. numpy.fft.fftshift puts the origin at n / 2 rounded down, which differs "
            "for even extents.",
     .reference = "H[k] = sum over j of h[j] exp(-2 pi i k (j - c) / n)",
-    .category = "fft",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is one transform over all axes",
     .strides = MB_STRIDES_CONTIGUOUS,

@@ -79,7 +79,6 @@ const mb_op mb_op_rfft = {
            "In place (in_place = true; out is the memory of a, viewed as complex), the rows of a "
            "have 2 * (n/2 + 1) elements; n of them are samples.",
     .reference = "X[k] = sum over j of x[j] exp(-2 pi i jk/n)",
-    .category = "fft",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << MB_RFFT_A,

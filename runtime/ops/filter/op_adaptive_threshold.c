@@ -134,7 +134,6 @@ const mb_op mb_op_adaptive_threshold = {
            "Use axes = {2, 3} for a stack of images.",
     .reference = "P. D. Wellner, Adaptive thresholding for the DigitalDesk, 1993; "
                  "skimage.filters.threshold_local",
-    .category = "filter",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
 };

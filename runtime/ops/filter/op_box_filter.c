@@ -75,7 +75,6 @@ const mb_op mb_op_box_filter = {
            "axes are f32.\n"
            "Use axes = {2, 3} for a stack of images.",
     .reference = "running sums along one axis after the other; scipy.ndimage.uniform_filter",
-    .category = "filter",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6,

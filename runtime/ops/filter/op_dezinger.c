@@ -174,7 +174,6 @@ const mb_op mb_op_dezinger = {
         "after, "
         "too.",
     .reference = "|a - median(a)| > threshold",
-    .category = "filter",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
 };

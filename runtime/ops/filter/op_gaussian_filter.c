@@ -76,7 +76,6 @@ const mb_op mb_op_gaussian_filter = {
         "(order 0), in single precision.\n"
         "Use axes = {2, 3} for a stack of images.",
     .reference = "scipy.ndimage.gaussian_filter",
-    .category = "filter",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6,

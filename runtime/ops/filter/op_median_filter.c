@@ -96,7 +96,6 @@ const mb_op mb_op_median_filter = {
            "NaN counts as greater than infinity, as in numpy.sort: the median is NaN where more "
            "than half of the window is.",
     .reference = "scipy.ndimage.median_filter; merge exchange: K. E. Batcher, 1968",
-    .category = "filter",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
 };

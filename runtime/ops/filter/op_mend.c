@@ -243,7 +243,6 @@ const mb_op mb_op_mend = {
            "the value stays. Integers are rounded to the nearest, halves to even.\n"
            "counts is {values replaced, values left}. May run in place.",
     .reference = "median or mean of valid neighbors",
-    .category = "filter",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_MEND_A,

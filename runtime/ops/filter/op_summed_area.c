@@ -82,7 +82,6 @@ const mb_op mb_op_summed_area = {
     .doc = "result[i, j, k] is the sum of a over the first i, j and k elements of its axes. The "
            "sum over any box is the alternating sum of the table at its corners.",
     .reference = "F. C. Crow, SIGGRAPH 1984, 207",
-    .category = "filter",
     MB_OP_PARTS,
     .uncut = "an element of the table is a sum from the first element on",
     .strides = MB_STRIDES_ANY,

@@ -154,7 +154,6 @@ const mb_op mb_op_bin = {
         "Element i along an axis is the mean of elements size (i - 1) + 1 to size i, in float32 "
         "whatever the type of a. Sums are made in double. A NaN makes its bin NaN. Elements at the "
         "end that do not fill a bin are left out, or with rest = \"keep\" are a smaller bin.",
-    .category = "geometry",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6,

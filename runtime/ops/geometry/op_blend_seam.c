@@ -79,7 +79,6 @@ const mb_op mb_op_blend_seam = {
         "0 "
         "in the first of them to 1 in the last; a single one is the mean. A NaN stays in its "
         "column.",
-    .category = "geometry",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6,

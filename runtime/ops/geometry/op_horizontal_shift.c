@@ -89,7 +89,6 @@ const mb_op mb_op_horizontal_shift = {
         "indices selects the shifts of a subset of the projections: projection j takes "
         "shifts[indices[j]]. out = a works in place, without scratch.",
     .reference = "linear interpolation",
-    .category = "geometry",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_HORIZONTAL_SHIFT_A,

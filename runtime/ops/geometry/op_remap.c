@@ -75,7 +75,6 @@ const mb_op mb_op_remap = {
         "Pixels that need a NaN become NaN. order, mode and value are those of undistort. With "
         "part, a holds the rows of the frames that the map asks for, and places are still those of "
         "whole frames; what else a map asks for is taken from the nearest row of the part.",
-    .category = "geometry",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .split = mb_stack_split,

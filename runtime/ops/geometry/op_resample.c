@@ -178,7 +178,6 @@ const mb_op mb_op_resample = {
         "with the edges repeated. A NaN spreads to all pixels that it is a part of.\n"
         "With part and rows, a holds the rows of the frames that rows of the result need; "
         "mb.op.piece tells which.",
-    .category = "geometry",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 2e-6,

@@ -65,7 +65,6 @@ const mb_op mb_op_rotate = {
         "order, mode and value are those of undistort.\n"
         "With part and rows, a holds the rows of the frames that rows of the result need; "
         "mb.op.piece tells which.",
-    .category = "geometry",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-5, /* places round to another side */

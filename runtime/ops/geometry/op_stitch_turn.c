@@ -124,7 +124,6 @@ const mb_op mb_op_stitch_turn = {
         "overlap columns further right. Frames without a partner are left out. A NaN stays in its "
         "column, and in those that are interpolated from it.",
     .reference = "N. T. Vo et al., Opt. Express 29 (2021) 17849",
-    .category = "geometry",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6,

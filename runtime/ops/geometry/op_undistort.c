@@ -93,7 +93,6 @@ const mb_op mb_op_undistort = {
         "With part and rows, a holds the rows of the frames that rows of the result need; "
         "mb.op.piece tells which.",
     .reference = "N. T. Vo et al., Opt. Express 23 (2015) 32859",
-    .category = "geometry",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-5, /* places round to another side */

@@ -121,7 +121,6 @@ const mb_op mb_op_cgls_update = {
         "the slice alone; the next direction takes it as its growth, over the old one:\n"
         "q, dots, p = mb.normal_operator(r, kernel, {direction = p, growth = new, over = old, "
         "dot = true}), then x, r, newer = mb.cgls_update(x, r, p, q, new, {over = dots}).",
-    .category = "iterative",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6, /* fused or separate multiplication and addition */

@@ -264,7 +264,6 @@ const mb_op mb_op_normal_kernel = {
         "for each angle and place of half the grid on one thread.",
     .reference = "A. H. Delaney and Y. Bresler, IEEE Trans. Image Process. 5 (1996) 740; J. A. "
                  "Fessler et al., IEEE Trans. Signal Process. 53 (2005) 3393",
-    .category = "iterative",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .uncut = "it has no array that is cut",

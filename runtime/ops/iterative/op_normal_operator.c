@@ -424,7 +424,6 @@ const mb_op mb_op_normal_operator = {
         "Moonbeam, up to 2 GiB of spectra at a time or one pair; other grids through the FFT "
         "library, a pair at a time. The host has one pair at a time.",
     .reference = "A. H. Delaney and Y. Bresler, IEEE Trans. Image Process. 5 (1996) 740",
-    .category = "iterative",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_NORMAL_OPERATOR_A,

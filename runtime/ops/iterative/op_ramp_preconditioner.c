@@ -52,7 +52,6 @@ const mb_op mb_op_ramp_preconditioner = {
            "spectrum, applied by normal_operator to the residual with the same circle, is an "
            "approximate inverse, symmetric and positive, up to a factor. k is in cycles per pixel. "
            "The layout is that of normal_kernel for the same size and padded.",
-    .category = "iterative",
     MB_OP_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .uncut = "it has no array that is cut",

@@ -98,7 +98,6 @@ const mb_op mb_op_slice_axpy = {
         "normal_operator or cgls_update), so that no iteration of a solver waits for a number. "
         "f is 0 where over is 0, as for a slice that has converged; what a factor 0 multiplies "
         "is not read. f is rounded to single precision.",
-    .category = "iterative",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-6, /* fused or separate multiplication and addition */

@@ -69,7 +69,6 @@ const mb_op mb_op_slice_dot = {
     .doc = "A sum of products for each slice, in double precision and in an order that depends on "
            "the slice alone: the bits are the same for any blocks and threads. The sums stay on "
            "the device, where slice_axpy, cgls_update and normal_operator take them.",
-    .category = "iterative",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .tolerance = 1e-9, /* sums of products in another order */

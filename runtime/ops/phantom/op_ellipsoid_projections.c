@@ -106,7 +106,6 @@ const mb_op mb_op_ellipsoid_projections = {
            "to the right and Y up.",
     .reference =
         "A. C. Kak, M. Slaney, Principles of Computerized Tomographic Imaging, 1988, section 3.1",
-    .category = "phantom",
     MB_OP_PLANNED_PARTS,
     .uncut = "it reads no array; a part of the result is made from a part of the heights or angles",
     .strides = MB_STRIDES_CONTIGUOUS,

@@ -83,7 +83,6 @@ const mb_op mb_op_poisson = {
     .doc = "Counts are whole numbers in f32, exact up to 2^24. out = mean works in place.",
     .reference = "W. Hoermann, The transformed rejection method for generating Poisson random "
                  "variables, 1993",
-    .category = "phantom",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,
     .alias = 1u << 0,

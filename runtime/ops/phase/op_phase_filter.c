@@ -401,7 +401,6 @@ const mb_op mb_op_phase_filter = {
     .reference = "D. Paganin et al., J. Microsc. 206, 33 (2002); D. M. Paganin et al., J. Opt. 22, "
                  "115607 (2020); T. Farago et al., Opt. Lett. 49, 5159 (2024); B. Yu et al., Opt. "
                  "Express 26, 11110 (2018)",
-    .category = "phase",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_PHASE_FILTER_IMAGE,

@@ -81,7 +81,6 @@ const mb_op mb_op_gram_matrix = {
     .doc = "Element (i, j) is the sum over all pixels of frame i times frame j, in double "
            "precision: of frames less their mean, n times their covariance. A NaN makes the row "
            "and the column of its frame NaN.",
-    .category = "statistics",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .uncut = "its sums are over all pixels, in floating point",

@@ -183,7 +183,6 @@ const mb_op mb_op_histogram = {
         "others that have no such prefix.\n"
         "into is an array of such counts: this call adds to it, and makes no new array. Counts are "
         "whole numbers, exact below 2^53, and do not depend on how an array was cut.",
-    .category = "statistics",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ANY,
 };

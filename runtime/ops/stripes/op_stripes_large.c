@@ -41,7 +41,6 @@ const mb_op mb_op_stripes_large = {
     .reference =
         "N. T. Vo, R. C. Atwood, M. Drakopoulos, Superior techniques for eliminating ring "
         "artifacts in X-ray micro-tomography, Optics Express 26, 28396 (2018), algorithms 4 and 5",
-    .category = "stripes",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_SINO,

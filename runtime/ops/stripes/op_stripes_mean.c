@@ -103,7 +103,6 @@ const mb_op mb_op_stripes_mean = {
         "object goes, too. To divide, high_sigma must be 0.\n"
         "A NaN spreads over its sinogram, and to no other. out = sino works in place.",
     .reference = "x - f(mean of x), or x / f(mean of x)",
-    .category = "stripes",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_MEAN_SINO,

@@ -133,7 +133,6 @@ const mb_op mb_op_stripes_raven = {
            "A NaN spreads over its sinogram, and to no other. out = sino works in place.",
     .reference = "C. Raven, Numerical removal of ring artifacts in microtomography, Rev. Sci. "
                  "Instrum. 69 (1998) 2978",
-    .category = "stripes",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_RAVEN_SINO,

@@ -36,7 +36,6 @@ const mb_op mb_op_stripes_sorting = {
     .reference =
         "N. T. Vo, R. C. Atwood, M. Drakopoulos, Superior techniques for eliminating ring "
         "artifacts in X-ray micro-tomography, Optics Express 26, 28396 (2018), algorithm 3",
-    .category = "stripes",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_SINO,

@@ -91,7 +91,6 @@ const mb_op mb_op_stripes_titarenko = {
         "A NaN spreads over its sinogram, and to no other. out = sino works in place.",
     .reference = "S. Titarenko, P. J. Withers, A. Yagola, An analytical formula for ring artefact "
                  "suppression in X-ray tomography, Appl. Math. Lett. 23 (2010) 1489",
-    .category = "stripes",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_TITARENKO_SINO,

@@ -290,7 +290,6 @@ const mb_op mb_op_stripes_wavelet = {
         "A NaN spreads over its sinogram, and to no other. out = sino works in place.",
     .reference = "B. Muench, P. Trtik, F. Marone, M. Stampanoni, Stripe and ring artifact removal "
                  "with combined wavelet-Fourier filtering, Opt. Express 17 (2009) 8567",
-    .category = "stripes",
     MB_OP_PLANNED_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_STRIPES_WAVELET_SINO,

@@ -111,7 +111,6 @@ const mb_op mb_op_backproject = {
         "is ramp_filter followed by backproject with its default scale, which gives densities "
         "per pixel for angles that cover 180 degrees evenly.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
-    .category = "tomography",
     .args = args,
     .params_bytes = sizeof(mb_backproject_params),
     .strides = MB_STRIDES_ROWS,

@@ -138,7 +138,6 @@ const mb_op mb_op_fourier_project = {
         "Two slices are computed as one complex image: a NaN in one slice reaches its partner.",
     .reference = "Greengard and Lee, SIAM Review 46 (2004) 443; Fessler and Sutton, IEEE Trans. "
                  "Signal Process. 51 (2003) 560",
-    .category = "tomography",
     .args = args,
     .params_bytes = sizeof(PARAMS),
     .strides = MB_STRIDES_ROWS,

@@ -146,7 +146,6 @@ const mb_op mb_op_fourier_reconstruct = {
            "NaN in one slice reaches its partner.",
     .reference = "Greengard and Lee, SIAM Review 46 (2004) 443; O'Sullivan, IEEE Trans. Med. "
                  "Imaging 4 (1985) 200",
-    .category = "tomography",
     .args = args,
     .params_bytes = sizeof(mb_fourier_reconstruct_params),
     .strides = MB_STRIDES_ROWS,

@@ -100,7 +100,6 @@ const mb_op mb_op_project = {
     .reference =
         "De Man and Basu, Distance-driven projection and backprojection in three dimensions, "
         "Phys. Med. Biol. 49 (2004) 2463",
-    .category = "tomography",
     .args = args,
     .params_bytes = sizeof(PARAMS),
     .samples = samples,

@@ -253,7 +253,6 @@ const mb_op mb_op_ramp_filter = {
            "at center + slice_shifts[z] moves to center. Columns from beyond the detector contain "
            "the response of the filter to the padding. A shift is at most (P - width)/2 columns.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
-    .category = "tomography",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,
     .alias = 1u << MB_RAMP_FILTER_SINO,
