@@ -69,7 +69,7 @@ static bool run_rest(lua_State *L, char **argv, int argc, const mbm_options *opt
         return mbm_run_prompt(L) == LUA_OK;
     if (script < argc || flags & (MBM_EXECUTE | MBM_VERSION))
         return true;
-    if (!isatty(STDIN_FILENO))
+    if (!isatty(STDIN_FILENO) || mbm_several_ranks())
         return mbm_run_stdin(L) == LUA_OK;
     mbm_print_version();
     return mbm_run_prompt(L) == LUA_OK;
@@ -90,13 +90,13 @@ static int protected_main(lua_State *L)
         lua_pushboolean(L, 1);
         return 1;
     }
-    if (options.flags & MBM_VERSION)
-        mbm_print_version();
     const bool environment = !(options.flags & MBM_NO_ENVIRONMENT);
     open_libraries(L, environment);
     mbm_find_files(L, environment);
-    if (!mbm_start_ranks(options.flags))
+    if (!mbm_start_ranks(options.flags) || !mbm_check_prompt(options.flags))
         return 0;
+    if (options.flags & MBM_VERSION)
+        mbm_print_version();
     if (options.script < argc) {
         const char *script = mbm_command(argv[options.script]);
         if (!script || !mbm_check_ranks(argv[options.script]))

@@ -12,19 +12,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Runs at exit, also by os.exit. */
+/* Runs at exit, also by os.exit. A status has 8 bits: a failure of which they are 0 has status 1. */
 static void end_rank(int status, void *unused)
 {
     (void)unused;
     fflush(NULL);
-    if (status == EXIT_SUCCESS) {
-        mb_cluster_stop();
-        return;
+    if (status != EXIT_SUCCESS && mb_cluster_place()->size > 1) {
+        char line[80];
+        const char *text = mbl_cluster_failure();
+        snprintf(line, sizeof line, "%s: ended with status %d", mbm_program, status);
+        mb_cluster_fail(text[0] != '\0' ? text : line, status & 255 ? status & 255 : EXIT_FAILURE);
     }
-    char line[80];
-    const char *text = mbl_cluster_failure();
-    snprintf(line, sizeof line, "%s: ended with status %d", mbm_program, status);
-    mb_cluster_fail(text[0] != '\0' ? text : line, status);
+    mb_cluster_stop();
+    if (status != EXIT_SUCCESS && (status & 255) == 0)
+        _exit(EXIT_FAILURE);
 }
 
 /* A launcher may have bound each rank to a few of the processors that it could have. */
@@ -46,19 +47,39 @@ void mbm_say_failure(const char *line)
         fprintf(stderr, "%s\n", line);
 }
 
-bool mbm_check_ranks(const char *command)
+/* Says that something works on one rank. */
+static void refuse(const char *what)
 {
     char line[200];
-    const int size = mb_cluster_place()->size;
-    if (size == 1 || mbm_command_has_ranks(command))
-        return true;
     snprintf(line, sizeof line,
-             "%s: the command %s works on one rank, and there are %d: start it without the "
-             "launcher, or with --no-mpi on one",
-             mbm_program, command, size);
+             "%s: %s works on one rank, and there are %d: start it without the launcher, or with "
+             "--no-mpi on one",
+             mbm_program, what, mb_cluster_place()->size);
     mbm_failure_status = MBM_STATUS_MISUSE;
     mbm_say_failure(line);
+}
+
+bool mbm_check_ranks(const char *command)
+{
+    char what[120];
+    if (!mbm_several_ranks() || mbm_command_has_ranks(command))
+        return true;
+    snprintf(what, sizeof what, "the command %s", command);
+    refuse(what);
     return false;
+}
+
+bool mbm_check_prompt(unsigned flags)
+{
+    if (!mbm_several_ranks() || !(flags & MBM_INTERACTIVE))
+        return true;
+    refuse("the prompt");
+    return false;
+}
+
+bool mbm_several_ranks(void)
+{
+    return mb_cluster_place()->size > 1;
 }
 
 bool mbm_start_ranks(unsigned flags)

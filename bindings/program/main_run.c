@@ -115,9 +115,32 @@ static int run_string(lua_State *L, const char *text, const char *name)
     return run_chunk(L, luaL_loadbuffer(L, text, strlen(text), name));
 }
 
+/* Pushes a function of a Lua module. On failure the error is on the stack. */
+static int push_function(lua_State *L, const char *module, const char *function)
+{
+    lua_getglobal(L, "require");
+    lua_pushstring(L, module);
+    int status = lua_pcall(L, 1, 1, 0);
+    if (status == LUA_OK)
+        lua_getfield(L, -1, function);
+    return status;
+}
+
+/* Loads standard input, which a launcher gives to rank 0, or to all ranks. Pushes the chunk, or the
+** error. */
+static int load_stdin(lua_State *L)
+{
+    if (!mbm_several_ranks())
+        return luaL_loadfile(L, NULL);
+    int status = push_function(L, "moonbeam.internal.script", "standard_input");
+    if (status == LUA_OK)
+        status = mbl_call(L, 0, 1);
+    return status == LUA_OK && !lua_isfunction(L, -1) ? LUA_ERRSYNTAX : status;
+}
+
 int mbm_run_stdin(lua_State *L)
 {
-    return run_chunk(L, luaL_loadfile(L, NULL));
+    return run_chunk(L, load_stdin(L));
 }
 
 int mbm_run_init(lua_State *L)
@@ -236,7 +259,7 @@ int mbm_run_script(lua_State *L, char **argv, int script)
     const char *name = argv[script];
     if (strcmp(name, "-") == 0 && strcmp(argv[script - 1], "--") != 0)
         name = NULL;
-    int status = luaL_loadfile(L, name);
+    int status = name ? luaL_loadfile(L, name) : load_stdin(L);
     if (status == LUA_OK) {
         if (lua_getglobal(L, "arg") != LUA_TTABLE)
             luaL_error(L, "'arg' is not a table");
@@ -248,17 +271,6 @@ int mbm_run_script(lua_State *L, char **argv, int script)
         status = mbl_call(L, count, 0);
     }
     return mbm_report(L, status);
-}
-
-/* Pushes a function of a Lua module. On failure the error is on the stack. */
-static int push_function(lua_State *L, const char *module, const char *function)
-{
-    lua_getglobal(L, "require");
-    lua_pushstring(L, module);
-    int status = lua_pcall(L, 1, 1, 0);
-    if (status == LUA_OK)
-        lua_getfield(L, -1, function);
-    return status;
 }
 
 int mbm_run_recorded(lua_State *L, const char *how, const char *name)

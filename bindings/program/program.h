@@ -69,7 +69,7 @@ bool mbm_command_has_ranks(const char *name);
 int mbm_run_init(lua_State *L); /* LUA_INIT */
 int mbm_run_options(lua_State *L, char **argv, const mbm_options *options);
 int mbm_run_script(lua_State *L, char **argv, int script);
-int mbm_run_stdin(lua_State *L);
+int mbm_run_stdin(lua_State *L); /* what rank 0 reads there, on all ranks */
 int mbm_run_recorded(lua_State *L, const char *how, const char *name); /* "plan" or "ledger" */
 int mbm_run_prompt(lua_State *L);
 /* Sets the exit status to failure if arrays are still live on a device after the script. */
@@ -86,6 +86,9 @@ int mbm_report(lua_State *L, int status);
 bool mbm_start_ranks(unsigned flags);
 /* Refuses a command that works on one rank, if there are several. Returns whether it may run. */
 bool mbm_check_ranks(const char *command);
+/* Refuses the prompt (MBM_INTERACTIVE) in the same way. */
+bool mbm_check_prompt(unsigned flags);
+bool mbm_several_ranks(void);
 /* Prints a line about a failure; of several ranks one prints it, when the process ends. */
 void mbm_say_failure(const char *line);
 

@@ -127,6 +127,8 @@ describe("mb.cluster", function()
             {"if cluster.rank == 1 then cluster.sum {} end", "rank 0 is in cluster.barrier, rank 1 in "
                 .. "cluster.sum"},
             {"if cluster.rank == 1 then os.exit(7, true) end", "%f[%w]rank 1 on %S+: .-status 7", 7},
+            {"if cluster.rank == 1 then os.exit(256, true) end", "rank 1 on %S+: .-status 256", 1},
+            {"if cluster.rank == 2 then os.exit(-1) end", "rank 2 on %S+: .-status %-1", 255},
         } do
             local began = mb.system.clock()
             local output, status = ranks.run(folder, 3, "local cluster = require 'moonbeam'.cluster "
@@ -137,6 +139,14 @@ describe("mb.cluster", function()
             assert.is_true(lines <= 1, output)
             assert.is_true(not case[1]:find "all fail" or not output:find "rank 0 on", output)
             assert.is_true(mb.system.clock() - began < 10)
+        end
+    end)
+
+    ranks.it("fails with its status if it is the only one", function()
+        for status, expected in pairs {[256] = 1, [7] = 7} do
+            local output, ended = ranks.run(folder, 1, ("os.exit(%d, true)"):format(status))
+            assert.equal(expected, ended)
+            assert.is_nil(output:find("improperly", 1, true), output)
         end
     end)
 
@@ -154,8 +164,8 @@ describe("mb.cluster", function()
         assert.is_true(mb.system.clock() - began < 10)
     end)
 
-    ranks.it("answers while rank 0 computes", function()
-        local output, status = ranks.run(folder, 2, [[
+    ranks.it("answers within a few milliseconds while all processors compute", function()
+        local output, status = ranks.run(folder, 4, [[
             local mb = require "moonbeam"
             local cluster, clock = mb.cluster, mb.system.clock
             local list = {}
@@ -163,9 +173,10 @@ describe("mb.cluster", function()
             local take = cluster.deal(list)
             cluster.barrier()
             local began, times = clock(), {}
-            -- A busy machine makes some answers late: a fifth of them are looked at, and the last.
-            if cluster.rank == 0 then
-                while clock() - began < 5 do end
+            -- A thread that yields in each look at messages answers 10 ms later at the median. A
+            -- few answers are late in any case, where the system runs others first.
+            if cluster.rank ~= 1 then
+                while clock() - began < 3 do end
             else
                 for i = 1, 50 do
                     local before = clock()
@@ -174,13 +185,36 @@ describe("mb.cluster", function()
                     mb.system.sleep(0.01)
                 end
                 table.sort(times)
-                print(times[10], times[50], clock() - began)
+                print(times[25], times[50], clock() - began)
             end
         ]])
-        local quick, most, all = output:match "^(%S+)%s(%S+)%s(%S+)"
+        local middle, most, all = output:match "^(%S+)%s(%S+)%s(%S+)"
         assert.equal(0, status, output)
-        assert.is_true(tonumber(quick) < 0.01, output)
-        assert.is_true(tonumber(most) < 1 and tonumber(all) < 4, output)
+        assert.is_true(tonumber(middle) < 0.005, output)
+        assert.is_true(tonumber(most) < 1 and tonumber(all) < 2.5, output)
+    end)
+
+    ranks.it("runs what rank 0 reads from the standard input on all", function()
+        local name = folder .. "/input.lua"
+        files.write(name, "#!/usr/bin/env moonbeam\nlocal mb = require 'moonbeam'\n"
+            .. "local all = mb.cluster.gather((...) or 'nothing')\n"
+            .. "if mb.cluster.rank == 0 then print(arg[0], table.concat(all, ' ')) end")
+        for words, expected in pairs {["- a"] = "-\ta a a\n", [""] = "[^\n]*\tnothing nothing "
+            .. "nothing\n"} do
+            local output, _, status = files.run(ranks.command(3, words .. " < " .. name))
+            assert.equal(0, status, output)
+            assert.matches("^" .. expected .. "$", output)
+        end
+        files.write(name, "x = = 1")
+        local output, _, status = files.run(ranks.command(3, "- < " .. name))
+        assert.equal(1, status)
+        assert.matches("^%S+: stdin:1: unexpected symbol near '='", output)
+    end)
+
+    ranks.it("has no prompt for several", function()
+        local output, _, status = files.run(ranks.command(2, "-i < /dev/null"))
+        assert.equal(2, status)
+        assert.matches("^%S+: the prompt works on one rank, and there are 2: ", output)
     end)
 
     ranks.it("refuses processes that do not know of each other", function()

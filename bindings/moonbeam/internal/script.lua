@@ -4,6 +4,7 @@
 -- A planned script runs unchanged in a dry run: it reads its arguments and the shapes in its files,
 -- prints nothing and changes no file. os.exit ends the script, not the program.
 
+local cluster = require "moonbeam.cluster"
 local core = require "moonbeam.core"
 local ledger = require "moonbeam.ledger"
 local log = require "moonbeam.internal.log"
@@ -187,6 +188,15 @@ function script.ledger(name, statements)
         status = (differing > 0 or measured.peak > bound) and 1 or 0
     end
     return status
+end
+
+--- What rank 0 reads from the standard input, as a chunk on all ranks; or what is wrong with it.
+function script.standard_input()
+    local text = cluster.once(function()
+        return io.read "a"
+    end)
+    local chunk, problem = load(text:gsub("^#[^\n]*", "", 1), "=stdin")
+    return chunk or problem
 end
 
 --- After a script: returns true if arrays are still live on a device or guards were damaged, and
