@@ -180,6 +180,9 @@ elseif options.ranks and not options.plan then
     cli.wrong("--ranks needs --plan: start a run with mpirun -n %d or srun", options.ranks)
 elseif options.ranks_per_node and not options.ranks then
     cli.wrong("--ranks-per-node needs --ranks: how many there are in all")
+elseif options.ranks_per_node and options.ranks_per_node > options.ranks then
+    cli.wrong("--ranks-per-node %d is more than all ranks, --ranks %d", options.ranks_per_node,
+        options.ranks)
 elseif options.ranks and options.part then
     cli.wrong("--ranks share the work by MPI, --part without it: give one of them")
 end

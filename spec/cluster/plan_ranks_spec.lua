@@ -51,10 +51,10 @@ describe("the plan of ranks", function()
         local script = slurm.script(made, {"scan.h5", "--plan", "--slurm", "--ranks", "6",
             "--ranks-per-node=2", "-d", "planned:h200", "-o", "it's.h5"}, own)
         assert.equal(table.concat({"#!/bin/sh", "#SBATCH --nodes=3", "#SBATCH --ntasks=6",
-            "#SBATCH --ntasks-per-node=2", ("#SBATCH --mem=%dM"):format(
-            rank_plan.megabytes(plan)), "#SBATCH --gres=gpu:2", "#SBATCH --time=0:11:00",
-            "srun --mpi=pmix moonbeam reconstruct scan.h5 -o 'it'\\''s.h5'"}, "\n"),
-            script)
+            "#SBATCH --ntasks-per-node=2", "#SBATCH --cpus-per-task=8",
+            ("#SBATCH --mem=%dM"):format(rank_plan.megabytes(plan)), "#SBATCH --gres=gpu:2",
+            "#SBATCH --time=0:11:00", "srun --mpi=pmix --cpus-per-task=8 moonbeam reconstruct "
+            .. "scan.h5 -o 'it'\\''s.h5'"}, "\n"), script)
     end)
 
     it("is of one rank for each node where a rank has several devices", function()
@@ -67,11 +67,28 @@ describe("the plan of ranks", function()
             assert.matches(("at most [^\n]*%%(%d bytes%%) on %s"):format(made.peaks[device.id],
                 device.id), rank_plan.text(plan))
         end
-        assert.matches("gres=gpu:2\n.*srun %-%-mpi=pmix moonbeam reconstruct s %-%-device all$",
+        assert.matches("cpus%-per%-task=16\n.*gres=gpu:2\n.*srun %-%-mpi=pmix %-%-cpus%-per%-task=16 "
+            .. "moonbeam reconstruct s %-%-device all$",
             slurm.script(made, {"s", "-d", "2xplanned:h200"}, {ranks = 3}))
         local ok, problem = pcall(rank_plan.of, made, {ranks = 4, ranks_per_node = 2})
         assert.is_false(ok)
         assert.matches("would all take the same ones", problem.message, 1, true)
+    end)
+
+    it("asks for the processors that a rank keeps busy", function()
+        for _, case in ipairs {{"host", nil, mb.system.processors()}, {"planned:h200", 3, 6},
+            {"2xplanned:h200", nil, 16}} do
+            local p, scan = pipeline {devices = case[1], threads = case[2], ranks = 2}
+            local _ <close> = scan
+            local script = slurm.script(p:plan(), {}, {ranks = 2})
+            assert.matches(("\n#SBATCH --cpus-per-task=%d\n"):format(case[3]), script, 1, true)
+            assert.matches(("srun --mpi=pmix --cpus-per-task=%d moonbeam"):format(case[3]), script,
+                1, true)
+        end
+        local options = ("'%s' --center 31.5 --device host --plan --slurm"):format(path)
+        assert.matches(("\n#SBATCH --cpus-per-task=%d\n"):format(math.max(1,
+            mb.system.processors() // 2)), commands.must("reconstruct.lua", options
+            .. " --ranks 4 --ranks-per-node 2"), 1, true)
     end)
 
     it("names ranks that have nothing to do, and scratch disk", function()
@@ -184,7 +201,8 @@ describe("the plan of ranks", function()
             local script = commands.must("reconstruct.lua", options .. " --slurm")
             assert.matches("^#!/bin/sh\n", script)
             assert.matches("--nodes=8\n", script, 1, true)
-            assert.matches("srun --mpi=pmix moonbeam reconstruct " .. path, script, 1, true)
+            assert.matches("srun --mpi=pmix --cpus-per-task=8 moonbeam reconstruct " .. path, script,
+                1, true)
             assert.is_nil(script:find("--ranks", 1, true))
             assert.equal("", (files.run("sh -n -c '" .. script:gsub("'", "'\\''") .. "'")))
         end
@@ -192,10 +210,13 @@ describe("the plan of ranks", function()
             local status, text = commands.run("reconstruct.lua", ("'%s' %s"):format(path, options))
             assert.equal(2, status)
             assert.matches(expected, text, 1, true)
+            assert.is_nil(text:find("memory", 1, true), text) -- the plan is not printed
         end
         refused("--ranks 2", "--ranks needs --plan")
         refused("--plan --ranks-per-node 2", "--ranks-per-node needs --ranks")
         refused("--plan --ranks 2 --part 1/2", "give one of them")
-        refused("--plan --center 31.5 --ranks 2 --ranks-per-node 3", "more than all 2")
+        refused("--plan --center 31.5 --ranks 2 --ranks-per-node 3", "more than all ranks, --ranks 2")
+        refused("--plan --center 31.5 --device 2xplanned:h200 --ranks 4 --ranks-per-node 2",
+            "would all take the same ones")
     end)
 end)

@@ -382,9 +382,10 @@ function command.print_plan(made, text, options, plan_of)
     if options.slurm then
         return cli.print(cli.checked(slurm.script, made, arg, options, plan_of))
     end
+    local shared = options.ranks and cli.checked(rank_plan.of, made, options)
     cli.print(text)
-    if options.ranks then
-        cli.print(rank_plan.text(cli.checked(rank_plan.of, made, options)))
+    if shared then
+        cli.print(rank_plan.text(shared))
     end
 end
 

@@ -5,6 +5,7 @@
 -- What is stored between sections is in files that all of them see.
 
 local mb = require "moonbeam"
+local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local pace = require "moonbeam.pipeline.shares.pace"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -35,9 +36,19 @@ function rank_plan.process(made)
     return process_memory.bound(pool, made.pinned, frames + contexts)
 end
 
+-- Processors of a rank for each of its GPUs: with more, blocks are not copied more quickly.
+local OF_GPU <const> = 8
+
+-- The processors of a rank: those of a host that computes, as the plan has them; with GPUs those
+-- that read and write.
+local function processors_of(made, gpus)
+    local threads = made.job.options.threads
+    return gpus == 0 and core.system.processors() or threads and 2 * threads or OF_GPU * gpus
+end
+
 --- What a plan takes over ranks. Options: ranks, ranks_per_node (default 1), slices_per_file.
 -- Returns {ranks, per_node, nodes, rows (the most of a rank), idle (ranks without any), peaks (of a
--- rank's devices, by id), pinned, process (both of a rank), gpus (of a rank), scratch, result,
+-- rank's devices, by id), pinned, process, gpus, processors (all of a rank), scratch, result,
 -- seconds (pace.lua; nil where they are not known)}.
 function rank_plan.of(made, options)
     local ranks, per_node = options.ranks, options.ranks_per_node or 1
@@ -61,6 +72,7 @@ function rank_plan.of(made, options)
     for _, device in ipairs(made.job.devices) do
         own.gpus = own.gpus + (device.kind ~= "host" and 1 or 0)
     end
+    own.processors = processors_of(made, own.gpus)
     own.seconds = pace.of(made, ranks, own.nodes, options.slices_per_file)
     return own
 end

@@ -75,6 +75,7 @@ function slurm.script(made, words, options, plan_of)
     if own.ranks > 1 then
         ask("ntasks-per-node=%d", own.per_node)
     end
+    ask("cpus-per-task=%d", own.processors)
     ask("mem=%dM", rank_plan.megabytes(own))
     if own.gpus > 0 then
         ask("gres=gpu:%d", own.gpus * own.per_node)
@@ -86,8 +87,11 @@ function slurm.script(made, words, options, plan_of)
         local minutes = pace.minutes(own.seconds)
         ask("time=%d:%02d:00", minutes // 60, minutes % 60)
     end
-    lines[#lines + 1] = ("%smoonbeam reconstruct %s%s"):format(options.ranks
-        and "srun --mpi=pmix " or "", words_of(words, #own.devices), part
+    -- srun takes no --cpus-per-task from the lines above.
+    local launcher = options.ranks
+        and ("srun --mpi=pmix --cpus-per-task=%d "):format(own.processors) or ""
+    lines[#lines + 1] = ("%smoonbeam reconstruct %s%s"):format(launcher,
+        words_of(words, #own.devices), part
         and (" --part $SLURM_ARRAY_TASK_ID/%d"):format(part[2]) or "")
     return table.concat(lines, "\n")
 end
