@@ -66,10 +66,10 @@ local options = cli.parse(arg, {
     cli.option(consensus.seed, {default = false, of = "gradient_consensus"}),
     {"offset", value = "X", type = cli.number_or "auto",
         doc = "the camera's offset: subtracted from the image, which becomes float32; auto: from "
-            .. "the noise of the image"},
+            .. "the noise of each image"},
     {"gain", value = "X", type = cli.or_words(cli.between(0), "auto"),
         doc = "counts per photon: the image is divided by it, and becomes float32; auto: from the "
-            .. "noise of the image"},
+            .. "noise of each image"},
     {"curve", value = "FILE", doc = "rl: PNG or SVG of the misfit over the iterations, against "
         .. "what noise alone leaves"},
     {"snapshots", value = "FILE", doc = "PNG: the middle plane of the estimate after every so many "
@@ -105,8 +105,9 @@ local options = cli.parse(arg, {
     cli.shared.budget_of_each, cli.shared.host_budget,
     {"preview", short = "p", value = "FILE",
         doc = "PNG: maximum projections XY, ZY, XZ of the result, to scale, with a scale bar and "
-            .. "what was done"},
-    {"preview-image", value = "FILE", doc = "PNG: the same of the image"},
+            .. "what was done; with --into a folder: FOLDER/NAME.png of each image"},
+    {"preview-image", value = "FILE", doc = "PNG: the same of the image; with --into a "
+        .. "folder, for NAME-image.png"},
     {"write-log", doc = "also write RESULT.log: what ran, options, versions, memory predicted and "
         .. "measured, and all messages"},
     cli.shared.preview_range, cli.shared.preview_planes, cli.shared.sz, cli.shared.verbose,
@@ -135,6 +136,8 @@ if not leads then
 end
 local say, detail = cli.speakers(options)
 local images = image_list.of(options)
+local one = {image = options.image, output = options.output, preview = options.preview,
+    preview_image = options.preview_image}
 if images and cluster.size > 1 then
     cli.wrong("--into works on one image after the other, and there are %d ranks, which share the "
         .. "tiles of one: start it without mpirun or srun", cluster.size)
@@ -159,12 +162,13 @@ local function check_outputs()
     end
     local replaces = setmetatable({overwrite = options.overwrite or options.resume},
         {__index = options})
-    for _, each in ipairs(images or {{image = options.image, output = options.output}}) do
+    for _, each in ipairs(images or {one}) do
         local log_name = options.write_log and results.log_of(each.output)
         cli.outputs(replaces, {each.image, options.psf, options.mask}, each.what and {} or {
             {"output", path = each.output, extensions = file_name.IMAGES, member = true},
-            log_name and {"write-log", path = log_name, extensions = {"log"}} or {"preview"},
-            {"preview"}, {"preview-image"}, {"curve", extensions = {"png", "svg"}}, {"snapshots"}})
+            {"preview", path = each.preview}, {"preview-image", path = each.preview_image},
+            {"curve", extensions = {"png", "svg"}}, {"snapshots"},
+            log_name and {"write-log", path = log_name, extensions = {"log"}} or nil})
     end
 end
 if not options.plan and leads then
@@ -221,16 +225,22 @@ say("image      %s%s, %s, %s", table.concat(shape, " x "), image:is_series()
     surface.TYPES[image.dtype] or image.dtype, options.image)
 
 local noise = noise_told.new(options, say)
-if options.plan then -- which reads no image
-    options.offset = options.offset ~= "auto" and options.offset or noise.auto.offset and 0 or nil
-    options.gain = options.gain ~= "auto" and options.gain or noise.auto.gain and 1 or nil
-elseif options.gain or options.offset or options.curve or options.iterations == "auto" then
-    local raw <close> = image:stored(1, 1)
-    noise:estimate(raw)
+local matters = options.gain or options.offset or options.curve or options.iterations == "auto"
+
+-- Reads the noise of the image that options.image names, where that matters.
+local function read_noise()
+    if matters then
+        local raw <close> = image:stored(1, 1)
+        noise:estimate(raw)
+    end
 end
-local unknown_yet = options.plan and (noise.auto.gain or noise.auto.offset)
-if (options.offset or options.gain) and not unknown_yet then
-    say("photons    (image - %g) / %g, float32", options.offset or 0, options.gain or 1)
+if options.plan or images then -- each of several images is read before the work on it
+    noise:suppose()
+else
+    cli.tried(nil, read_noise)
+end
+if options.plan then
+    noise:say_photons()
 end
 local psfs <close> = channel_psfs.make(options, image, devices[1].id, say)
 
@@ -330,12 +340,42 @@ end
 -- ---- the work ----
 
 local working = work.new(job)
-local parameters = results.parameters(job)
+local peak, host_peak = 0, nil
+one.meta = image.meta
+
+local function picture(path, volume, caption, range)
+    local opened <close> = volume
+    stack_picture.save(path, opened, {name = file_name.base(options.image), caption = caption,
+        planes = options.preview_z, sz = options.sz, range = range,
+        pixel = options.pixel and options.pixel * 1e-9, step = options.step and options.step * 1e-9,
+        overwrite = options.overwrite or options.resume})
+end
+
+-- What captions say of the work on an image.
+local function caption()
+    local count = working.iterations or settings.iterations
+    return ("method %s%s, PSF %s%s"):format(options.method, count
+        and (", %d iterations"):format(count) or "", options.psf and file_name.base(options.psf)
+        or options.model, job.plan and ", tiles " .. job.mode or "")
+end
+
+-- Pictures of the first volume of an image and of its result.
+local function pictures(each)
+    if each.preview_image then
+        picture(each.preview_image, image:volume(1, 1), "not deconvolved")
+    end
+    if each.preview then
+        -- A planned run has written no result; what reading it takes is the same.
+        picture(each.preview, mb.device.dry() and mb.volumes.planned(shape, job.dtype)
+            or mb.images.open(each.output, image:is_series() and {channel = 1, frame = 1} or nil),
+            caption(), options.preview_range)
+    end
+end
 
 -- Deconvolves the image that options.image names; `kept` nil: nothing is kept. Returns the range.
 local function one_image(each, kept, transfers)
-    local ends, found = working:search()
-    each.origin = results.origin(parameters, each.image, noise_told.facts(ends, found))
+    local ends, found = working:search(transfers)
+    each.origin = results.origin(job, each.image, noise_told.facts(ends, found))
     local out <close> = leads and results.create(job, each, each.origin, kept) or nil
     local least, greatest = working:volumes(out, ends, transfers)
     if kept then
@@ -350,32 +390,43 @@ local function one_image(each, kept, transfers)
     return least, greatest
 end
 
+-- The same, and notes what it takes.
+local function measured(each, kept, transfers)
+    local least, greatest
+    local own, on_host = process_memory.measured(job.device, function()
+        least, greatest = one_image(each, kept, transfers)
+    end)
+    peak, host_peak = math.max(peak, own), on_host and math.max(host_peak or 0, on_host)
+    return least, greatest
+end
+
 -- The same for one of several images.
 local function next_image(each, transfers)
     options.image = each.image
     say("image      %s", each.image)
+    read_noise()
     local kept <close> = (job.plan or kept_runs.exists(each.output)) and new_journal(each) or nil
     if job.plan then
         way.plan_next(job, kept)
     end
     local _ <close> = process_memory.hold(job.device, way.own_bytes(job, job.plan))
-    results.tell(job, each.output, one_image(each, kept, transfers))
+    results.tell(job, each.output, measured(each, kept, transfers))
+    pictures(each)
 end
 
 local least, greatest
-local one = {image = options.image, output = options.output, meta = image.meta}
 local held <close> = process_memory.hold(job.device, way.own_bytes(job, job.plan))
-local peak, host_peak = process_memory.measured(job.device, function()
+do
     local transfers <close> = way.transfers(job)
-    if not images then
-        least, greatest = one_image(one, journal, transfers)
-        return
+    if images then
+        held.release()
+        image_list.run(images, function(each)
+            next_image(each, transfers)
+        end)
+    else
+        least, greatest = measured(one, journal, transfers)
     end
-    held.release()
-    image_list.run(images, function(each)
-        next_image(each, transfers)
-    end)
-end)
+end
 
 -- ---- what is said and written in the end ----
 
@@ -403,32 +454,10 @@ if not leads then
 end
 results.tell(job, options.output, least, greatest)
 results.write_log(job, one, memory)
-
--- ---- pictures, of the first volume ----
-
 if options.curve then
     noise:curve()
 end
 if options.snapshots then
-    noise:sheet()
+    noise:sheet(file_name.base(options.image), caption(), options.pixel and options.pixel * 1e-9)
 end
-
-local function picture(path, volume, name, caption, range)
-    local opened <close> = volume
-    stack_picture.save(path, opened, {name = file_name.base(name), caption = caption,
-        planes = options.preview_z, sz = options.sz, range = range,
-        pixel = options.pixel and options.pixel * 1e-9, step = options.step and options.step * 1e-9,
-        overwrite = options.overwrite or options.resume})
-end
-if options.preview_image then
-    picture(options.preview_image, image:volume(1, 1), options.image, "not deconvolved")
-end
-if options.preview then
-    local count = working.iterations or settings.iterations
-    -- A planned run has written no result; what reading it takes is the same.
-    picture(options.preview, mb.device.dry() and mb.volumes.planned(shape, job.dtype)
-        or mb.images.open(options.output, image:is_series() and {channel = 1, frame = 1} or nil),
-        options.image, ("method %s%s, PSF %s%s"):format(options.method, count
-        and (", %d iterations"):format(count) or "", options.psf and file_name.base(options.psf)
-        or options.model, job.plan and ", tiles " .. job.mode or ""), options.preview_range)
-end
+pictures(one)

@@ -127,16 +127,21 @@ describe("deconvolve.lua and noise", function()
     it("tells and draws the misfit against what noise alone leaves", function()
         for _, more in ipairs { "", "--tiles exact" } do
             local text = must("%s -o FOLDER/a.tif --iterations 12 --gain 3 --offset 100 --curve "
-                .. "FOLDER/curve.svg --snapshots FOLDER/s.png --every 4 %s", IMAGE, more)
+                .. "FOLDER/curve.svg --snapshots FOLDER/s.png --every 4 --pixel 100 %s", IMAGE,
+                more)
             local before, last, alone = text:match("I%-divergence (%S+) before, (%S+) before the "
                 .. "last iteration; noise alone leaves about (%S+)\n")
             assert.is_true(tonumber(before) > 3 * last and tonumber(last) > 0.7 * alone, text)
             assert.is_true(tonumber(last) < 1.5 * alone, text)
             local file <close> = assert(io.open(folder .. "/curve.svg"))
             assert.matches("noise alone", file:read "a")
-            local sheet <close> = assert(io.open(folder .. "/s.png", "rb"))
-            -- 3 snapshots of 58 pixels, two or three side by side.
-            assert.matches("iteration from 4 to 12", sheet:read "a")
+            -- Two snapshots of 58 pixels side by side and one below, a bar and a caption.
+            local sheet = files.read(folder .. "/s.png")
+            assert.truthy(sheet:find(("image.tif, plane 6 after iterations 4, 8, 12: method rl, 12 "
+                .. "iterations, PSF psf.npy%s; black"):format(more:gsub("%-%-t", ", t")), 1, true))
+            local width, height = string.unpack(">I4I4", sheet, 17)
+            assert.equal(264, width)
+            assert.is_true(height > 2 * 58 + 4 + 30 and height < 2 * 58 + 4 + 100, height)
             assert.equal(bytes(text, "memory +peak"), bytes(text, "measured +peak"))
         end
         assert.matches("the noise is being fitted", must(IMAGE .. "-o FOLDER/a.tif --iterations 20 "

@@ -40,7 +40,7 @@ describe("several images", function()
         mb.npy.write(folder .. "/wide.npy", wide)
         files.write(folder .. "/bad.tif", "no TIFF file")
         for _, name in ipairs {"into1", "into2", "into3", "into4", "into5", "into6", "tiles1",
-            "tiles2", "tiles3", "whole", "go"} do
+            "tiles2", "tiles3", "whole", "go", "seen", "noise"} do
             assert(mb.system.mkdir(folder .. "/" .. name))
         end
     end)
@@ -137,6 +137,58 @@ describe("several images", function()
         end
     end)
 
+    it("have a preview each, named after it, beside the memory that is predicted", function()
+        local command = COMMAND .. IMAGES .. "--into FOLDER/seen --preview FOLDER/seen "
+            .. "--preview-image FOLDER/seen "
+        for _, more in ipairs {"", "--tiles exact --tile 3,8,9 --overwrite"} do
+            local text = must("--ledger " .. command .. more)
+            assert.matches("difference 0; 0 of", text, 1, true)
+            assert.equal(text:match "memory +peak [^\n]-%((%d+) bytes%)",
+                assert(text:match "measured +peak [^\n]-%((%d+) bytes%)"))
+            for output, name in pairs {a = "a.tif", b = "b.ome.tif", c = "c.npy"} do
+                assert.truthy(files.read(("%s/seen/%s.png"):format(folder, output)):find(
+                    name .. ", maximum projections XY, ZY, XZ, ", 1, true))
+                assert.truthy(files.read(("%s/seen/%s-image.png"):format(folder, output)):find(
+                    "not deconvolved", 1, true))
+            end
+        end
+        os.remove(folder .. "/seen/a.tif")
+        fails(1, "--preview " .. folder .. "/seen/a.png already exists", command)
+    end)
+
+    it("have the gain and offset of their own noise, and one without costs no other", function()
+        local truth <close> = mb.phantom.spheres({10, 58, 58}, {count = 12, background = 2,
+            margin = 4})
+        local psf <close> = mb.npy.read(folder .. "/psf.npy")
+        local blurred <close> = mb.convolution(truth, psf, {boundary = "replicate"})
+        local few <close> = blurred * 0.3
+        local flat <close> = mb.full({10, 58, 58}, 50, {dtype = "u16"})
+        mb.tiff.write(folder .. "/flat.tif", flat)
+        for name, camera in pairs {g2 = {2, 100}, g4 = {4, 300}} do
+            local photons <close> = mb.poisson(few, {seed = 3})
+            local image <close> = mb.convert(photons, "u16", {scale = camera[1],
+                offset = camera[2]})
+            mb.tiff.write(("%s/%s.tif"):format(folder, name), image)
+        end
+        local command = COMMAND:gsub("3 ", "auto ", 1) .. "--write-log --overwrite --gain auto "
+            .. "--offset auto "
+        local text = fails(1, "images     2 done, 0 skipped, 1 failed of 3", command
+            .. "FOLDER/flat.tif FOLDER/g2.tif FOLDER/g4.tif --into FOLDER/noise")
+        assert.matches("failed [^\n]*flat.tif: the noise of [^\n]*flat.tif does not tell its gain "
+            .. "and offset: [^\n]*; give %-%-gain and %-%-offset\n", text)
+        assert.equal(assert(text:match "memory +peak [^\n]-%((%d+) bytes%)"),
+            assert(text:match "measured +peak [^\n]-%((%d+) bytes%)"))
+        for name, camera in pairs {g2 = {2, 100}, g4 = {4, 300}} do
+            local log = files.read(("%s/noise/%s.tif.log"):format(folder, name))
+            assert.near(camera[1], tonumber(log:match "option +gain = (%S+)"), 0.2 * camera[1])
+            assert.near(camera[2], tonumber(log:match "option +offset = (%S+)"), 3)
+            must(command .. "FOLDER/%s.tif -o FOLDER/one.npy", name)
+            local want <close> = mb.npy.read(folder .. "/one.npy")
+            local got <close> = mb.images.read(("%s/noise/%s.tif"):format(folder, name))
+            helper.assert_close(want, got, 0)
+        end
+    end)
+
     it("are refused where the words do not go together", function()
         fails(2, "several images need --into FOLDER", COMMAND .. IMAGES .. "-o FOLDER/x.tif")
         fails(2, "--into: there is no folder", COMMAND .. IMAGES .. "--into FOLDER/nothing")
@@ -144,8 +196,10 @@ describe("several images", function()
         fails(2, "would have the same result", COMMAND .. "FOLDER/a.tif FOLDER/a.npy --into "
             .. "FOLDER/into1")
         fails(2, "--skip-done is for --into", COMMAND .. "FOLDER/a.tif -o FOLDER/x.tif --skip-done")
-        fails(2, "--preview is for one image", COMMAND .. IMAGES
+        fails(2, "--preview of several images (--into): there is no folder", COMMAND .. IMAGES
             .. "--into FOLDER/into1 --preview FOLDER/x.png")
+        fails(2, "--curve is for one image", COMMAND .. IMAGES
+            .. "--into FOLDER/into1 --curve FOLDER/x.png")
         fails(1, "already exists", COMMAND .. IMAGES .. "--into FOLDER/into2")
         fails(2, "cannot name a result after the pattern", COMMAND
             .. "'FOLDER/*.tif' --into FOLDER/into1")

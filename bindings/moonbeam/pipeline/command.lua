@@ -7,7 +7,6 @@ local bound = require "moonbeam.pipeline.bound"
 local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local cli = require "moonbeam.internal.cli"
-local contact_sheet = require "moonbeam.pipeline.pictures.contact_sheet"
 local fail = require "moonbeam.internal.fail"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method_options = require "moonbeam.tomo.method_options"
@@ -24,6 +23,8 @@ local sweep = require "moonbeam.pipeline.pictures.sweep"
 local team = require "moonbeam.pipeline.shares.team"
 
 local command = {}
+
+local MOST_SIDE <const> = 4096 -- pixels of the picture of a sweep
 
 --- The options of the command line that go with a recipe.
 command.options = {
@@ -140,6 +141,11 @@ local function words_of(values)
     return numbers and values or words
 end
 
+-- What captions call a file.
+local function name_of(path)
+    return path:match "([^/]*)/*$"
+end
+
 local function run_sweep(scan, source, options, talk)
     local say = talk.say
     local path, text = options.sweep:match "^([^=]+)=(.*)$"
@@ -164,8 +170,15 @@ local function run_sweep(scan, source, options, talk)
             sweep_values = words, row = row}})
     result:write(stack, 1)
     result:finish()
-    contact_sheet.save(options.preview, stack, words, {overwrite = options.overwrite, name = path,
-        range = options.preview_range})
+    local labels = {}
+    for i, word in ipairs(words) do
+        labels[i] = type(word) == "number" and ("%.6g"):format(word) or word
+    end
+    captioned.save(options.preview, stack, {labels = labels, range = options.preview_range,
+        pixel_size = list[1].chain.geometry.pixel_size, most = MOST_SIDE,
+        overwrite = options.overwrite,
+        caption = ("%s, row %d: recipe %s, %s from %s to %s"):format(
+            name_of(options.scan), row, name_of(options.recipe), path, labels[1], labels[#labels])})
     say("wrote      %s, %d slices of row %d", options.output, #values, row)
     say("picture    %s (the sheet of %s)", options.preview, path)
 end
@@ -255,7 +268,7 @@ local function write_preview(options, result)
     captioned.save(options.preview, slices, {labels = #list > 1 and labels or nil,
         range = options.preview_range, pixel_size = result.pixel_size, stretch = stretch,
         overwrite = options.overwrite or options.resume,
-        caption = ("%s, %s: %s"):format(options.scan:match "([^/]*)/*$", rows, result.caption)})
+        caption = ("%s, %s: %s"):format(name_of(options.scan), rows, result.caption)})
 end
 
 --- Writes --preview: slices of a result that is complete. `result`: {shape, dtype, first (row of
@@ -299,7 +312,7 @@ local function run_whole(pipeline, options, talk)
         shape[rows.axis] = rows.last - rows.first + 1
         command.preview(options, {shape = shape, dtype = rows.dtype, first = first_row,
             pixel_size = rows.geometry.pixel_size, row_size = rows.geometry.row_size,
-            caption = ("recipe %s"):format(options.recipe:match "[^/]*$")})
+            caption = "recipe " .. name_of(options.recipe)})
     end
     if done.complete then
         say("wrote      %s (an earlier run was interrupted after its last step)", done.output)

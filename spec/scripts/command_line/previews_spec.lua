@@ -152,7 +152,7 @@ print(sum(im.getpixel((x, 48 + 6 + 2)) == 255 for x in range(264)))"]]):format(p
             [1.5] = {2, 3}, [3.02] = {1, 3}, [1e9] = {1, 16}, [1e-9] = {4, 1}} do
             assert.same(factors, {surface.stretch(ratio)})
         end
-        local image <close> = mb.random({4, 12, 12}, {seed = 1})
+        local image <close> = mb.random({8, 12, 12}, {seed = 1})
         mb.npy.write(shell:path "image.npy", image)
         local command = ("%s -o %s -q --overwrite --iterations 1 --na 1 --wavelength 500 --pixel 100 "
             .. "--step 300 --psf-size 9 -p %s"):format(shell:path "image.npy", shell:path "d.npy",
@@ -166,14 +166,14 @@ print(sum(im.getpixel((x, 48 + 6 + 2)) == 255 for x in range(264)))"]]):format(p
             .. "XZ: method rl, 1 iterations, PSF born_wolf; black", 1, true))
         commands.must("deconvolve.lua", command .. " --sz 1")
         assert.truthy(files.read(shell:path "d.png"):find("XZ, z not to scale: ", 1, true))
-        assert.is_true(scaled > 12 + 4 + 3 * 4 and scaled < 12 + 4 + 3 * 4 + 80)
-        assert.is_true(height() > 12 + 4 + 4 and height() < scaled)
+        assert.is_true(scaled > 12 + 4 + 3 * 8 and scaled < 12 + 4 + 3 * 8 + 80)
+        assert.is_true(height() > 12 + 4 + 8 and height() < scaled)
         commands.must("deconvolve.lua", command .. " --preview-z 1,3,4 --preview-range 0:2")
         assert.truthy(files.read(shell:path "d.png"):find("planes 1, 3, 4: method rl, 1 iterations, "
             .. "PSF born_wolf; black 0, white 2", 1, true))
-        local status, text = commands.run("deconvolve.lua", command .. " --preview-z 5")
+        local status, text = commands.run("deconvolve.lua", command .. " --preview-z 9")
         assert.equal(2, status)
-        assert.matches("%-%-preview%-z names plane 5; the stack has 4", text)
+        assert.matches("%-%-preview%-z names plane 9; the stack has 8", text)
         status, text = commands.run("deconvolve.lua", command:gsub(" %-p %S+", " --preview-z 1"))
         assert.equal(2, status)
         assert.matches("%-%-preview%-z is for %-%-preview FILE, which is not given", text)

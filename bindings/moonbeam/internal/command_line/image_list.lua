@@ -17,31 +17,46 @@ image_list.OPTIONS = {
     {"skip-done", doc = "--into: leave images alone that have a result"},
 }
 
--- FOLDER/NAME.EXTENSION for an image.
-local function result_of(image, options)
+-- NAME of FOLDER/NAME.EXTENSION for an image.
+local function name_of(image)
     local stem = image:gsub(":/.*$", ""):gsub("/+$", ""):match "[^/]*$"
     if stem:find "[*?]" then
         cli.wrong("--into cannot name a result after the pattern %s: give its folder", image)
     end
-    stem = stem:gsub("%.[oO][mM][eE]%.[^.]*$", ""):gsub("%.[^.]*$", "")
-    return ("%s/%s.%s"):format(options.into:gsub("/+$", ""), stem, options.format)
+    return (stem:gsub("%.[oO][mM][eE]%.[^.]*$", ""):gsub("%.[^.]*$", ""))
+end
+
+-- What is written of each image beside its result: the form of its name, by option.
+local PICTURES <const> = {preview = "%s/%s.png", preview_image = "%s/%s-image.png"}
+
+-- The folders of the options that name one, without a slash at the end.
+local function folders_of(options)
+    local folders = {}
+    for _, name in ipairs {"into", "preview", "preview_image"} do
+        local facts = options[name] and core.system.stat(options[name])
+        if options[name] and (not facts or facts.kind ~= "folder") then
+            cli.wrong("%s: there is no folder '%s'", name == "into" and "--into"
+                or ("--%s of several images (--into)"):format(name:gsub("_", "-")), options[name])
+        end
+        folders[name] = options[name] and options[name]:gsub("/+$", "")
+    end
+    return folders
 end
 
 local function into_folder(options)
-    local facts = core.system.stat(options.into)
-    if not facts or facts.kind ~= "folder" then
-        cli.wrong("--into: there is no folder '%s'", options.into)
-    elseif options.output then
+    local folders = folders_of(options)
+    if options.output then
         cli.wrong("--into says where results go, and --output too: give one of them")
     end
-    for _, name in ipairs {"preview", "preview_image", "curve", "snapshots"} do
+    for _, name in ipairs {"curve", "snapshots"} do
         if options[name] then
-            cli.wrong("--%s is for one image, and --into for several", (name:gsub("_", "-")))
+            cli.wrong("--%s is for one image, and --into for several", name)
         end
     end
     local list, taken, skips = {}, {}, options.skip_done or options.resume
     for i, image in ipairs(options.image) do
-        local output = result_of(image, options)
+        local stem = name_of(image)
+        local output = ("%s/%s.%s"):format(folders.into, stem, options.format)
         if taken[output] then
             cli.wrong("'%s' and '%s' would have the same result, '%s'", taken[output], image,
                 output)
@@ -50,6 +65,9 @@ local function into_folder(options)
         list[i] = {image = image, output = output,
             what = skips and core.system.stat(output) and not core.unfinished.exists(output)
                 and "skipped" or nil}
+        for name, form in pairs(PICTURES) do
+            list[i][name] = folders[name] and form:format(folders[name], stem)
+        end
     end
     return list
 end

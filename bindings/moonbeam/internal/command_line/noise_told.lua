@@ -4,7 +4,8 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
-local contact_sheet = require "moonbeam.pipeline.pictures.contact_sheet"
+local captioned = require "moonbeam.pipeline.pictures.captioned"
+local fail = require "moonbeam.internal.fail"
 local output = require "moonbeam.plot.output"
 local photon_noise = require "moonbeam.deconv.photon_noise"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -43,35 +44,47 @@ local function compare(options, found)
     end
 end
 
---- Estimates gain and offset from the image as it is stored, and puts them into the options where
--- these say auto. Ends the program where that is impossible.
+--- Says how the image becomes photons, if that is known.
+function methods:say_photons()
+    local options, auto = self.options, self.auto
+    if (options.offset or options.gain) and (self.found or not (auto.gain or auto.offset)) then
+        self.say("photons    (image - %g) / %g, float32", options.offset or 0, options.gain or 1)
+    end
+end
+
+--- Puts numbers into the options where these say auto, for a plan, which reads no image.
+function methods:suppose()
+    for name, value in pairs {gain = 1, offset = 0} do
+        self.options[name] = self.auto[name] and value or self.options[name]
+    end
+end
+
+--- Estimates gain and offset from an image as it is stored, puts them into the options where these
+-- say auto, and says it. Errors: argument (the image does not tell).
 function methods:estimate(volume)
     local options, auto = self.options, self.auto
     local found = mb.deconv.noise(volume)
     self.found = found
     local asked = auto.gain or auto.offset
-    if not found.reliable then
-        if asked and not found.dry then
-            cli.stop(("the noise of %s does not tell its gain and offset: %s; give --gain and "
-                .. "--offset"):format(options.image, found.why))
+    if not found.reliable and asked and not found.dry then
+        fail("argument", nil, nil, "the noise of %s does not tell its gain and offset: %s; give "
+            .. "--gain and --offset", options.image, found.why)
+    elseif found.dry then
+        self:suppose()
+    elseif not found.reliable then
+        self.say("noise      unknown: %s", found.why)
+    else
+        compare({gain = not auto.gain and options.gain or nil,
+            offset = not auto.offset and options.offset or nil}, found)
+        for name in pairs(auto) do
+            options[name] = auto[name] and found[name] or options[name]
         end
-        options.gain = not auto.gain and options.gain or nil
-        options.offset = not auto.offset and options.offset or nil
-        if found.dry and asked then
-            options.gain, options.offset = options.gain or 1, options.offset or 0
-        elseif not found.dry then
-            self.say("noise      unknown: %s", found.why)
-        end
-        return
+        self.say("noise      gain %s counts per photon, offset %s, from the image%s",
+            with_error(found.gain, found.gain_error), with_error(found.offset, found.offset_error),
+            not (options.gain or options.offset) and "; not applied (--gain auto --offset auto)"
+            or "")
     end
-    compare({gain = not auto.gain and options.gain or nil,
-        offset = not auto.offset and options.offset or nil}, found)
-    for name in pairs(auto) do
-        options[name] = auto[name] and found[name] or options[name]
-    end
-    self.say("noise      gain %s counts per photon, offset %s, from the image%s",
-        with_error(found.gain, found.gain_error), with_error(found.offset, found.offset_error),
-        not (options.gain or options.offset) and "; not applied (--gain auto --offset auto)" or "")
+    self:say_photons()
 end
 
 --- Gain and offset that are left in the image as it is deconvolved; nil if the noise is unknown.
@@ -261,8 +274,9 @@ function methods:snapshot(k, look)
     self.pictures[#self.pictures + 1], self.numbers[#self.numbers + 1] = part:to_string(), k
 end
 
---- Writes the snapshots as a contact sheet.
-function methods:sheet()
+--- Writes the snapshots as one picture. `name`: of the image; `caption`: what was done; `pixel` (m,
+-- nil: unknown).
+function methods:sheet(name, caption, pixel)
     local shape, rank = self.shape, #self.shape
     local height, width = math.ceil(shape[rank - 1] / self.step), math.ceil(shape[rank] / self.step)
     local dry = mb.device.dry()
@@ -272,12 +286,19 @@ function methods:sheet()
             .. "picture", self.every)
         return
     end
+    local numbers = {}
+    for i = 1, count do
+        numbers[i] = tostring(self.numbers[i] or i * self.every)
+    end
     local bytes = dry and ("\0"):rep(4 * height * width * count) or table.concat(self.pictures)
     process_memory.with_pictures(function()
         local stack <close> = mb.from_string(bytes, {count, height, width},
             {dtype = "f32", device = "host"})
-        contact_sheet.save(self.options.snapshots, stack, dry and {1, [count] = 1} or self.numbers,
-            {overwrite = self.options.overwrite, name = "iteration"})
+        captioned.save(self.options.snapshots, stack, {labels = numbers, pixel_size = pixel,
+            every = self.step, overwrite = self.options.overwrite,
+            caption = ("%s, %safter iterations %s: %s"):format(name, rank == 3
+                and ("plane %d "):format(shape[1] // 2 + 1) or "",
+                table.concat(numbers, ", "), caption)})
     end)
 end
 

@@ -23,8 +23,8 @@ local function plain(value)
     return type(value) == "table" and #value == 1 and value[1] or value
 end
 
---- What all results of a job have in common: a table for parameters.
-function results.parameters(job)
+-- What a result of a job notes: a table for parameters.
+local function parameters_of(job)
     local options, psfs = job.options, job.psfs
     local parameters = {method = options.method, model = not options.psf and options.model or nil,
         psf = options.psf and core.system.real_path(file_of(options.psf)) or nil,
@@ -38,12 +38,11 @@ function results.parameters(job)
 end
 
 --- How the result of an image was made. A series of files is no file. `found`: more parameters.
-function results.origin(parameters, image, found)
-    local input, all = file_of(image), {image = image}
-    for _, list in ipairs {parameters, found or {}} do
-        for name, value in pairs(list) do
-            all[name] = value
-        end
+function results.origin(job, image, found)
+    local input, all = file_of(image), parameters_of(job)
+    all.image = image
+    for name, value in pairs(found) do
+        all[name] = value
     end
     return {title = "deconvolution", input = core.system.stat(input) and input or nil,
         parameters = all}

@@ -15,7 +15,7 @@ work.MOST = 200
 local BECAUSE <const> = {tolerance = "the relative change fell below --tolerance"}
 
 --- The work of a job. Fields: others, the most bytes that the other devices took, by their ids;
--- iterations, those of the first volume (nil: none, or not known).
+-- iterations, those of the first volume of an image (nil: none, or not known).
 function work.new(job)
     return setmetatable({job = job, others = {}}, methods)
 end
@@ -130,9 +130,13 @@ end
 
 --- Searches the numbers of iterations, by channel, where the job is automatic: each channel has
 -- light of its own, and its first time decides. Returns them and what was found
--- (deconv.find_iterations), by channel; empty lists where nothing is searched.
-function methods:search()
+-- (deconv.find_iterations), by channel; empty lists where nothing is searched. A transfer function
+-- that another image has left makes room.
+function methods:search(transfers)
     local job, ends, found = self.job, {}, {}
+    if job.automatic then
+        transfers:release()
+    end
     for channel = 1, job.automatic and job.image.channels or 0 do
         local volume <close> = job.image:volume(channel, 1)
         ends[channel], found[channel] = job.noise:iterations(volume, job.psfs:of(channel),
@@ -146,6 +150,7 @@ end
 function methods:volumes(out, ends, transfers)
     local job, least, greatest = self.job, nil, nil
     local image, run = job.image, job.mode == "none" and deconvolve or deconvolve_tiled
+    self.told_first, self.iterations = nil, nil
     for channel = 1, image.channels do
         for frame = 1, image.frames do
             local volume <close> = image:volume(channel, frame)

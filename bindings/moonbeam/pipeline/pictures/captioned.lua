@@ -11,6 +11,7 @@ local GAP <const>, MARGIN <const> = 4, 6 -- pixels
 local LEAST_WIDTH <const> = 264 -- so that captions of small slices have few lines
 local LETTER_PART <const> = 640 -- a point of a letter is a pixel for so many columns
 local BAR_PART <const> = 4 -- of the width, at most
+local LEAST_SLICE <const> = 96 -- pixels that are left of slices of which some are skipped
 
 --- The longest of 1, 2, 5, 10, ... that is no more than `most`.
 function captioned.round_length(most)
@@ -64,14 +65,17 @@ local function write(rect, text, left, top, size)
     end)
 end
 
--- The strip below: {height, draw}. `columns` of the picture are `pixel` meters each (nil: unknown).
-local function strip(width, columns, pixel, caption)
+-- The strip below: {height, draw}. `columns` of the picture are `each` long, in meters if `known`,
+-- else in pixels. The line `window` is by itself, so that values do not decide how many lines there
+-- are: a dry run does not know them.
+local function strip(width, columns, each, known, caption, window)
     local size = math.max(1, width // LETTER_PART)
     local line_height = (font.HEIGHT + 3) * size
-    local length = captioned.round_length(columns * (pixel or 1) / BAR_PART)
-    local bar = math.max(1, math.floor(length / (pixel or 1) + 0.5))
-    local label = pixel and surface.length(length) or ("%g px"):format(length)
+    local length = captioned.round_length(columns * each / BAR_PART)
+    local bar = math.max(1, math.floor(length / each + 0.5))
+    local label = known and surface.length(length) or ("%g px"):format(length)
     local lines = wrapped(caption, math.max(8, (width - 2 * MARGIN) // (font.WIDTH * size)))
+    lines[#lines + 1] = window
     local height = 2 * MARGIN + 2 * line_height + #lines * line_height
     return height, function(rect)
         rect(MARGIN, MARGIN + 2 * size, bar, 2 * size)
@@ -95,7 +99,7 @@ local function put_bytes(canvas, text, place, window)
     mb.binary(part, "add", {scalar = window[1], out = part})
 end
 
--- Where the slices are: {across, cells (of rows and columns), width, height}.
+-- Where the slices are: {across, width, height}.
 local function grid(count, ny, nx)
     local across = math.max(1, math.ceil(math.sqrt(count * ny / nx) - 1e-9))
     across = math.min(count, across)
@@ -104,27 +108,39 @@ local function grid(count, ny, nx)
         height = down * ny + (down - 1) * GAP}
 end
 
+-- Every how many pixels slices are shown so that the sides of their picture are at most `most`.
+local function step_of(count, ny, nx, most)
+    local cells = grid(count, ny, nx)
+    return math.max(1, math.min(math.ceil(math.max(cells.width, cells.height) / most),
+        math.max(ny, nx) // LEAST_SLICE))
+end
+
 --- Writes slices (count, y, x) of the host as a PNG. options: labels (of each slice), range
 -- ({black, white}), or percentiles for it; gamma; pixel_size (m), caption, stretch (a whole number:
--- each row becomes so many), overwrite. Returns black and white.
+-- each row becomes so many), every (they have every so many pixels of what they show), most (pixels
+-- are skipped so that the sides have about so many), overwrite. Returns black and white.
 function captioned.save(path, slices, options)
     local count, ny, nx = table.unpack(slices.shape)
     local stretch = options.stretch or 1
+    local step = options.most and step_of(count, ny, nx, options.most) or 1
+    local column = (options.pixel_size or 1) * (options.every or 1) * step
+    ny, nx = (ny + step - 1) // step, (nx + step - 1) // step
     local cells = grid(count, ny * stretch, nx)
     local width = math.max(cells.width, LEAST_WIDTH)
     local window = options.range
     if not window then
         window = mb.device.dry() and {0, 1} or {mb.view.window(slices, options.percentiles)}
     end
-    local caption = ("%s. Black %.4g, white %.4g%s"):format(options.caption, window[1], window[2],
-        options.gamma and (", gamma %g"):format(options.gamma) or "")
-    local height, draw = strip(width, nx, options.pixel_size, caption)
+    local height, draw = strip(width, nx, column, options.pixel_size, options.caption,
+        ("black %.4g, white %.4g%s"):format(window[1], window[2],
+        options.gamma and (", gamma %g"):format(options.gamma) or ""))
     local canvas <close> = mb.full({cells.height + height, width}, window[1], {dtype = "f32",
         device = "host"})
     for i = 1, count do
         local top = (i - 1) // cells.across * (ny * stretch + GAP)
         local left = (i - 1) % cells.across * (nx + GAP)
-        local slice <close> = slices:view(i, mb.all, mb.all)
+        local slice <close> = slices:view(i, {1, slices.shape[2], step},
+            {1, slices.shape[3], step})
         for k = 1, stretch do
             local place <close> = canvas:view({top + k, top + ny * stretch, stretch},
                 {left + 1, left + nx})
