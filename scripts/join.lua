@@ -23,7 +23,8 @@ local options = cli.parse(arg, {
     {"plan", doc = "check the parts, print rows, bytes and peak, write nothing"},
     cli.shared.budget, cli.shared.quiet, cli.shared.log, cli.shared.progress,
     notes = "The parts are checked first: that they are of one run (scan, recipe, rows, program, "
-        .. "what was measured), and that each is there once. They stay.\n"
+        .. "what was measured), and that each is there once. They stay. Parts may have been made\n"
+        .. "from copies of the scan.\n"
         .. "The work is done on the host, a few slices at a time.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use, 130 interrupted.",
 })
@@ -61,8 +62,9 @@ say("parts      %d, rows %d to %d of '%s'", #parts, whole[1], whole[2], parts[1]
 say("volume     %d x %d x %d %s, %s", shape[1], shape[2], shape[3], surface.TYPES[dtype],
     mb.device.format_bytes(bytes))
 if options.plan then
-    say("memory     peak %s (%d bytes) of %s available, %d slices at a time",
-        mb.device.format_bytes(predicted), predicted, mb.device.format_bytes(available), most)
+    say("memory     peak %s (%d bytes) of %s available, %d slice%s at a time",
+        mb.device.format_bytes(predicted), predicted, mb.device.format_bytes(available), most,
+        most == 1 and "" or "s")
     return
 end
 cli.tried({}, disk_space.check, {{folder = disk_space.folder_of(options.output), bytes = bytes,

@@ -12,6 +12,7 @@
 
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
+local differing = require "moonbeam.result.differing"
 local fail = require "moonbeam.internal.fail"
 local records = require "moonbeam.result.records"
 
@@ -138,26 +139,6 @@ cluster.once = declared("cluster.once", {{"fn", "any", "a function"}}, function(
     return table.unpack(results, 1, results.n)
 end)
 
--- What a message says of two values that differ: of long texts the part where they do.
-local function shown(a, b)
-    local texts = {type(a) == "string" and a or records.text {a},
-        type(b) == "string" and b or records.text {b}}
-    local at = 1
-    while texts[1]:byte(at) == texts[2]:byte(at) do
-        at = at + 1
-    end
-    local from = math.max(1, at - 20)
-    for i, value in ipairs {a, b} do
-        local text = texts[i]
-        if #text > 60 then
-            text = (from > 1 and "..." or "") .. text:sub(from, from + 50)
-                .. (#text > from + 50 and "..." or "")
-        end
-        texts[i] = type(value) == "string" and ("'%s'"):format(text:gsub("%s+", " ")) or text
-    end
-    return table.unpack(texts)
-end
-
 --- Raises the same error on all ranks if they do not have the same value. Returns the value.
 --
 -- `what` says in the message what the value is. Errors: argument (the ranks, with their nodes and
@@ -170,7 +151,7 @@ cluster.agree = declared("cluster.agree", {
     local first = list[1]
     for i, other in ipairs(list) do
         if records.text {other[1]} ~= records.text {first[1]} then
-            local one, two = shown(first[1], other[1])
+            local one, two = differing(first[1], other[1])
             fail("argument", "cluster.agree", nil, "%s must be the same on all ranks: rank 0 on "
                 .. "%s has %s, rank %d on %s has %s", what, first[2], one, i - 1, other[2], two)
         end

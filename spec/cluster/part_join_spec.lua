@@ -2,6 +2,7 @@
 
 local commands = require "spec.support.commands"
 local core = require "moonbeam.core"
+local differing = require "moonbeam.result.differing"
 local files = require "spec.support.files"
 local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
 local mb = require "moonbeam"
@@ -204,6 +205,62 @@ describe("parts of a run", function()
         for _, name in ipairs(files.list(shell.folder)) do
             assert.is_nil(name:match "^v%.h5", name)
         end
+    end)
+
+    it("may be made from copies of the scan", function()
+        local options = "'%s' --output-dtype uint16 --quiet -o " .. shell:path "v.h5"
+            .. " --part %d/2"
+        commands.must("reconstruct.lua", ("'%s' --output-dtype uint16 --quiet -o %s"):format(path,
+            shell:path "w.h5"))
+        assert(mb.system.mkdir(shell:path "x"))
+        local copy = shell:path "x/copy.h5"
+        files.run(("cp '%s' '%s' && touch -d 2020-01-01 '%s'"):format(path, copy, copy))
+        commands.must("reconstruct.lua", options:format(path, 1))
+        local list = {shell:path "v-part-1-of-2.h5", shell:path "v-part-2-of-2.h5"}
+        local function again(scan)
+            os.remove(list[2])
+            commands.must("reconstruct.lua", options:format(scan, 2))
+        end
+        again(copy)
+        assert.equal(0, (join(list, "v.h5")))
+        assert.is_true(bytes_of(shell:path "w.h5") == bytes_of(shell:path "v.h5"))
+        os.remove(shell:path "v.h5")
+
+        local function refused(expected)
+            local status, text = join({list[2], list[1]}, "v.h5")
+            assert.equal(1, status, text)
+            assert.matches("what differs: scan (" .. expected, text, 1, true)
+        end
+        local bytes = files.read(copy)
+        local at = #bytes // 2
+        files.write(copy, bytes:sub(1, at) .. string.char(bytes:byte(at + 1) ~ 1)
+            .. bytes:sub(at + 2))
+        again(copy) -- its last bit of a value is another one
+        refused(("'%s' and '%s' have other contents)"):format(path, copy))
+        files.write(copy, bytes .. "more")
+        again(copy)
+        refused(("'%s' with %d bytes, '%s' with %d)"):format(path, #bytes, copy, #bytes + 4))
+        files.run(("touch -d 2020-01-01 '%s'"):format(path))
+        again(path)
+        refused(("'%s' was written to between the parts)"):format(path))
+    end)
+
+    it("say in plain numbers how they differ", function()
+        local case = {recipe = CASES[2].recipe, parts = 2}
+        local list = run_parts(case, "v.h5")
+        local other = run({recipe = {"flat_field", "minus_log", {"fbp", center = 15.25},
+            "mean_of_three"}}, "w.h5", {2, 2}).output
+        local status, text = join({other, list[1]}, "v.h5")
+        assert.equal(1, status)
+        assert.matches("recipe %('[^\n]*center = 15.5[^\n]*', '[^\n]*center = 15.25", text)
+        assert.is_nil(text:find("another one", 1, true), text)
+        assert.is_nil(text:find("0x1", 1, true), text)
+        local two, three = differing({center = 15.25, 1}, {center = 0.1, 1, "b"})
+        assert.same({"{1, center = 15.25}", "{1, b, center = 0.1}"}, {two, three})
+        assert.same({"nothing", "'a'"}, {differing(nil, "a")})
+        status, text = join(list, "v.h5", "--plan --budget 5000")
+        assert.equal(0, status, text)
+        assert.matches("available, 1 slice at a time\n", text, 1, true)
     end)
 
     it("leave nothing where a part is damaged", function()

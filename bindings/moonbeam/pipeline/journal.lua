@@ -19,14 +19,20 @@ local metatable = {__name = "moonbeam.pipeline.journal", __index = methods}
 
 -- ---- which run it is ----
 
--- The files of a scan: path, size and time of each.
-local function files_of(scan)
-    local names, lines, seen = {scan.path}, {}, {[scan.path] = true}
+--- The names of the files of a scan.
+function journal.scan_files(scan)
+    local names, seen = {scan.path}, {[scan.path] = true}
     for _, file in ipairs(scan.files or {}) do
         names[#names + 1] = not seen[file.path] and file.path or nil
         seen[file.path] = true
     end
-    for i, name in ipairs(names) do
+    return names
+end
+
+-- The files of a scan: path, size and time of each.
+local function files_of(scan)
+    local lines = {}
+    for i, name in ipairs(journal.scan_files(scan)) do
         lines[i] = unfinished.file_text(name)
     end
     return table.concat(lines, "; ")

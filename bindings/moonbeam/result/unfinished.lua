@@ -13,6 +13,7 @@
 -- docs/formats.md lists the records.
 
 local core = require "moonbeam.core"
+local differing = require "moonbeam.result.differing"
 local fail = require "moonbeam.internal.fail"
 local records = require "moonbeam.result.records"
 local result_parts = require "moonbeam.result.parts"
@@ -165,11 +166,6 @@ local function absorb(self)
     end
 end
 
--- A text for a message.
-local function shown(text)
-    return #text <= 60 and not text:find "%c" and ("'%s'"):format(text) or "another one"
-end
-
 -- Raises where this run is another one than the journal's.
 local function check_identity(self, identity)
     local problems, known = {}, {}
@@ -178,12 +174,12 @@ local function check_identity(self, identity)
         known[name] = true
         if self.was[name] ~= text then
             problems[#problems + 1] = ("%s (it was %s, now it is %s)"):format(name,
-                shown(self.was[name] or "nothing"), shown(text))
+                differing(self.was[name], text))
         end
     end
     for _, name in ipairs(self.was) do
         problems[#problems + 1] = not known[name] and ("%s (it was %s)"):format(name,
-            shown(self.was[name])) or nil
+            (differing(self.was[name], nil))) or nil
     end
     if #problems > 0 then
         fail("argument", nil, "resume", "'%s' is of another run; what differs: %s. Go on with "

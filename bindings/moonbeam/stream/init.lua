@@ -171,8 +171,8 @@ local BUSY = 0.5
 local function shares_text(times)
     local list = {}
     for i, each in ipairs(times.lanes and #times.lanes > 1 and times.lanes or {}) do
-        list[i] = ("%s: %d blocks, %s in, %s out, computing %.3f s%s"):format(each.device.id,
-            each.blocks, core.device.format_bytes(each.read_bytes),
+        list[i] = ("%s: %d block%s, %s in, %s out, computing %.3f s%s"):format(each.device.id,
+            each.blocks, each.blocks == 1 and "" or "s", core.device.format_bytes(each.read_bytes),
             core.device.format_bytes(each.write_bytes), each.compute,
             each.lost and ", lost: " .. each.lost or "")
     end

@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local differing = require "moonbeam.result.differing"
 local fail = require "moonbeam.internal.fail"
 local part_record = require "moonbeam.pipeline.shares.part_record"
 local records = require "moonbeam.result.records"
@@ -25,10 +26,30 @@ local function told(identity, name)
     end
 end
 
--- A text for a message.
-local function shown(value)
-    local text = type(value) == "string" and value or records.text {value}
-    return #text <= 60 and not text:find "%c" and ("'%s'"):format(text) or "another one"
+-- How a file of the scan of one part is another one than that of another part, nil if it is not: a
+-- copy elsewhere is the same. A file of one machine that has changed meanwhile is not.
+local function other_file(first, other, a, b)
+    if a.bytes ~= b.bytes then
+        return ("'%s' with %s bytes, '%s' with %s"):format(a.path, a.bytes or "no", b.path,
+            b.bytes or "no")
+    elseif a.hash ~= b.hash then
+        return ("'%s' and '%s' have other contents"):format(a.path, b.path)
+    elseif a.path == b.path and first.host == other.host and a.modified ~= b.modified then
+        return ("'%s' was written to between the parts"):format(a.path)
+    end
+end
+
+-- How the scan of a part is another one than that of the first; nil if it is the same.
+local function other_scan(first, other)
+    if #first.files ~= #other.files then
+        return ("%d files, %d files"):format(#first.files, #other.files)
+    end
+    for i, file in ipairs(first.files) do
+        local text = other_file(first, other, file, other.files[i])
+        if text then
+            return text
+        end
+    end
 end
 
 -- How a part is of another run than the first one: a list of texts.
@@ -36,11 +57,12 @@ local function differences(first, other)
     local list = {}
     local function compare(name, a, b)
         if records.text {a} ~= records.text {b} then
-            list[#list + 1] = ("%s (%s, %s)"):format(name, shown(a or "nothing"),
-                shown(b or "nothing"))
+            list[#list + 1] = ("%s (%s, %s)"):format(name, differing(a, b))
         end
     end
     compare("the number of parts", first.count, other.count)
+    local scan = other_scan(first, other)
+    list[#list + 1] = scan and ("scan (%s)"):format(scan) or nil
     local names = {}
     for _, each in ipairs(first.identity) do
         names[each[1]] = true

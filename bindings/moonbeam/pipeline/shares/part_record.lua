@@ -2,6 +2,7 @@
 -- a record (result/records.lua) in its provenance. Numbers are exact.
 
 local mb = require "moonbeam"
+local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local journal = require "moonbeam.pipeline.journal"
 local records = require "moonbeam.result.records"
@@ -9,7 +10,7 @@ local records = require "moonbeam.result.records"
 local part_record = {}
 
 -- The format of the record, and its version.
-local FORMAT <const>, VERSION <const> = "moonbeam-part", 1
+local FORMAT <const>, VERSION <const> = "moonbeam-part", 2
 
 -- Where it is in the file, and under which name in the provenance.
 local NAME <const> = "part_of_a_run"
@@ -18,11 +19,38 @@ local AT <const> = "/entry/provenance/" .. NAME
 -- What a result of the whole needs no more, or gets anew.
 local OWN <const> = {unfinished = true, overwrite = true, shape = true}
 
--- Which run it is, but for the part.
+-- Which run it is, but for the part, the places of the scan (files_of) and of scripts.
 local function identity_of(made, options)
     local list = {}
     for _, each in ipairs(journal.identity(made, options)) do
-        list[#list + 1] = each[1] ~= "part" and each or nil
+        local name = each[1]:gsub("^steps of .*/", "steps of ")
+        list[#list + 1] = name ~= "part" and name ~= "scan" and {name, each[2]} or nil
+    end
+    return list
+end
+
+-- A scan is looked at in so many pieces of so many bytes, at least two of each of its files.
+local PIECES <const>, BYTES <const> = 1024, 4096
+
+-- The hash of pieces of a file, from its beginning to its end. Copies have the same.
+local function fingerprint(path, bytes, pieces)
+    local each = math.min(BYTES, bytes)
+    local count = math.max(1, math.min(pieces, math.ceil(bytes / BYTES)))
+    return bytes > 0 and core.unfinished.hash(path, {offset = 0, base = 0, frames = 1,
+        frame_pitch = bytes, lines = count, line_bytes = each,
+        line_pitch = count > 1 and (bytes - each) // (count - 1) or each}) or 0
+end
+
+-- The files of a scan, for a comparison with those of another part: {path, bytes, modified, hash}
+-- each. The hash is that of pieces, so that it takes no time.
+local function files_of(scan)
+    local list = {}
+    local names = journal.scan_files(scan)
+    for i, name in ipairs(names) do
+        local facts = core.system.stat(name)
+        list[i] = {path = core.system.real_path(name) or name, bytes = facts and facts.bytes,
+            modified = facts and facts.modified,
+            hash = facts and fingerprint(name, facts.bytes, math.max(2, PIECES // #names))}
     end
     return list
 end
@@ -47,6 +75,7 @@ function part_record.add(result, made, making, facts)
     result:provenance {[NAME] = records.text {FORMAT, VERSION, {number = part[1], count = part[2],
         first = last.first, last = last.last, whole = last.whole,
         making = own, identity = identity_of(made, facts.options), values = facts.values,
+        files = files_of(made.job.chain.source.scan),
         scaling = facts.scaling, totals = report.totals, sizes = report.sizes,
         log = report.logarithm, peak = report.peak, pinned = report.pinned,
         seconds = report.seconds}}}

@@ -149,10 +149,10 @@ function rank_run.text(report)
                 rank - 1, facts.node, id, facts.predicted[i], facts.measured[i])
         end
         local times = facts.times
-        lines[#lines + 1] = ("rank %d on %s: %d blocks in %.3f s, computing %.3f s; waited %.3f s "
+        lines[#lines + 1] = ("rank %d on %s: %d block%s in %.3f s, computing %.3f s; waited %.3f s "
             .. "for blocks, %.3f s for reading, %.3f s for writing, %.3f s for the last rank")
-            :format(rank - 1, facts.node, times.blocks, times.wall, times.compute, times.asked,
-            times.wait_read, times.wait_write, times.waited)
+            :format(rank - 1, facts.node, times.blocks, times.blocks == 1 and "" or "s", times.wall,
+            times.compute, times.asked, times.wait_read, times.wait_write, times.waited)
     end
     return lines[1] and table.concat(lines, "\n")
 end
