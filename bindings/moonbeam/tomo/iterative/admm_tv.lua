@@ -2,7 +2,6 @@
 -- read, copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
-local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -78,12 +77,7 @@ end
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
 -- Reference: S. Boyd et al., Foundations and Trends in Machine Learning 3 (2011) 1
-admm_tv.reconstruct = declared("tomo.admm_tv", {
-    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
-    {"angles", "list", "one per angle", unit = "rad"},
-    options = admm_tv.options,
-}, function(sinograms, angles, options)
-    local job <close> = solving.begin("tomo.admm_tv", sinograms, angles, options)
+admm_tv.reconstruct = solving.method("tomo.admm_tv", admm_tv.options, function(job, options)
     local rho = options.rho * job.model.angles
     local slope = gradient.of(job)
     local measured, curvature = job:measuring(slope), curvature_of(job)
@@ -94,7 +88,7 @@ admm_tv.reconstruct = declared("tomo.admm_tv", {
         slope = function(at, out) slope.at(at, out, true) end}
 
     mb.convert(z, "f32", {out = x})
-    for k in activity.each("iteration", options.iterations) do
+    for k in job:steps() do
         if measured(k, z, e.r) then
             break
         end
@@ -102,11 +96,7 @@ admm_tv.reconstruct = declared("tomo.admm_tv", {
         mb.binary(u, "add", {b = x, out = u})
         solving.denoise(u, options.lambda / rho, options, z)
         mb.binary(u, "sub", {b = z, out = u})
-        if job:over(k) then
-            break
-        end
     end
-    return job:finish()
 end)
 
 --- The arithmetic of the iterations for sweeps over a volume, as that of fista.

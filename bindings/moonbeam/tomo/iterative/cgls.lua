@@ -2,7 +2,6 @@
 -- and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
-local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -48,7 +47,7 @@ local function by_pair(job, options)
     job:rooted(r, r)
     gradient()
     mb.convert(s, "f32", {out = p})
-    for k in activity.each("iteration", options.iterations) do
+    for k in job:steps() do
         if job:seen(k, job.measures and measure(), misfit) then
             break
         end
@@ -62,12 +61,11 @@ local function by_pair(job, options)
         end
         vectors.add(x, p, gamma, alpha)
         vectors.add(r, q, gamma, alpha, -1)
-        if job:over(k) or k == options.iterations then
-            break
+        if k < options.iterations then
+            gamma, before = before, gamma
+            gradient()
+            vectors.follow(p, s, gamma, before)
         end
-        gamma, before = before, gamma
-        gradient()
-        vectors.follow(p, s, gamma, before)
     end
 end
 
@@ -115,7 +113,7 @@ local function by_kernel(job, options)
     else
         mb.slice_dot(r, r, {out = growth})
     end
-    for k in activity.each("iteration", options.iterations) do
+    for k in job:steps() do
         job:penalized(objective, -options.tikhonov, misfit)
         if job:seen(k, objective, misfit) then
             break
@@ -125,9 +123,7 @@ local function by_kernel(job, options)
         lower(objective, growth, dots, work)
         mb.cgls_update(x, r, p, q, growth, {over = dots, circle = circle,
             out = {squares = after}})
-        if job:over(k) then
-            break
-        elseif spectrum then
+        if spectrum then
             precondition(after)
         end
         growth, before, after = after, growth, before
@@ -154,7 +150,7 @@ local function by_normal(job, options)
     begin_objective(job, p, r, gamma, objective)
     mb.convert(r, "f32", {out = p})
     vectors.square(r, gamma)
-    for k in activity.each("iteration", options.iterations) do
+    for k in job:steps() do
         job:penalized(objective, -tikhonov, misfit)
         if job:seen(k, objective, misfit) then
             break
@@ -164,12 +160,11 @@ local function by_normal(job, options)
         lower(objective, gamma, alpha, work)
         vectors.add(x, p, gamma, alpha)
         vectors.add(r, q, gamma, alpha, -1)
-        if job:over(k) or k == options.iterations then
-            break
+        if k < options.iterations then
+            gamma, before = before, gamma
+            vectors.square(r, gamma)
+            vectors.follow(p, r, gamma, before)
         end
-        gamma, before = before, gamma
-        vectors.square(r, gamma)
-        vectors.follow(p, r, gamma, before)
     end
 end
 
@@ -188,12 +183,7 @@ end
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
 -- Reference: M. R. Hestenes, E. Stiefel, J. Res. Natl. Bur. Stand. 49 (1952) 409
-cgls.reconstruct = declared("tomo.cgls", {
-    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
-    {"angles", "list", "one per angle", unit = "rad"},
-    options = cgls.options,
-}, function(sinograms, angles, options)
-    local job <close> = solving.begin("tomo.cgls", sinograms, angles, options)
+cgls.reconstruct = solving.method("tomo.cgls", cgls.options, function(job, options)
     local way = not job:convolves() and by_pair or job.model.kernel and by_kernel or by_normal
     if options.preconditioner > 0 and way ~= by_kernel then
         fail("argument", "tomo.cgls", "preconditioner", "preconditioner is %g, which needs a "
@@ -202,7 +192,6 @@ cgls.reconstruct = declared("tomo.cgls", {
             options.preconditioner)
     end
     way(job, options)
-    return job:finish()
 end)
 
 return cgls

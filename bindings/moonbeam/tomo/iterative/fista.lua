@@ -2,7 +2,6 @@
 -- read, copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
-local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -53,17 +52,12 @@ end
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
 -- Reference: A. Beck, M. Teboulle, SIAM J. Imaging Sciences 2 (2009) 183.
-fista.reconstruct = declared("tomo.fista", {
-    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
-    {"angles", "list", "one per angle", unit = "rad"},
-    options = fista.options,
-}, function(sinograms, angles, options)
-    local job <close> = solving.begin("tomo.fista", sinograms, angles, options)
+fista.reconstruct = solving.method("tomo.fista", fista.options, function(job, options)
     local y, work, slope = job:volume(), job:volume(), gradient.of(job)
     local measured, one, tikhonov, t = job:measuring(slope), job:ones(), options.tikhonov, 1
     local bound = job.model.bound + tikhonov
     mb.convert(job.x, "f32", {out = y})
-    for k in activity.each("iteration", options.iterations) do
+    for k in job:steps() do
         if measured(k, job.x, work) then
             break
         end
@@ -73,11 +67,7 @@ fista.reconstruct = declared("tomo.fista", {
         local next_t = (1 + math.sqrt(1 + 4 * t * t)) / 2
         fista.extrapolate(job.x, work, one, (t - 1) / next_t)
         job.x, y, work, t = work, job.x, y, next_t
-        if job:over(k) then
-            break
-        end
     end
-    return job:finish()
 end)
 
 --- The arithmetic of the iterations for sweeps over a volume (volume_sweeps.lua), which denoise

@@ -2,7 +2,6 @@
 -- copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
-local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -30,17 +29,12 @@ landweber.options = declared.options(
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
 -- Reference: L. Landweber, Am. J. Math. 73 (1951) 615
-landweber.reconstruct = declared("tomo.landweber", {
-    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
-    {"angles", "list", "one per angle", unit = "rad"},
-    options = landweber.options,
-}, function(sinograms, angles, options)
-    local job <close> = solving.begin("tomo.landweber", sinograms, angles, options)
+landweber.reconstruct = solving.method("tomo.landweber", landweber.options, function(job, options)
     local x, work, slope = job.x, job:volume(), gradient.of(job)
     local objective, one = job:numbers(), job:ones()
     local tikhonov = options.tikhonov
     local step = options.relaxation / (job.model.bound + tikhonov)
-    for k in activity.each("iteration", options.iterations) do
+    for k in job:steps() do
         slope.at(x, work)
         if job.measures then
             job:penalized(slope.misfit, tikhonov, objective)
@@ -55,11 +49,7 @@ landweber.reconstruct = declared("tomo.landweber", {
         if options.nonnegative then
             mb.binary(x, "max", {scalar = 0, out = x})
         end
-        if job:over(k) then
-            break
-        end
     end
-    return job:finish()
 end)
 
 return landweber

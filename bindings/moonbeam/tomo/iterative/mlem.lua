@@ -2,7 +2,6 @@
 -- be read, copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
-local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local solving = require "moonbeam.tomo.iterative.solving"
@@ -13,6 +12,8 @@ local mlem = {}
 
 -- What no ray that crosses the object is below.
 local LEAST <const> = 1e-20
+
+local DATA <const> = "counts or line integrals, 0 or more"
 
 local shared = declared.options(
     {"start", "number", "value of all pixels at the start, if there is no x0; or fbp: a direct "
@@ -34,7 +35,8 @@ mlem.osem_options = declared.options(
 
 -- Raises where data are negative or no numbers, unless they are to be 0, and where the model may
 -- make negative rays.
-local function check(op, job, options)
+local function check(job, options)
+    local op = job.op
     if job.model.negative then
         fail("argument", op, "model", "model is \"%s\", some of whose weights are negative; "
             .. "likelihoods need rays of 0 or more: use \"pixel\"", job.model.name)
@@ -79,10 +81,10 @@ local function lift(job)
 end
 
 -- x = x / (A' 1) A' (b / (A x)) for every part.
-local function solve(op, sinograms, angles, options, count)
-    local job <close> = solving.begin(op, sinograms, angles, options)
-    check(op, job, options)
+local function solve(job, options, count)
+    check(job, options)
     if options.negative == "zero" then
+        local sinograms = job.b
         job.b = job:rays()
         mb.binary(sinograms, "max", {scalar = 0, out = job.b})
     end
@@ -92,8 +94,7 @@ local function solve(op, sinograms, angles, options, count)
     local x, work = job.x, job:volume()
     local parts = subsets.new(job, count, "crossed", job.measures)
     local total, part_of, objective = job:numbers(), job:numbers(), job:numbers()
-    for k in activity.each("iteration", options.iterations) do
-        local done = false
+    for k in job:steps() do
         mb.fill(objective, 0)
         for i, part in ipairs(parts) do
             part.model.forward(x, part.rays)
@@ -101,20 +102,15 @@ local function solve(op, sinograms, angles, options, count)
                 likelihood(part, total, part_of)
                 mb.binary(objective, "add", {b = part_of, out = objective})
             end
-            done = i == #parts and job:seen(k, objective)
-            if done then
-                break
+            if i == #parts and job:seen(k, objective) then
+                return
             end
             divide(part.rays, part.b, part.crossed)
             part.model.adjoint(part.rays, work)
             mb.binary(x, "mul", {b = work, out = x})
             mb.binary(x, "mul", {b = parts:sensitivity(i, 1), out = x})
         end
-        if done or job:over(k) then
-            break
-        end
     end
-    return job:finish()
 end
 
 --- Slices of greatest likelihood for Poisson data, such as emission or fluorescence: x = x / (A' 1)
@@ -131,14 +127,9 @@ end
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument (negative data), dtype, shape, budget.
 -- Reference: L. A. Shepp, Y. Vardi, IEEE Trans. Med. Imaging 1 (1982) 113
-mlem.reconstruct = declared("tomo.mlem", {
-    {"sinograms", "array", "counts or line integrals, 0 or more (row, angle, column)",
-        rank = {3, 3}},
-    {"angles", "list", "one per angle", unit = "rad"},
-    options = mlem.options,
-}, function(sinograms, angles, options)
-    return solve("tomo.mlem", sinograms, angles, options, 1)
-end)
+mlem.reconstruct = solving.method("tomo.mlem", mlem.options, function(job, options)
+    solve(job, options, 1)
+end, DATA)
 
 --- Like mlem, by one part of the angles after the other: about as many times faster as there are
 -- parts, but with noise it ends in a cycle.
@@ -149,13 +140,8 @@ end)
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument (negative data), dtype, shape, budget.
 -- Reference: H. M. Hudson, R. S. Larkin, IEEE Trans. Med. Imaging 13 (1994) 601
-mlem.osem = declared("tomo.osem", {
-    {"sinograms", "array", "counts or line integrals, 0 or more (row, angle, column)",
-        rank = {3, 3}},
-    {"angles", "list", "one per angle", unit = "rad"},
-    options = mlem.osem_options,
-}, function(sinograms, angles, options)
-    return solve("tomo.osem", sinograms, angles, options, options.subsets)
-end)
+mlem.osem = solving.method("tomo.osem", mlem.osem_options, function(job, options)
+    solve(job, options, options.subsets)
+end, DATA)
 
 return mlem

@@ -2,7 +2,6 @@
 -- operators, to be read, copied and changed. Axis order and units are those of tomo.lua.
 
 local mb = require "moonbeam"
-local activity = require "moonbeam.internal.command_line.activity"
 local declared = require "moonbeam.internal.declared"
 local solving = require "moonbeam.tomo.iterative.solving"
 local subsets = require "moonbeam.tomo.iterative.subsets"
@@ -33,21 +32,18 @@ sirt.sart_options = declared.options(
 
 -- x = x - relaxation D C A' W R (A x - b) for every part: D is the window of taper, R are the
 -- inverse sums of rays, 1 / (A D 1), C those of pixels, 1 / (A' W 1). That is the method for A D.
-local function solve(op, sinograms, angles, options, count)
-    local job <close> = solving.begin(op, sinograms, angles, options)
+local function solve(job, options, count)
     local x, work, misfit, objective = job.x, job:volume(), job:numbers(), job:numbers()
     local parts = subsets.new(job, count, "lengths")
-    for k in activity.each("iteration", options.iterations) do
-        local done = false
+    for k in job:steps() do
         mb.fill(objective, 0)
         for i, part in ipairs(parts) do
             job:residual(x, part.rays, part)
             if job:misfit(part.rays, misfit, part) then
                 mb.binary(objective, "add", {b = misfit, out = objective})
             end
-            done = i == #parts and job:seen(k, objective)
-            if done then
-                break
+            if i == #parts and job:seen(k, objective) then
+                return
             end
             mb.binary(part.rays, "mul", {b = part.lengths, out = part.rays})
             part.model.adjoint(part.rays, work)
@@ -57,11 +53,7 @@ local function solve(op, sinograms, angles, options, count)
                 mb.binary(x, "max", {scalar = 0, out = x})
             end
         end
-        if done or job:over(k) then
-            break
-        end
     end
-    return job:finish()
 end
 
 --- Slices by the simultaneous iterative reconstruction technique: corrections by all rays at once,
@@ -78,12 +70,8 @@ end
 -- Errors: argument, dtype, shape, budget.
 -- Reference: P. Gilbert, J. Theor. Biol. 36 (1972) 105; J. Gregor, T. Benson, IEEE Trans. Med.
 -- Imaging 27 (2008) 918
-sirt.reconstruct = declared("tomo.sirt", {
-    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
-    {"angles", "list", "one per angle", unit = "rad"},
-    options = sirt.options,
-}, function(sinograms, angles, options)
-    return solve("tomo.sirt", sinograms, angles, options, 1)
+sirt.reconstruct = solving.method("tomo.sirt", sirt.options, function(job, options)
+    solve(job, options, 1)
 end)
 
 --- Slices by corrections from one part of the angles after the other: SART, or SIRT with ordered
@@ -104,12 +92,8 @@ end)
 -- Errors: argument, dtype, shape, budget.
 -- Reference: A. H. Andersen, A. C. Kak, Ultrasonic Imaging 6 (1984) 81; H. M. Hudson, R. S. Larkin,
 -- IEEE Trans. Med. Imaging 13 (1994) 601
-sirt.sart = declared("tomo.sart", {
-    {"sinograms", "array", "line integrals (row, angle, column)", rank = {3, 3}},
-    {"angles", "list", "one per angle", unit = "rad"},
-    options = sirt.sart_options,
-}, function(sinograms, angles, options)
-    return solve("tomo.sart", sinograms, angles, options, options.subsets)
+sirt.sart = solving.method("tomo.sart", sirt.sart_options, function(job, options)
+    solve(job, options, options.subsets)
 end)
 
 return sirt

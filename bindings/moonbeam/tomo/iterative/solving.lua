@@ -2,6 +2,7 @@
 -- slice, rules that end the work, and the result.
 
 local mb = require "moonbeam"
+local activity = require "moonbeam.internal.command_line.activity"
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
@@ -213,6 +214,20 @@ function solving.begin(op, sinograms, angles, options)
     return self
 end
 
+--- Declares a method: work(job, options) makes of job.x the slices. `data` says what sinograms are.
+function solving.method(op, options, work, data)
+    return declared(op, {
+        {"sinograms", "array", (data or "line integrals") .. " (row, angle, column)",
+            rank = {3, 3}},
+        {"angles", "list", "one per angle", unit = "rad"},
+        options = options,
+    }, function(sinograms, angles, own)
+        local job <close> = solving.begin(op, sinograms, angles, own)
+        work(job, own)
+        return job:finish()
+    end)
+end
+
 --- Keeps an array until the state is closed.
 function state:hold(array)
     self.held[#self.held + 1] = array
@@ -410,11 +425,22 @@ function state:measuring(slope)
     end
 end
 
---- Iteration k is over. Returns whether the callback ends the work.
-function state:over(k)
-    local callback = self.options.callback
-    self.iterations = k
-    return callback and callback(k, self.x, {objective = self.objective}) == true
+--- An iterator over the numbers of the iterations: for k in job:steps(). After each it calls the
+-- callback, which may end the work.
+function state:steps()
+    local options, k = self.options, 0
+    return function()
+        if k > 0 then
+            self.iterations = k
+            local callback = options.callback
+            if callback and callback(k, self.x, {objective = self.objective}) == true then
+                return nil
+            end
+        end
+        activity.at("iteration", k, options.iterations)
+        k = k + 1
+        return k <= options.iterations and k or nil
+    end
 end
 
 --- The middle of the grid, so many pixels wide, with the mask (0: none): a new array.
