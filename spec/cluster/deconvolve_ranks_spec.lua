@@ -127,6 +127,34 @@ print(("%d tiles"):format(all))
         end)
     end
 
+    ranks.it("take the next tile when they are free", function()
+        for _, case in ipairs {CASES[1], CASES[3]} do
+            reference(case)
+            -- Rank 1 rests after each of its tiles.
+            local text = script(case, [[
+local _, done = run()
+local all = cluster.gather(done)
+if cluster.rank == 0 then
+    print("tiles", table.unpack(all))
+end
+]]):gsub("done = done %+ 1", "%0\n            mb.system.sleep(cluster.rank == 1 and 0.4 or 0)")
+            local output, status = ranks.run(folder, 2, text)
+            assert.equal(0, status, output)
+            local first, second = output:match "tiles\t(%d+)\t(%d+)"
+            assert.is_true(tonumber(first) > 2 * tonumber(second), output)
+            ended_well(case, "a rank that rests")
+        end
+    end)
+
+    ranks.it("may be more than tiles", function()
+        local case = {name = "two tiles", options = 'tile = {11, 26, 20}, pinned = "2Mi", '
+            .. 'iterations = 2, place = "file",'}
+        reference(case)
+        local output, status = ranks.run(folder, 4, script(case, "run()"))
+        assert.equal(0, status, output)
+        ended_well(case, "ranks without tiles")
+    end)
+
     ranks.it("work on the command deconvolve, and the first one speaks", function()
         local function command(output, options)
             return ("deconvolve '%s/image.npy' '%s/psf.npy' --iterations 3 --tile 6,14,16 -o "

@@ -173,7 +173,7 @@ end
 
 -- ---- all tiles ----
 
--- The tiles that are left, and what a sweep needs to note them.
+-- The tiles that are left, and whether there are any; and what a sweep needs to note them.
 local function begin(kept, tiles, parts, settings, each)
     local left, _, all = kept:pending(1, tiles, {parts})
     local count = 0
@@ -185,7 +185,7 @@ local function begin(kept, tiles, parts, settings, each)
         kept:note(1, tile, facts.hash)
         kept:reached("%d of %d tiles", #tiles - all + count, #tiles)
     end
-    return left
+    return left, all > 0
 end
 
 -- The sweep. If tiles are noted, a stop (Ctrl-C) waits for those in flight.
@@ -230,8 +230,11 @@ function blended.run(job, devices, plan, tiles_of, call)
         local set = sweep.settings(job, live, plan, 1)
         set.sharing = #devices
         times.repeated = #live < #devices or nil
-        local left = kept and begin(kept, tiles, parts, set, each) or tiles
-        times[1] = #left > 0 and go(kept, set, plan.grid, left, each) or nil
+        local left, any = tiles, true
+        if kept then
+            left, any = begin(kept, tiles, parts, set, each)
+        end
+        times[1] = any and go(kept, set, plan.grid, left, each) or nil
     end
     if kept then
         alive.on(devices, work)

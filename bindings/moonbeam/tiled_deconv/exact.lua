@@ -96,13 +96,13 @@ function runs:noted(section, tiles, each, numbers, slot)
         self.kept:reached("%d of %d iterations, and %d of %d tiles of the next one",
             (section - 1) // 2, self.job.options.iterations, count, 2 * #tiles)
     end
-    if #left > 0 then
+    if all > 0 then
         self:sweep(self.devices, left, each)
     end
     if tile_ranks.shared() and not self:stopped() then
         local rows = {}
-        for _, tile in ipairs(left) do
-            rows[tile.number] = numbers and numbers:row(tile) or nil
+        for i = 1, #left do -- those that this rank has taken
+            rows[left[i].number] = numbers and numbers:row(left[i]) or nil
         end
         for number, row in pairs(tile_ranks.gather(rows)) do
             known[number] = row

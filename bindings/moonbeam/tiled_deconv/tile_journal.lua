@@ -391,11 +391,6 @@ function states:is_shared()
     return self.kept ~= nil and tile_ranks.several()
 end
 
---- Are there ranks without any of so many tiles?
-function states.may_idle(_, count)
-    return tile_ranks.size > count
-end
-
 -- The numbers of the tiles of a section that are not in these volumes, and what was noted with the
 -- others, by their numbers.
 local function pending(self, section, tiles, files)
@@ -414,20 +409,21 @@ local function pending(self, section, tiles, files)
     return left, noted
 end
 
---- The tiles of a section that are not in these volumes, of several ranks those that this one does;
--- what was noted with the others, by their numbers; and how many are left in all.
+--- The tiles of a section that are not in these volumes, of several ranks those that this one
+-- takes (tile_ranks.deal); what was noted with the others, by their numbers; and how many are left
+-- in all.
 function states:pending(section, tiles, files)
     if not is_real(self) then
         return tiles, {}, #tiles
     end
-    local own = {}
+    local left = {}
     local numbers, noted = tile_ranks.once(function()
         return pending(self, section, tiles, files)
     end)
-    for i, number in ipairs(tile_ranks.share(numbers)) do
-        own[i] = tiles[number]
+    for i, number in ipairs(numbers) do
+        left[i] = tiles[number]
     end
-    return own, noted, #numbers
+    return tile_ranks.deal(left), noted, #numbers
 end
 
 --- Notes a tile of a section. Without a hash it is read from these volumes.

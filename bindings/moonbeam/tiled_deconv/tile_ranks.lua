@@ -1,5 +1,5 @@
 -- Tiles that several ranks share (moonbeam.cluster): which of them this rank does, and what it
--- notes.
+-- notes. A rank takes the next tile when it is free.
 --
 -- Files and their journal belong to rank 0. The others write to the same files, on a disk that all
 -- see, and note their tiles in a journal of their own in the folder ("journal-3"), which rank 0
@@ -26,7 +26,7 @@ function tile_ranks.leads()
     return cluster.rank == 0
 end
 
-tile_ranks.rank, tile_ranks.size = cluster.rank, cluster.size
+tile_ranks.rank = cluster.rank
 tile_ranks.once, tile_ranks.wait, tile_ranks.agree = cluster.once, cluster.barrier, cluster.agree
 
 --- Calls make() on rank 0, and after that on the others. Returns what it returns.
@@ -42,13 +42,21 @@ function tile_ranks.first(make)
     return made or make()
 end
 
---- This rank's share of a list: every n-th element.
-function tile_ranks.share(list)
-    local own = {}
-    for i = cluster.rank + 1, #list, cluster.size do
-        own[#own + 1] = list[i]
+--- The elements of a list that this rank takes, one when it asks for it: a list for moonbeam.stream
+-- whose elements are dealt to all ranks. Without other ranks the list itself.
+function tile_ranks.deal(list)
+    if not tile_ranks.shared() then
+        return list
     end
-    return own
+    local take = cluster.deal(list)
+    return setmetatable({}, {__index = function(own, n)
+        if n ~= rawlen(own) + 1 then
+            return nil
+        end
+        local element = take()
+        rawset(own, n, element)
+        return element
+    end})
 end
 
 --- Waits for the tiles of all ranks. `rows`: what this rank's tiles have given, lists by number.

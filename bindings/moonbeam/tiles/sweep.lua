@@ -569,7 +569,7 @@ function sweep.promised(job, plan, fn)
             text = ("%s was lost (%s); the other devices did its tiles"):format(device.id, why)}
             or nil
     end
-    local some = goes_on(job) or is_shared(job) and job.kept:may_idle(own.total)
+    local some = goes_on(job)
     report.replayed = not (some or times.repeated) and replayed(job, own, times) or nil
     if some or not report.replayed and #report.lost > 0 then -- also after the last tile
         report.as_planned = within(job, own, report, others)
