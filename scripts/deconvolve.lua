@@ -12,6 +12,7 @@ local log = require "moonbeam.internal.log"
 local noise_told = require "moonbeam.internal.command_line.noise_told"
 local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
+local rank_lines = require "moonbeam.internal.deconvolve.rank_lines"
 local results = require "moonbeam.internal.deconvolve.results"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
@@ -46,6 +47,7 @@ local options = cli.parse(arg, {
     {"resume", doc = "go on with an interrupted run by tiles, from OUT.unfinished"},
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", doc = "print grid, bytes and peak; compute and write nothing"},
+    rank_lines.options,
     {"method", short = "m", value = "NAME", type = cli.choice("rl", "gradient_consensus",
         "landweber", "wiener", "tikhonov", {richardson_lucy = "rl", ["richardson-lucy"] = "rl",
             lucy = "rl"}), default = "rl",
@@ -142,6 +144,7 @@ if images and cluster.size > 1 then
     cli.wrong("--into works on one image after the other, and there are %d ranks, which share the "
         .. "tiles of one: start it without mpirun or srun", cluster.size)
 end
+rank_lines.begin(options)
 if options.write_log then
     log.remember()
 end
@@ -317,10 +320,7 @@ local job = {options = options, image = image, psfs = psfs, noise = noise, devic
     many = images ~= nil, dtype = surface.library_type(options.output_dtype), say = say,
     detail = detail}
 way.choose(job)
-if job.mode == "none" and cluster.size > 1 and not options.plan then
-    cli.stop(("the whole image fits, and there are %d ranks, which share tiles: give --tiles exact "
-        .. "or --tiles blended, or start it without mpirun or srun"):format(cluster.size))
-end
+rank_lines.check_mode(job)
 if job.mode == "none" then
     way.say_whole(job)
     if options.tile or options.place then
@@ -332,8 +332,9 @@ else
     cli.tried(nil, way.plan_tiles, job, journal or new_journal())
     way.say_tiles(job, job.plan)
 end
-way.say_process(job, job.plan)
+local bound = way.say_process(job, job.plan)
 if options.plan then
+    rank_lines.say_plan(job, job.plan, bound)
     return
 end
 

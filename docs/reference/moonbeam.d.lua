@@ -3005,6 +3005,7 @@ function mb.tiff.write(name, array, options) end
 ---@field discard? boolean first remove what an interrupted run has left
 ---@field overwrite? boolean replace an existing result
 ---@field plan? boolean for plans alone: nothing is written
+---@field ranks? integer with plan: how many ranks share the tiles
 ---@field tell? function a function (text) that gets what is kept
 
 ---What keeps an interrupted deconvolution into the file `path`, for the option journal: the folder "<path>.unfinished".

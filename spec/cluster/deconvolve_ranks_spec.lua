@@ -182,6 +182,58 @@ end
         assert.matches("what ranks share are files", output, 1, true)
     end)
 
+    ranks.it("take what the command's plan of so many ranks says", function()
+        local function peak_of(text)
+            return tonumber(text:match "\nmemory +peak [^\n]-%((%d+) bytes%)")
+        end
+        for _, mode in ipairs {"blended", "exact"} do
+            local words = ("deconvolve '%s/image.npy' '%s/psf.npy' --iterations 3 --tile 6,14,16 "
+                .. "--device host --tiles %s -o '%s/out.npy'"):format(folder, folder, mode, folder)
+            local function plan(more)
+                local output, ok = files.run(("'%s' %s --plan %s"):format(mb.system.program(),
+                    words, more))
+                assert.is_true(ok, output)
+                return output
+            end
+            local alone, text = plan "", plan "--ranks 3 --ranks-per-node 3"
+            local peak = peak_of(text)
+            assert.are_not.equal(peak_of(alone), peak)
+            assert.matches("\nranks      3 on 1 node, 3 on each; %d+ tiles", text)
+            local bound = tonumber(text:match "process +at most [^\n]-%-%-mem=(%d+)M")
+            local node = tonumber(text:match "node +the processes at most [^\n]-%-%-mem=(%d+)M")
+            assert.is_true(node <= 3 * bound and node > 3 * (bound - 1), text)
+            local output, _, status = files.run(ranks.command(3, words))
+            assert.equal(0, status, output)
+            assert.equal(peak, peak_of(output)) -- the plan of the ranks themselves
+            local pinned = text:match "\npinned [^\n]*"
+            assert.matches(pinned, output, 1, true)
+            local count = 0
+            for predicted, measured in output:gmatch
+                "\nrank %d on %S+ host, predicted (%d+) bytes, measured (%d+) bytes" do
+                assert.equal(predicted, measured)
+                assert.is_true(tonumber(measured) <= peak, output)
+                count = count + 1
+            end
+            assert.equal(3, count, output)
+            local bar = tonumber(output:match "deconvolving: (%d+) tiles")
+            assert.equal(tonumber(text:match "tiles +(%d+),") * (mode == "exact" and 6 or 1), bar)
+            os.remove(folder .. "/out.npy")
+        end
+    end)
+
+    it("are refused in plans that make no sense", function()
+        local words = ("'%s' deconvolve '%s/image.npy' '%s/psf.npy' -o '%s/out.npy' --device host ")
+            :format(mb.system.program(), folder, folder, folder)
+        for more, expected in pairs {["--ranks 2"] = "--ranks needs --plan: start a run with mpirun",
+            ["--plan --ranks-per-node 2"] = "--ranks-per-node needs --ranks",
+            ["--plan --ranks 2 --ranks-per-node 3"] = "--ranks-per-node 3 is more than all ranks",
+            ["--plan --ranks 2"] = "the whole image fits, and there are 2 ranks"} do
+            local output, ok = files.run(words .. more)
+            assert.is_false(ok)
+            assert.matches(expected, output, 1, true)
+        end
+    end)
+
     ranks.it("have the memory for any tiles, side by side as no process has them", function()
         local image <close> = mb.random({37, 61, 83}, {seed = 3, low = 1, high = 900})
         local psf <close> = mb.psf_gaussian({7, 7, 7}, 1.3)

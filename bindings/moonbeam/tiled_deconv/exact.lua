@@ -619,7 +619,7 @@ function exact.plan(job)
     local several = #job.devices > 1
     local places = options.place and {options.place} or several and {"host"}
         or device.kind == "host" and {"device"} or {"device", "host"}
-    if job.kept and tile_ranks.several() then -- files are what ranks have in common
+    if job.kept and job.kept:is_shared() then -- files are what ranks have in common
         if options.place and options.place ~= "file" then
             fail("argument", WHAT, "place", 'place is "%s"; what ranks share are files: give '
                 .. '"file"', options.place)

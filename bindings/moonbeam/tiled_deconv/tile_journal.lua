@@ -29,6 +29,8 @@ tile_journal.options = declared.options(
     {"discard", "boolean", "first remove what an interrupted run has left", default = false},
     {"overwrite", "boolean", "replace an existing result", default = false},
     {"plan", "boolean", "for plans alone: nothing is written", default = false},
+    {"ranks", "count", "with plan: how many ranks share the tiles", min = 1,
+        usual = "those that a launcher has started"},
     {"tell", "callable", "a function (text) that gets what is kept"})
 
 local OPEN <const> = "tiled_deconv.journal"
@@ -388,7 +390,7 @@ end
 
 --- Do other ranks do some of the tiles?
 function states:is_shared()
-    return self.kept ~= nil and tile_ranks.several()
+    return (self.journal.options.ranks or tile_ranks.size) > 1
 end
 
 -- The numbers of the tiles of a section that are not in these volumes, and what was noted with the

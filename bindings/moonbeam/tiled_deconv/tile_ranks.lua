@@ -11,11 +11,6 @@ local records = require "moonbeam.result.records"
 
 local tile_ranks = {}
 
---- Are there several ranks?
-function tile_ranks.several()
-    return cluster.size > 1
-end
-
 --- Do they share the work here? Not in a plan, which each makes for itself.
 function tile_ranks.shared()
     return cluster.size > 1 and not core.dry.on()
@@ -26,7 +21,7 @@ function tile_ranks.leads()
     return cluster.rank == 0
 end
 
-tile_ranks.rank = cluster.rank
+tile_ranks.rank, tile_ranks.size = cluster.rank, cluster.size
 tile_ranks.once, tile_ranks.wait, tile_ranks.agree = cluster.once, cluster.barrier, cluster.agree
 
 --- Calls make() on rank 0, and after that on the others. Returns what it returns.

@@ -43,7 +43,8 @@ function kept_runs.open(options, asked, image, output)
     local plan = options.plan or not output
     local path = output and file_of(output) or ""
     return mb.tiled_deconv.journal(path, {inputs = inputs, also = also,
-        plan = plan, discard = options.discard, overwrite = options.overwrite,
+        plan = plan, ranks = options.plan and options.ranks or nil, discard = options.discard,
+        overwrite = options.overwrite,
         resume = options.resume and (not options.into or kept_runs.exists(path)) or false,
         tell = function(text)
             cli.tell(cli.spoken(text))

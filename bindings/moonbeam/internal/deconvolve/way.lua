@@ -205,7 +205,7 @@ function way.own_bytes(job, plan)
     return way.larger(job, plan and plan.reserved[id] or job.known[id], id)
 end
 
---- Says what the process takes beside the pools.
+--- Says what the process takes at most, and returns the bytes.
 function way.say_process(job, plan)
     -- The pool of the host, and pinned memory: what the process takes beside itself.
     local on_host = job.device.kind == "host" and way.own_bytes(job, plan)
@@ -213,7 +213,10 @@ function way.say_process(job, plan)
     for i = 2, plan and job.device.kind == "host" and #job.devices or 0 do
         on_host = on_host + plan.reserved[job.devices[i].id]
     end
-    job.say("%s", process_memory.bound_text(on_host, plan and plan.pinned or 0))
+    local bytes = process_memory.bound(mb.pool.stats("host").live + on_host,
+        plan and plan.pinned or 0)
+    job.say("%s", process_memory.text(bytes))
+    return bytes
 end
 
 return way

@@ -3,6 +3,7 @@
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
 local progress = require "moonbeam.progress"
+local rank_lines = require "moonbeam.internal.deconvolve.rank_lines"
 local way = require "moonbeam.internal.deconvolve.way"
 
 local work = {}
@@ -105,15 +106,15 @@ end
 local function deconvolve_tiled(self, volume, sink, label, channel)
     local job = self.job
     local settings, exact = job.tile_settings, job.mode == "exact"
-    local share = math.ceil(job.plan.total / mb.cluster.size) -- of this rank
-    local bar = bar_of(job, label, exact and 2 * share * job.settings.iterations or share, "tiles")
+    local each = job.plan.total * (exact and 2 or 1)
+    local bar = bar_of(job, label, each * (exact and job.settings.iterations or 1), "tiles")
+    local told
     settings.plan, settings.iterations = job.plan, job.settings.iterations
-    function settings.on_tile()
-        bar:step(1)
-    end
+    settings.on_tile, told = rank_lines.counters(bar, each, job.mode)
     if exact then
-        function settings.on_iteration(...)
-            seen(self, ...)
+        function settings.on_iteration(k, ...)
+            told(k)
+            seen(self, k, ...)
         end
         sink = mb.volumes.watch(sink)
     end
@@ -122,9 +123,11 @@ local function deconvolve_tiled(self, volume, sink, label, channel)
     if not job.device:lost() then
         job.device:sync()
     end
+    told(report.iterations)
     bar:finish()
     tell_end(self, report)
     tell_tiles(self, report)
+    rank_lines.say_report(job, report)
     return sink.least, sink.greatest
 end
 
