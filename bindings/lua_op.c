@@ -39,19 +39,6 @@ int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg, 
     mbl_raise(L);
 }
 
-static bool is_array_kind(mb_arg_kind kind)
-{
-    return kind == MB_ARG_IN || kind == MB_ARG_OUT || kind == MB_ARG_INOUT;
-}
-
-int mbl_op_array_index(const mb_op *op, const mb_op_arg *arg)
-{
-    int index = 0;
-    for (const mb_op_arg *a = op->args; a != arg; a++)
-        index += is_array_kind(a->kind);
-    return index;
-}
-
 const mb_operator *mbl_check_op(lua_State *L, int index)
 {
     const char *name = mbl_check_string(L, index, "name");
@@ -73,7 +60,7 @@ int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
 {
     const char *names[MB_OP_MAX_ARGS + 3];
     int count = 0, position = 0;
-    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++) {
         if (arg->kind == MB_ARG_OUT)
             continue;
         if (!arg->required) {
@@ -116,23 +103,13 @@ static int wrong_type(lua_State *L, const mb_op *op, const mb_op_arg *arg)
                        expected(arg), mbl_type_name(L, -1));
 }
 
-/* The choices of an argument: "u8, u16, f32". */
-static const char *list_choices(const mb_op_arg *arg, char list[400])
-{
-    size_t used = 0;
-    for (int i = 0; arg->choices[i] && used + strlen(arg->choices[i]) + 3 < 400; i++)
-        used +=
-            (size_t)snprintf(list + used, 400 - used, "%s%s", i > 0 ? ", " : "", arg->choices[i]);
-    return list;
-}
-
 static int missing_argument(lua_State *L, const mb_op *op, const mb_op_arg *arg, int position)
 {
     char list[400];
     const bool choice = arg->kind == MB_ARG_ENUM;
     return mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
                        "argument %d, '%s', is missing; give %s%s (%s)", position, arg->name,
-                       choice ? "one of " : "", choice ? list_choices(arg, list) : expected(arg),
+                       choice ? "one of " : "", choice ? mb_op_choices(arg, list) : expected(arg),
                        arg->doc);
 }
 
@@ -161,7 +138,7 @@ static void set_enum(lua_State *L, const mb_op *op, const mb_op_arg *arg, int *m
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
                     "%s has no choice '%s'; did you mean '%s'?", arg->name, name, nearest);
     mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; it has %s", arg->name,
-                name, list_choices(arg, list));
+                name, mb_op_choices(arg, list));
 }
 
 /* Reads the elements of a 1-D array as doubles into a buffer that stays on the stack. */
@@ -338,18 +315,10 @@ static mb_array *array_argument(lua_State *L, const mb_op *op, const char *name)
 
 static bool takes_arrays(const mb_op *op)
 {
-    for (const mb_op_arg *arg = op->args; arg->name; arg++)
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++)
         if (arg->required && (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_INOUT))
             return true;
     return false;
-}
-
-static const mb_op_arg *find_arg(const mb_op *op, const char *name)
-{
-    for (const mb_op_arg *arg = op->args; arg->name; arg++)
-        if (strcmp(arg->name, name) == 0)
-            return arg;
-    return NULL;
 }
 
 /* Every key of the option table must be an optional argument, `out` or (without input arrays)
@@ -365,7 +334,7 @@ static void check_call_options(lua_State *L, const mb_op *op, int options)
                         "options are given by name; this table has a [%s]",
                         luaL_tolstring(L, -2, NULL));
         const char *key = lua_tostring(L, -2);
-        const mb_op_arg *arg = find_arg(op, key);
+        const mb_op_arg *arg = mb_op_find_arg(op, key);
         bool known = strcmp(key, "out") == 0 || (strcmp(key, "device") == 0 && !takes_arrays(op)) ||
                      (arg && !arg->required && arg->kind != MB_ARG_OUT);
         if (!known)
@@ -399,7 +368,7 @@ static void check_out(lua_State *L, const mb_op *op, int out)
     while (lua_next(L, out) != 0) {
         const mb_op_arg *arg = NULL;
         if (lua_type(L, -2) == LUA_TSTRING)
-            arg = find_arg(op, lua_tostring(L, -2));
+            arg = mb_op_find_arg(op, lua_tostring(L, -2));
         if (!arg || arg->kind != MB_ARG_OUT)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "out", "out: there is no result '%s'",
                         luaL_tolstring(L, -2, NULL));
@@ -437,8 +406,8 @@ static void parse_arguments(lua_State *L, op_call *c, void *params)
 {
     const mb_op *op = c->request.entry->op;
     int position = 0, arrays = 0;
-    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
-        const int array = is_array_kind(arg->kind) ? arrays++ : -1;
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++) {
+        const int array = mb_op_is_array(arg) ? arrays++ : -1;
         if (arg->kind == MB_ARG_OUT)
             continue;
         if (arg->required) {

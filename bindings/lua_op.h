@@ -7,16 +7,10 @@
 #include "ops/op.h"
 #include <lua.h>
 
-static inline bool mbl_op_is_array(const mb_op_arg *arg)
-{
-    return arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT;
-}
 const mb_operator *mbl_check_op(lua_State *L, int index);
 /* Sets the member of `params` from the value on the top of the stack. It may push a buffer, which
 ** must stay on the stack while the parameters are used. */
 void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *params);
-/* The index of an array argument among the operator's array arguments. */
-int mbl_op_array_index(const mb_op *op, const mb_op_arg *arg);
 _Noreturn int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg,
                           const char *format, ...) MB_PRINTF(5, 6);
 /* Raises an error for the option `key`, which the operator does not have. */

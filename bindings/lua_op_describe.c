@@ -19,11 +19,11 @@ static void push_arg(lua_State *L, const mb_op_arg *arg)
     lua_newtable(L);
     mbl_set_string(L, "name", arg->name);
     mbl_set_string(L, "kind", kinds[arg->kind]);
-    mbl_set_boolean(L, "array", mbl_op_is_array(arg));
+    mbl_set_boolean(L, "array", mb_op_is_array(arg));
     mbl_set_boolean(L, "required", arg->required);
     mbl_set_string(L, "unit", arg->unit);
     mbl_set_string(L, "doc", arg->doc);
-    if (mbl_op_is_array(arg)) {
+    if (mb_op_is_array(arg)) {
         int count = 0;
         lua_newtable(L);
         for (int dtype = 0; dtype < MB_DTYPE_COUNT; dtype++)
@@ -85,10 +85,14 @@ static int op_describe(lua_State *L)
     mbl_set_string(L, "strides", strides[op->strides]);
     mbl_set_boolean(L, "host_only", !planned_kernel(op));
     mbl_set_number(L, "tolerance", op->tolerance);
-    mbl_push_names(L, op->samples);
+    lua_newtable(L);
+    for (size_t i = 0; i < op->sample_count; i++) {
+        lua_pushstring(L, op->samples[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
     lua_setfield(L, -2, "samples");
     lua_newtable(L);
-    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++) {
         push_arg(L, arg);
         lua_rawseti(L, -2, ++count);
     }

@@ -60,7 +60,7 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "inputs",
                     "inputs must be a list of arrays or of {[dtype,] extent, ...}, not a %s",
                     luaL_typename(L, inputs));
-    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++) {
         if (arg->kind != MB_ARG_IN && arg->kind != MB_ARG_INOUT)
             continue;
         position++;
@@ -69,7 +69,7 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
             lua_geti(L, inputs, position);
         }
         if (lua_toboolean(L, -1))
-            arrays[mbl_op_array_index(op, arg)] = check_spec(L, op, arg);
+            arrays[mb_op_array_index(op, arg)] = check_spec(L, op, arg);
         else if (arg->required)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "input %d of %s, '%s', is missing",
                         position, op->name, arg->name);
@@ -89,16 +89,14 @@ static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
     }
     lua_pushnil(L);
     while (lua_next(L, table) != 0) {
-        bool known = false;
-        for (const mb_op_arg *arg = op->args; arg->name && !known; arg++)
-            known = !mbl_op_is_array(arg) && lua_type(L, -2) == LUA_TSTRING &&
-                    strcmp(arg->name, lua_tostring(L, -2)) == 0;
-        if (!known)
+        const mb_op_arg *arg =
+            lua_type(L, -2) == LUA_TSTRING ? mb_op_find_arg(op, lua_tostring(L, -2)) : NULL;
+        if (!arg || mb_op_is_array(arg))
             mbl_op_unknown(L, op, luaL_tolstring(L, -2, NULL));
         lua_pop(L, 1);
     }
-    for (const mb_op_arg *arg = op->args; arg->name; arg++)
-        if (!mbl_op_is_array(arg) && mbl_option(L, table, arg->name))
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++)
+        if (!mb_op_is_array(arg) && mbl_option(L, table, arg->name))
             mbl_set_param(L, op, arg, params);
 }
 
@@ -106,20 +104,18 @@ static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
 static void parse_given(lua_State *L, const mb_op *op, bool *given)
 {
     bool all = lua_isboolean(L, -1) && lua_toboolean(L, -1);
-    for (const mb_op_arg *arg = op->args; arg->name; arg++)
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++)
         if (all && arg->kind == MB_ARG_OUT)
-            given[mbl_op_array_index(op, arg)] = true;
+            given[mb_op_array_index(op, arg)] = true;
     if (!lua_istable(L, -1))
         return;
     for (lua_Unsigned i = 1; i <= lua_rawlen(L, -1); i++) {
-        bool found = false;
         lua_rawgeti(L, -1, (lua_Integer)i);
         const char *name = mbl_check_string(L, -1, "given");
-        for (const mb_op_arg *arg = op->args; arg->name; arg++)
-            if (arg->kind == MB_ARG_OUT && strcmp(arg->name, name) == 0)
-                found = given[mbl_op_array_index(op, arg)] = true;
-        if (!found)
+        const mb_op_arg *arg = mb_op_find_arg(op, name);
+        if (!arg || arg->kind != MB_ARG_OUT)
             mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "given", "given: there is no result '%s'", name);
+        given[mb_op_array_index(op, arg)] = true;
         lua_pop(L, 1);
     }
 }
@@ -130,10 +126,10 @@ static void push_results(lua_State *L, const mb_op *op, const mb_spec *arrays)
 {
     int count = 0;
     lua_newtable(L);
-    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++) {
         if (arg->kind != MB_ARG_OUT)
             continue;
-        const mb_spec *spec = &arrays[mbl_op_array_index(op, arg)];
+        const mb_spec *spec = &arrays[mb_op_array_index(op, arg)];
         if (!spec->present)
             continue;
         uint64_t bytes = mb_bytes_mul(mb_shape_elements(&spec->shape), mb_dtype_bytes(spec->dtype));
@@ -319,8 +315,9 @@ static void push_params(lua_State *L, const imagined *call, const void *own)
             lua_insert(L, -2);
             lua_rawset(L, -4);
         }
-    for (const mb_op_arg *arg = call->entry->op->args; arg->name; arg++)
-        if (!mbl_op_is_array(arg) && !same_param(arg, call->params, own)) {
+    const mb_op *op = call->entry->op;
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++)
+        if (!mb_op_is_array(arg) && !same_param(arg, call->params, own)) {
             push_param(L, arg, own);
             lua_setfield(L, -2, arg->name);
         }

@@ -69,9 +69,7 @@ moonbeam_status moonbeam_argument_at(const char *name, int number, moonbeam_argu
     if (status != MB_STATUS_OK)
         return (moonbeam_status)status;
     const mb_op *op = entry->op;
-    int count = 0;
-    while (op->args[count].name)
-        count++;
+    const int count = (int)op->arg_count;
     if (number < 0 || number >= count)
         return (moonbeam_status)mb_fail(MB_STATUS_ARGUMENT, "number",
                                         "%s has %d arguments, and none of number %d", name, count,
@@ -130,19 +128,6 @@ typedef struct request {
     moonbeam_array **results[MB_OP_MAX_ARRAYS]; /* where to put what the call makes */
 } request;
 
-static bool is_array(mb_arg_kind kind)
-{
-    return kind == MB_ARG_IN || kind == MB_ARG_OUT || kind == MB_ARG_INOUT;
-}
-
-static int array_index(const mb_operator *entry, const mb_op_arg *arg)
-{
-    int index = 0;
-    while (entry->arrays[index] != arg)
-        index++;
-    return index;
-}
-
 static mb_status wrong_type(const mb_op_arg *arg, const moonbeam_param *param, const char *expected)
 {
     const bool known = param->type > 0 && param->type <= VECTOR_PARAM;
@@ -152,7 +137,7 @@ static mb_status wrong_type(const mb_op_arg *arg, const moonbeam_param *param, c
 
 static mb_status set_array(request *r, const mb_op_arg *arg, const moonbeam_param *param)
 {
-    const int index = array_index(r->entry, arg);
+    const int index = mb_op_array_index(r->op, arg);
     if (param->type == RESULT_PARAM && arg->kind == MB_ARG_OUT && param->result) {
         r->results[index] = param->result;
         return MB_STATUS_OK;
@@ -166,21 +151,16 @@ static mb_status set_array(request *r, const mb_op_arg *arg, const moonbeam_para
 
 static mb_status set_choice(const mb_op_arg *arg, const moonbeam_param *param, int *member)
 {
-    char list[400] = "";
-    size_t used = 0;
+    char list[400];
     if (param->type != TEXT_PARAM || !param->text)
         return wrong_type(arg, param, "a text");
-    for (int i = 0; arg->choices[i]; i++) {
+    for (int i = 0; arg->choices[i]; i++)
         if (strcmp(arg->choices[i], param->text) == 0) {
             *member = i;
             return MB_STATUS_OK;
         }
-        if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
-                                     arg->choices[i]);
-    }
     return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s has no choice '%s'; it has %s", arg->name,
-                   param->text, list);
+                   param->text, mb_op_choices(arg, list));
 }
 
 static mb_status set_number(const mb_op_arg *arg, const moonbeam_param *param, void *member)
@@ -219,7 +199,7 @@ static mb_status set_vector(const mb_op_arg *arg, const moonbeam_param *param, m
 static mb_status set_argument(request *r, const mb_op_arg *arg, const moonbeam_param *param)
 {
     void *member = (char *)r->params + arg->offset;
-    if (is_array(arg->kind))
+    if (mb_op_is_array(arg))
         return set_array(r, arg, param);
     if (arg->kind == MB_ARG_ENUM)
         return set_choice(arg, param, member);
@@ -232,16 +212,14 @@ static mb_status read_params(request *r, const moonbeam_param *params)
 {
     bool given[MB_OP_MAX_ARGS] = {false};
     for (const moonbeam_param *p = params; p && p->name; p++) {
-        const mb_op_arg *arg = r->op->args;
-        while (arg->name && strcmp(arg->name, p->name) != 0)
-            arg++;
-        if (!arg->name)
+        const mb_op_arg *arg = mb_op_find_arg(r->op, p->name);
+        if (!arg)
             return mb_fail(MB_STATUS_ARGUMENT, p->name, "%s has no argument '%s'", r->op->name,
                            p->name);
         MB_TRY(set_argument(r, arg, p));
         given[arg - r->op->args] = true;
     }
-    for (const mb_op_arg *arg = r->op->args; arg->name; arg++)
+    for (const mb_op_arg *arg = r->op->args; arg < mb_op_args_end(r->op); arg++)
         if (arg->required && arg->kind != MB_ARG_OUT && !given[arg - r->op->args])
             return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is missing: %s", arg->name, arg->doc);
     for (int i = 0; i < MB_OP_MAX_ARRAYS; i++)

@@ -50,7 +50,7 @@ static mb_status check_angles(const mb_op_arg *arg, const mb_vector *vector)
 
 static mb_status check_parameters(const mb_op *op, const void *params)
 {
-    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++) {
         const char *member = (const char *)params + arg->offset;
         switch (arg->kind) {
         case MB_ARG_INT:

@@ -128,8 +128,9 @@ struct mb_op {
     const char *summary;   /* one line */
     const char *doc;       /* shapes, units, behavior at edges; paragraphs separated by "\n" */
     const char *reference; /* paper or formula, or NULL */
-    const mb_op_arg *args; /* ends with a NULL name */
-    size_t params_bytes;   /* size of the parameter structure */
+    const mb_op_arg *args;
+    size_t arg_count;
+    size_t params_bytes; /* size of the parameter structure */
     mb_op_strides strides;
     /* Which array argument (index among arrays) the first result may be identical to; -1: none. A
     ** result may otherwise not overlap an input. Bit mask: bit i set = may be the same array as
@@ -139,8 +140,9 @@ struct mb_op {
     const char *uncut;        /* why it cannot be cut, half a sentence; NULL where it can */
     /* host against CUDA, relative to the largest magnitude of the result; 0: identical */
     double tolerance;
-    /* NULL-terminated Lua table texts: {inputs = {{"f32", 3, 5, 16}}, params = {...}} */
+    /* Lua table texts: {inputs = {{"f32", 3, 5, 16}}, params = {...}} */
     const char *const *samples;
+    size_t sample_count;
 
     /* Checks beyond the argument table and the specs of results. Inputs are filled in; outputs get
     ** dtype, shape and present = true (an output may be left absent). Pure. */
@@ -179,6 +181,21 @@ mb_operator mb_operator_of(const mb_op *op);
 /* The operator's kernel on the device, or NULL. */
 mb_op_kernel mb_operator_kernel(const mb_operator *entry, const mb_device *device);
 
+static inline bool mb_op_is_array(const mb_op_arg *arg)
+{
+    return arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT;
+}
+/* Behind the last argument. */
+static inline const mb_op_arg *mb_op_args_end(const mb_op *op)
+{
+    return op->args + op->arg_count;
+}
+/* The argument of that name, or NULL. */
+const mb_op_arg *mb_op_find_arg(const mb_op *op, const char *name);
+/* The index of an array argument among the operator's array arguments. */
+int mb_op_array_index(const mb_op *op, const mb_op_arg *arg);
+/* The choices of an argument, for messages: "u8, u16, f32". */
+const char *mb_op_choices(const mb_op_arg *arg, char list[400]);
 /* Sets every member to its default. */
 void mb_op_defaults(const mb_op *op, void *params);
 /* Checks parameter ranges and array specs against the table, then infers results: after this every

@@ -152,9 +152,11 @@ static inline mb_vector mb_vector_part(const mb_vector *vector, mb_rows rows)
 
 /* ---- the descriptor: what most operators' files name alike ---- */
 
-#define MB_OP_PARTS                                                                                \
-    .args = args, .params_bytes = sizeof(PARAMS), .samples = samples, .infer = infer,              \
-    .run_host = run_host
+#define MB_OP_PARTS_OF(run)                                                                        \
+    .args = args, .arg_count = sizeof args / sizeof *args, .params_bytes = sizeof(PARAMS),         \
+    .samples = samples, .sample_count = sizeof samples / sizeof *samples, .infer = infer,          \
+    .run_host = run
+#define MB_OP_PARTS MB_OP_PARTS_OF(run_host)
 /* Of operators that also have `plan`, and of those that also have `split`. */
 #define MB_OP_PLANNED_PARTS MB_OP_PARTS, .plan = plan
 #define MB_OP_SPLIT_PARTS MB_OP_PARTS, .split = split

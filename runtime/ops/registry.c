@@ -5,6 +5,7 @@
 #include "ops/op.h"
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MB_OP(folder, name) extern const mb_op mb_op_##name;
@@ -24,9 +25,9 @@ static mb_named_kernel host_kernels[COUNT];
 static void count_arguments(mb_operator *entry)
 {
     assert(entry->op->params_bytes <= MB_OP_MAX_PARAMS);
-    for (const mb_op_arg *arg = entry->op->args; arg->name; arg++) {
+    for (const mb_op_arg *arg = entry->op->args; arg < mb_op_args_end(entry->op); arg++) {
         entry->required += arg->required && arg->kind != MB_ARG_OUT;
-        if (arg->kind == MB_ARG_IN || arg->kind == MB_ARG_OUT || arg->kind == MB_ARG_INOUT) {
+        if (mb_op_is_array(arg)) {
             assert(entry->array_count < MB_OP_MAX_ARRAYS);
             entry->arrays[entry->array_count++] = arg;
         }
@@ -84,10 +85,35 @@ mb_op_kernel mb_operator_kernel(const mb_operator *entry, const mb_device *devic
     return device->backend->kernels ? NULL : entry->op->run_host;
 }
 
+const mb_op_arg *mb_op_find_arg(const mb_op *op, const char *name)
+{
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++)
+        if (strcmp(arg->name, name) == 0)
+            return arg;
+    return NULL;
+}
+
+int mb_op_array_index(const mb_op *op, const mb_op_arg *arg)
+{
+    int index = 0;
+    for (const mb_op_arg *a = op->args; a != arg; a++)
+        index += mb_op_is_array(a);
+    return index;
+}
+
+const char *mb_op_choices(const mb_op_arg *arg, char list[400])
+{
+    size_t used = 0;
+    for (int i = 0; arg->choices[i] && used + strlen(arg->choices[i]) + 3 < 400; i++)
+        used +=
+            (size_t)snprintf(list + used, 400 - used, "%s%s", i > 0 ? ", " : "", arg->choices[i]);
+    return list;
+}
+
 void mb_op_defaults(const mb_op *op, void *params)
 {
     memset(params, 0, op->params_bytes);
-    for (const mb_op_arg *arg = op->args; arg->name; arg++) {
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++) {
         char *member = (char *)params + arg->offset;
         switch (arg->kind) {
         case MB_ARG_INT:

@@ -21,8 +21,7 @@
 /* ---- the operator: twice its input ---- */
 
 static const mb_op_arg args[] = {MB_ARRAY_IN("a", MB_BIT(MB_F32), 1, 1, "values"),
-                                 MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 1, "twice as much"),
-                                 {.name = NULL}};
+                                 MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 1, "twice as much")};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -49,6 +48,7 @@ static mb_status run_host(const mb_op_call *call)
 static const mb_op host_only = {.name = "host_only",
                                 .summary = "Twice its input, on the host alone.",
                                 .args = args,
+                                .arg_count = sizeof args / sizeof *args,
                                 .infer = infer,
                                 .plan = plan,
                                 .run_host = run_host};

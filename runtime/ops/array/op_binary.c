@@ -23,14 +23,13 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN_OPTION("b", ACCEPTED, 0, MB_MAX_RANK, "right operand, same dtype as a"),
     MB_FLOAT(scalar, MB_ANY, NAN, NULL, "right operand if b is absent; takes the dtype of a"),
     MB_BOOL(reverse, false, "swap the operands: fn(b, a)"),
-    MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "broadcast shape; may be a or b"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "broadcast shape; may be a or b")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}, {'f32', 5, 1}}, params = {fn = 'sub'}}",
     "{inputs = {{'f64', 17}, {'f64', 3, 17}}, params = {fn = 'max'}}",
     "{inputs = {{'c64', 3, 11}}, params = {fn = 'div', scalar = 2, reverse = true}}",
-    "{inputs = {{'i32', 2, 13}}, params = {fn = 'mul', scalar = 3}}", NULL};
+    "{inputs = {{'i32', 2, 13}}, params = {fn = 'mul', scalar = 3}}"};
 
 static mb_status broadcast(const mb_shape *a, const mb_shape *b, mb_shape *out)
 {

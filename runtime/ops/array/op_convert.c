@@ -24,13 +24,12 @@ static const mb_op_arg args[] = {
     MB_ENUM_REQUIRED(dtype, dtypes, "element type of the result"),
     MB_FLOAT(scale, MB_ANY, 1, NULL, "factor applied to every value before the offset"),
     MB_FLOAT(offset, MB_ANY, 0, NULL, "added to the (real part of the) scaled value"),
-    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 0, MB_MAX_RANK, "same shape as a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 0, MB_MAX_RANK, "same shape as a")};
 
 static const char *const samples[] = {
     "{inputs = {{'u16', 3, 5, 17}}, params = {dtype = 'f32', scale = 0.5, offset = -1}}",
     "{inputs = {{'f32', 7, 33}}, params = {dtype = 'u8', scale = 40}}",
-    "{inputs = {{'f32', 11, 13}}, params = {dtype = 'c64'}}", NULL};
+    "{inputs = {{'f32', 11, 13}}, params = {dtype = 'c64'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

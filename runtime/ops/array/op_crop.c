@@ -12,13 +12,12 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array to crop; any strides"),
     MB_MARGIN_ARGS("take off"),
-    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "cropped array"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "cropped array")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 8, 17}}, params = {before = {0, 2, 3}, after = {1, 0, 5}}}",
     "{inputs = {{'u16', 5, 7}}, params = {before = 1, after = 2}}",
-    "{inputs = {{'f32', 5, 8, 9}}, params = {shape = {3, 5, 4}, where = 'center'}}", NULL};
+    "{inputs = {{'f32', 5, 8, 9}}, params = {shape = {3, 5, 4}, where = 'center'}}"};
 
 static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
 {

@@ -13,13 +13,11 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("a", MB_ANY_DTYPE, 0, MB_MAX_RANK, "array to fill; any strides"),
     MB_FLOAT_REQUIRED(value, MB_ANY, NAN, NULL,
                       "the value; for integers rounded to nearest even and clamped, NaN becomes 0"),
-    MB_FLOAT(imag, MB_ANY, 0, NULL, "imaginary part; complex arrays only"),
-    {.name = NULL}};
+    MB_FLOAT(imag, MB_ANY, 0, NULL, "imaginary part; complex arrays only")};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 17}}, params = {value = 2.5}}",
                                       "{inputs = {{'u16', 5, 7}}, params = {value = 70000}}",
-                                      "{inputs = {{'c64', 13}}, params = {value = 1, imag = -2}}",
-                                      NULL};
+                                      "{inputs = {{'c64', 13}}, params = {value = 1, imag = -2}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -13,12 +13,11 @@ static const mb_op_arg args[] = {
     MB_INT(axis, -MB_MAX_RANK, MB_MAX_RANK, 1, NULL,
            "axis to project along; 1-based, negative from the end"),
     MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_I32) | MB_BIT(MB_F32), 1,
-                 MB_MAX_RANK, "the array without that axis"),
-    {.name = NULL}};
+                 MB_MAX_RANK, "the array without that axis")};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 7}}}",
                                       "{inputs = {{'u16', 4, 6, 5}}, params = {axis = -1}}",
-                                      "{inputs = {{'u8', 9, 4}}, params = {axis = 2}}", NULL};
+                                      "{inputs = {{'u8', 9, 4}}, params = {axis = 2}}"};
 
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {

@@ -19,15 +19,13 @@ static const mb_op_arg args[] = {
         region, 0, 1e12, "px",
         "part of dst, {y0, y1, x0, x1}, 0-based; y1 and x1 are excluded; default all of dst"),
     MB_VECTOR_OPTION(other_region, 0, 1e12, "px",
-                     "part of other, {y0, y1, x0, x1}, of the same size; default all of other"),
-    {.name = NULL}};
+                     "part of other, {y0, y1, x0, x1}, of the same size; default all of other")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 17}, {'f32', 5, 17}}, params = {a = 3, b = 5}}",
     "{inputs = {{'f32', 30, 45}, {'f32', 22, 40}}, params = {a = 0.5, b = 1.7, region = {10, 20, "
     "15, 24}, other_region = {2, 12, 20, 29}}}",
-    "{inputs = {{'f32', 9, 300}, {'f32', 4, 7}}, params = {a = 0, b = -1, region = {5, 9, 2, 9}}}",
-    NULL};
+    "{inputs = {{'f32', 9, 300}, {'f32', 4, 7}}, params = {a = 0, b = -1, region = {5, 9, 2, 9}}}"};
 
 static mb_status check_region(const char *name, const mb_vector *region, const mb_shape *shape)
 {

@@ -31,8 +31,7 @@ static const mb_op_arg args[] = {
                      "mode custom: 1-based source row of each result row"),
     MB_VECTOR_OPTION(cols_index, 1, INT32_MAX, NULL,
                      "mode custom: 1-based source column of each result column"),
-    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "padded array"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "padded array")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}}, params = {mode = 'reflect', before = {0, 2, 3}, after = 9}}",
@@ -44,8 +43,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 4}}, params = {shape = {5, 8, 9}, where = 'center', value = {{1, 2}, "
     "{3, 4}, {5, 6}}}}",
     "{inputs = {{'u8', 4, 5}}, params = {shape = {7, 6}, where = 'end', value = {8, 9}}}",
-    "{inputs = {{'u16', 6, 4}}, params = {mode = 'custom', cols_index = {1, 1, 2, 3, 4, 4, 4}}}",
-    NULL};
+    "{inputs = {{'u16', 6, 4}}, params = {mode = 'custom', cols_index = {1, 1, 2, 3, 4, 4, 4}}}"};
 
 static mb_status check_index(const char *name, const mb_vector *index, int64_t extent)
 {

@@ -24,8 +24,7 @@ static const mb_op_arg args[] = {
              "what NaN and infinities count as; default: NaN becomes 0, infinities the ends"),
     MB_ARRAY_OUT("result", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F16), 0, MB_MAX_RANK,
                  "same shape as a"),
-    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values below the range, values above it, NaN}"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values below the range, values above it, NaN}")};
 
 static const mb_op_split split[] = MB_SPLIT_AXES(.combine = MB_COMBINE_SUM);
 
@@ -33,8 +32,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {dtype = 'u16', low = 0.1, high = 0.8}}",
     "{inputs = {{'f32', 101}}, params = {dtype = 'f16', low = 0.25, high = 4}}",
     "{inputs = {{'f32', 7, 1, 3}}, params = {dtype = 'u8', low = -1, high = 2}}",
-    "{inputs = {{'f32', 5, 40}}, params = {dtype = 'u8', rounding = 'down', nonfinite = 0.5}}",
-    NULL};
+    "{inputs = {{'f32', 5, 40}}, params = {dtype = 'u8', rounding = 'down', nonfinite = 0.5}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

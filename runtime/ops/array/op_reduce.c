@@ -21,8 +21,7 @@ static const mb_op_arg args[] = {
     MB_INT(axis, -MB_MAX_RANK, MB_MAX_RANK, 0, NULL,
            "axis to reduce; 1-based, negative from the end; 0: all elements"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F64) | MB_BIT(MB_C128), 0, MB_MAX_RANK,
-                 "f64, or c128 for sum and mean of complex arrays"),
-    {.name = NULL}};
+                 "f64, or c128 for sum and mean of complex arrays")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 7, 5, 33}}, params = {fn = 'sum'}}",
@@ -33,8 +32,7 @@ static const char *const samples[] = {
     "{inputs = {{'u8', 5, 9}}, params = {fn = 'sum'}}",
     "{inputs = {{'f32', 20, 5000}}, params = {fn = 'sum', axis = 1}}",
     "{inputs = {{'f32', 4, 3, 5}}, params = {fn = 'min'}}",
-    "{inputs = {{'f32', 9, 2, 65}}, params = {fn = 'mean', axis = 1}}",
-    NULL};
+    "{inputs = {{'f32', 9, 2, 65}}, params = {fn = 'mean', axis = 1}}"};
 
 /* Along an axis that is reduced, minima and maxima are combined, and sums of whole numbers, which
 ** are exact. */

@@ -12,13 +12,12 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_ANY_DTYPE, 1, MB_MAX_RANK, "array; any strides"),
     MB_VECTOR(shift, -1e15, 1e15, "elements",
               "shift towards higher indices: one number per axis, or one for all"),
-    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "same shape and dtype"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_ANY_DTYPE, 1, MB_MAX_RANK, "same shape and dtype")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}}, params = {shift = {1, -2, 3}}}",
     "{inputs = {{'u16', 5, 4}}, params = {shift = {0, 9}}}",
-    "{inputs = {{'c64', 11}}, params = {shift = 5}}", NULL};
+    "{inputs = {{'c64', 11}}, params = {shift = 5}}"};
 
 /* Rows of the result that come from one run of rows need that run; others need the whole axis. */
 static bool one_run(const mb_roll_params *p, const mb_spec *arrays, int axis, mb_rows rows,

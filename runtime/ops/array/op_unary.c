@@ -22,12 +22,11 @@ static const mb_op_arg args[] = {
         "a", ACCEPTED, 0, MB_MAX_RANK,
         "the array; exp, log, sqrt and reciprocal need f32 or f64; neg takes no unsigned integers"),
     MB_ENUM_REQUIRED(fn, functions, "the function"),
-    MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", ACCEPTED, 0, MB_MAX_RANK, "same shape; may be a")};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 7}}, params = {fn = 'exp'}}",
                                       "{inputs = {{'i32', 17}}, params = {fn = 'square'}}",
-                                      "{inputs = {{'c64', 3, 11}}, params = {fn = 'abs'}}", NULL};
+                                      "{inputs = {{'c64', 3, 11}}, params = {fn = 'abs'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

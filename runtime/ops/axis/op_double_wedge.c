@@ -23,8 +23,7 @@ static const mb_op_arg args[] = {
            "of the angles"),
     MB_INT(column_drop, 1, 1 << 24, 1, "columns",
            "columns of the spectrum on either side of frequency 0 that do not count"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 2, "the metric (center) or (row, center)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 2, "the metric (center) or (row, center)")};
 
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
@@ -39,7 +38,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 13, 22}}, params = {centers = {0, 3.5, 9, 10, 10.5, 11, 17.5, 21}}}",
     "{inputs = {{'f32', 40, 31}}, params = {centers = {12.25, 14.75, 15, 15.25, 15.3, 17}, ratio = "
     "0.8, drop = 3, column_drop = 2}}",
-    "{inputs = {{'f32', 2, 70, 300}}, params = {centers = {130.1, 149.5, 160.25, 160.25}}}", NULL};
+    "{inputs = {{'f32', 2, 70, 300}}, params = {centers = {130.1, 149.5, 160.25, 160.25}}}"};
 
 static mb_status check_centers(const mb_vector *centers, int64_t width)
 {

@@ -21,14 +21,12 @@ static const mb_op_arg args[] = {
             "scale each row of the first image's window to the mean magnitude of the second one's"),
     MB_BOOL(blend, false, "compare both with their blend, too"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 1,
-                 "1 - correlation, for windows from each column on: columns - window + 1 numbers"),
-    {.name = NULL}};
+                 "1 - correlation, for windows from each column on: columns - window + 1 numbers")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 7, 23}, {'f32', 7, 19}}, params = {window = 6}}",
     "{inputs = {{'f32', 5, 40}, {'f32', 5, 40}}, params = {window = 7, side = 'left', mirror = "
-    "true, normalize = true, blend = true}}",
-    NULL};
+    "true, normalize = true, blend = true}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -17,13 +17,12 @@ static const mb_op_arg args[] = {
     MB_VECTOR_OPTION(size, 1, FARTHEST, "px", "whole slice {ny, nx} or n; default that of a"),
     MB_VECTOR_OPTION(origin, 0, FARTHEST, "px",
                      "{y, x} of the first pixel of a in the whole slice, 0-based; default {0, 0}"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 9, 12}}, params = {radius = 0.8}}",
     "{inputs = {{'f32', 7, 5}}, params = {value = -1, size = {19, 17}, origin = {4, 9}}}",
-    "{inputs = {{'f32', 2, 31, 70}}, params = {radius = 0.3, size = {90}, origin = {1, 2}}}", NULL};
+    "{inputs = {{'f32', 2, 31, 70}}, params = {radius = 0.3, size = {90}, origin = {1, 2}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -24,8 +24,7 @@ static const mb_op_arg args[] = {
             "have the same value there, and there are two at least"),
     MB_FLOAT(least, 0, FLT_MAX, 0, "counts", "of the rule dim"),
     MB_ARRAY_OUT("mask", MB_BIT(MB_U8), 2, 2, "1 where the pixel is dead, else 0 (h, w)"),
-    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{dead pixels}"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{dead pixels}")};
 
 #define PIXELS(n)                                                                                  \
     {                                                                                              \
@@ -36,8 +35,7 @@ static const mb_op_split split[] = {PIXELS(1), PIXELS(2), MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'u16', 3, 5, 70}, {'u16', 2, 5, 70}}, params = {least = 100}}",
-    "{inputs = {{'f32', 2, 4, 9}}}", "{inputs = {{'u8', 2, 6, 40}}, params = {rule = 'constant'}}",
-    NULL};
+    "{inputs = {{'f32', 2, 4, 9}}}", "{inputs = {{'u8', 2, 6, 40}}, params = {rule = 'constant'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -28,8 +28,7 @@ static const mb_op_arg args[] = {
              "samples of the strips with data - dark below it are left out of the fit"),
     MB_FLOAT(nonfinite, -FLT_MAX, FLT_MAX, 1, NULL, "replaces results that are NaN or infinite"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "transmission (n, h, w); may be data"),
-    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{replaced samples, 0, samples <= 0}"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{replaced samples, 0, samples <= 0}")};
 
 static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .combine = MB_COMBINE_SUM), MB_SPLIT_END};
 
@@ -37,8 +36,7 @@ static const char *const samples[] = {
     "{inputs = {{'u16', 5, 3, 17}, {'f32', 3, 17}, {'f32', 2, 3, 17}, {'f32', 3, 17}}, params = "
     "{inverse = {0.02, 0, 0, 0.03}, width = 3}}",
     "{inputs = {{'f32', 3, 40, 130}, {'f32', 40, 130}, {'f32', 1, 40, 130}}, params = {inverse = "
-    "{0.0002}, width = 60}}",
-    NULL};
+    "{0.0002}, width = 60}}"};
 
 static mb_status check_frame(const char *name, const mb_spec *frame, const mb_shape *data)
 {

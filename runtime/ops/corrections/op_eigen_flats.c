@@ -15,12 +15,11 @@ static const mb_op_arg args[] = {
     MB_VECTOR(weights, MB_ANY, NULL,
               "factors of the n frames for each component, one component after the other"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3,
-                 "components, a constant 1, gradients along columns and rows from -1 to 1"),
-    {.name = NULL}};
+                 "components, a constant 1, gradients along columns and rows from -1 to 1")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 4, 17}}, params = {weights = {1, -1, 0.5, 0.25, 0, 2}}}",
-    "{inputs = {{'f32', 1, 1, 300}}, params = {weights = {0.3}}}", NULL};
+    "{inputs = {{'f32', 1, 1, 300}}, params = {weights = {0.3}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

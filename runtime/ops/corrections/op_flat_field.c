@@ -53,8 +53,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3,
                  "transmission (n, h, w); may be data if data is f32"),
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1,
-                 "{replaced samples, detector pixels with a raised denominator, samples <= 0}"),
-    {.name = NULL}};
+                 "{replaced samples, detector pixels with a raised denominator, samples <= 0}")};
 
 /* Pixels with a raised denominator are counted once, not in every piece along the angles. */
 static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
@@ -83,8 +82,7 @@ static const char *const samples[] = {
     "{2, 1, 2}, positions = {0, 3.5, 9}, frames = {1, 2, 3.5, 5, 8, 11}, scale = {1, 2, 0.5, 1, 3, "
     "0.1}}}",
     "{inputs = {{'f32', 3, 3, 9}, {'f32', 3, 3, 9}, {'f32', 4, 3, 9}}, params = {mode = 'median', "
-    "dark_mode = 'mean', flat_scale = {1, 0.9, 1.1, 2}}}",
-    NULL};
+    "dark_mode = 'mean', flat_scale = {1, 0.9, 1.1, 2}}}"};
 
 static mb_status check_frames(const char *name, const mb_spec *frames, const mb_spec *data)
 {

@@ -17,8 +17,7 @@ static const mb_op_arg args[] = {
     MB_BOOL(extend, false,
             "add columns of zeros beyond the axis, to the width of the whole field of view"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3,
-                 "weighted sinograms; without extend it may be sino"),
-    {.name = NULL}};
+                 "weighted sinograms; without extend it may be sino")};
 
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
@@ -33,7 +32,7 @@ static const mb_op_split split[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {center = 12.25}}",
     "{inputs = {{'f32', 2, 7, 20}}, params = {center = 3, extend = true}}",
-    "{inputs = {{'f32', 6, 31}}, params = {center = 30, extend = true}}", NULL};
+    "{inputs = {{'f32', 6, 31}}, params = {center = 30, extend = true}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

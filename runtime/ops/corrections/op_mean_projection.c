@@ -14,8 +14,7 @@ enum { BLOCK = 256, GROUP = 4 };
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 3, 3, "frames (angle, row, column); any strides"),
     MB_BOOL(transmission, false, "the mean of exp(-a), for line integrals"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 2, "(row, column)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 2, "(row, column)")};
 
 /* The result has the axes of a but the first. */
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
@@ -34,7 +33,7 @@ static const mb_op_split split[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 3, 17}}}",
     "{inputs = {{'f32', 300, 2, 9}}, params = {transmission = true}}",
-    "{inputs = {{'f32', 1, 4, 300}}, params = {transmission = true}}", NULL};
+    "{inputs = {{'f32', 1, 4, 300}}, params = {transmission = true}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

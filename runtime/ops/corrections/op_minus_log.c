@@ -15,12 +15,10 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 0, MB_MAX_RANK, "transmission; any strides"),
     MB_FLOAT(min, FLT_MIN, FLT_MAX, 1e-6, NULL, "lower clip bound, positive"),
     MB_FLOAT(max, FLT_MIN, FLT_MAX, 10, NULL, "upper clip bound, above min"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a")};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 5, 17}}}",
-                                      "{inputs = {{'f32', 101}}, params = {min = 0.1, max = 0.9}}",
-                                      NULL};
+                                      "{inputs = {{'f32', 101}}, params = {min = 0.1, max = 0.9}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -25,8 +25,7 @@ static const mb_op_arg args[] = {
             "divide: for transmission; subtract: for line integrals"),
     MB_INT(width, 1, WIDEST, 10, "px", "columns of each edge, at most half of the row"),
     MB_FLOAT(floor, FLT_MIN, FLT_MAX, 1e-6, NULL, "least divisor; a smaller one is raised to it"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a")};
 
 static bool columns_stay(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
@@ -41,8 +40,7 @@ static const mb_op_split split[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 37}}, params = {width = 4}}",
     "{inputs = {{'f32', 4, 300}}, params = {operation = 'subtract', width = 150}}",
-    "{inputs = {{'f32', 2, 3, 65}}, params = {method = 'chebyshev', operation = 'subtract'}}",
-    NULL};
+    "{inputs = {{'f32', 2, 3, 65}}, params = {method = 'chebyshev', operation = 'subtract'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

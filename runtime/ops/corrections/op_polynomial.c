@@ -13,13 +13,12 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 0, MB_MAX_RANK, "values; any strides"),
     MB_VECTOR(coefficients, MB_ANY, NULL,
               "factors of the powers 0, 1, 2, ... of a value; at most 16"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "same shape; may be a")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {coefficients = {0, 1, 0.1, 0.02}}}",
     "{inputs = {{'f32', 101}}, params = {coefficients = {0.5}}}",
-    "{inputs = {{'f32', 2, 7}}, params = {coefficients = {1, -2, 0, 0, 0.25}}}", NULL};
+    "{inputs = {{'f32', 2, 7}}, params = {coefficients = {1, -2, 0, 0, 0.25}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

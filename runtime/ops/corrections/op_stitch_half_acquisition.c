@@ -16,13 +16,12 @@ static const mb_op_arg args[] = {
     MB_INT(half, 0, 1 << 30, 0, "angles",
            "number of angles in half a turn; 0: half of all angles, rounded up"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
-                 "sinograms over half a turn, E = floor(2a) + 1 columns"),
-    {.name = NULL}};
+                 "sinograms over half a turn, E = floor(2a) + 1 columns")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 6, 17}}, params = {center = 12.25}}",
     "{inputs = {{'f32', 7, 20}}, params = {center = 3}}",
-    "{inputs = {{'f32', 2, 9, 31}}, params = {center = 30, half = 4}}", NULL};
+    "{inputs = {{'f32', 2, 9, 31}}, params = {center = 30, half = 4}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

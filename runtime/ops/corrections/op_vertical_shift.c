@@ -18,8 +18,7 @@ static const mb_op_arg args[] = {
               "one per projection; a positive shift moves the content to lower row numbers"),
     MB_VECTOR_OPTION(indices, 1, 1e12, NULL,
                      "for a subset of projections: 1-based index of the shift of each projection"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a")};
 
 /* Rows above and below: -whole of the most negative shift, whole + 1 of the largest. */
 static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
@@ -51,7 +50,7 @@ static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = pi
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 13, 11}}, params = {shifts = {0.3, 1.3, -2.7, 0, 12.5}}}",
     "{inputs = {{'f32', 2, 7, 40}}, params = {shifts = {9, -0.25, 3, 1.75}, indices = {4, 2}}}",
-    "{inputs = {{'f32', 9, 300}}, params = {shifts = {-3.5}}}", NULL};
+    "{inputs = {{'f32', 9, 300}}, params = {shifts = {-3.5}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -12,12 +12,11 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("previous", MB_BIT(MB_F32), 1, 3, "previous estimate; becomes the new estimate"),
     MB_ARRAY_INOUT("target", MB_BIT(MB_F32), 1, 3, "padded rows; also receive the prediction"),
     MB_FLOAT(alpha, 0, 1, 0, NULL, "length of the continuation, in steps"),
-    MB_FLOAT(min, 0, 1e30, 0, NULL, "lower bound of the prediction"),
-    {.name = NULL}};
+    MB_FLOAT(min, 0, 1e30, 0, NULL, "lower bound of the prediction")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}, {'f32', 3, 5, 7}, {'f32', 3, 5, 8}}, params = {alpha = 0.5}}",
-    "{inputs = {{'f32', 8}, {'f32', 8}, {'f32', 10}}, params = {alpha = 1, min = 0.3}}", NULL};
+    "{inputs = {{'f32', 8}, {'f32', 8}, {'f32', 10}}, params = {alpha = 1, min = 0.3}}"};
 
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {

@@ -16,16 +16,14 @@ static const mb_op_arg args[] = {
     MB_FLOAT(min, MB_ANY, NAN, NULL, "lower bound of the estimate; default none"),
     MB_GRID_METRIC_ARGS(
         "return sums of the estimate and its change",
-        "with metrics: sums of the new estimate, its squared change, and its square"),
-    {.name = NULL}};
+        "with metrics: sums of the new estimate, its squared change, and its square")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10, low = -1}}, params = {metrics = true, min = "
     "0}}",
     "{inputs = {{'f32', 8, 9}, {'f32', 8, 10, low = -1}}, params = {step = 1.5}}",
     "{inputs = {{'f32', 3, 8, 13}, {'f32', 3, 8, 14, low = -1}}, params = {step = 0.3, min = "
-    "0.1}}",
-    NULL};
+    "0.1}}"};
 
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {

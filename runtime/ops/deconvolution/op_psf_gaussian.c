@@ -13,12 +13,11 @@ static const mb_op_arg args[] = {
                      "0-based position of the peak; default (n - 1) / 2 rounded down, the default "
                      "center of otf"),
     MB_BOOL(normalize, true, "true: the sum is 1; false: the peak is 1"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "point spread function"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "point spread function")};
 
 static const char *const samples[] = {
     "{params = {size = {5, 6, 7}, sigma = {1, 1.5, 2}}}",
-    "{params = {size = {9, 8}, sigma = {1.2}, center = {4, 3.5}, normalize = false}}", NULL};
+    "{params = {size = {9, 8}, sigma = {1.2}, center = {4, 3.5}, normalize = false}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -12,16 +12,14 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("blurred", MB_BIT(MB_F32), 1, 3,
                    "blurred estimate on the grid, padded rows; becomes the residual"),
-    MB_GRID_IMAGE_ARG("measured image"),
-    MB_GRID_WEIGHTS_ARG("the residual"),
+    MB_GRID_IMAGE_ARG("measured image"), MB_GRID_WEIGHTS_ARG("the residual"),
     MB_GRID_METRIC_ARGS("return the sum of squares",
-                        "with metrics: weighted sum of (image - blurred)^2"),
-    {.name = NULL}};
+                        "with metrics: weighted sum of (image - blurred)^2")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 10}, {'f32', 3, 5, 7}}, params = {metrics = true}}",
     "{inputs = {{'f32', 6, 10}, {'u16', 5, 9}, {'f32', 5, 9}}}",
-    "{inputs = {{'f32', 12}, {'u8', 11}, {'f32', 11}}, params = {metrics = true}}", NULL};
+    "{inputs = {{'f32', 12}, {'u8', 11}, {'f32', 11}}, params = {metrics = true}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

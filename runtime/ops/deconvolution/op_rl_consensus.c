@@ -15,17 +15,14 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT("second", MB_BIT(MB_F32), 1, 3,
                    "back-projected ratio of the second half; becomes the product of the gradients"),
     MB_INT_REQUIRED(n, 1, 1e12, 0, NULL, "samples of a row, which has 2 * (n/2 + 1) elements"),
-    MB_RL_NORMALIZER_ARRAYS,
-    MB_RL_NORMALIZER_ARGS,
-    {.name = NULL}};
+    MB_RL_NORMALIZER_ARRAYS, MB_RL_NORMALIZER_ARGS};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 10, high = 2}, {'f32', 4, 6, 10, high = 2}}, params = {n = 9}}",
     "{inputs = {first = {'f32', 8, 9, 14}, second = {'f32', 8, 9, 14}, table = {'f64', 4, 5, 3}}, "
     "params = {n = 12, window = {5, 6, 11}, center = {1, 2, 0}, floor = 0.5}}",
     "{inputs = {first = {'f32', 8, 10}, second = {'f32', 8, 10}, normalizer = {'f32', 8, 9, low = "
-    "0.5}}, params = {n = 9}}",
-    NULL};
+    "0.5}}, params = {n = 9}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -16,8 +16,7 @@ static const mb_op_arg args[] = {
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
     MB_BOOL(tile, false, "blurred is a part of the estimate and has the shape of image"),
     MB_GRID_METRIC_ARGS("return the misfit",
-                        "with metrics: I-divergence, and the sum of blurred, over the image"),
-    {.name = NULL}};
+                        "with metrics: I-divergence, and the sum of blurred, over the image")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 10, low = 0.5}, {'f32', 3, 5, 7}}, params = {metrics = true}}",
@@ -25,8 +24,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 12, low = 0.5}, {'f32', 11}, {'f32', 11}}, params = {metrics = true}}",
     "{inputs = {{'f32', 4, 6, 10, low = 0.5}, {'f32', 4, 6, 10}}, params = {tile = true, metrics = "
     "true}}",
-    "{inputs = {{'f32', 12, low = 0.5}, {'u8', 12}}, params = {tile = true, metrics = true}}",
-    NULL};
+    "{inputs = {{'f32', 12, low = 0.5}, {'u8', 12}}, params = {tile = true, metrics = true}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

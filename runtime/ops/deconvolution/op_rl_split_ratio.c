@@ -22,15 +22,13 @@ static const mb_op_arg args[] = {
     MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed gives the same halves"),
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
     MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1,
-                 "I-divergence of the first and the second half from half of blurred"),
-    {.name = NULL}};
+                 "I-divergence of the first and the second half from half of blurred")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 10, low = 0.5}, {'f32', 4, 6, 10}, {'f32', 3, 5, 7, high = 300}}, "
     "params = {seed = 3}}",
     "{inputs = {{'f32', 6, 10, low = 0.5}, {'f32', 6, 10}, {'u16', 5, 9}, {'f32', 5, 9}}, params = "
-    "{eps = 0.6}}",
-    NULL};
+    "{eps = 0.6}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -29,8 +29,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1,
                  "with metrics or gradient: metric of rl_ratio (0 without metrics), then metric of "
                  "rl_update"),
-    MB_RL_GRADIENT_ARG,
-    {.name = NULL}};
+    MB_RL_GRADIENT_ARG};
 
 /* eps is of the size of the blurred values: below it the step would depend on how they were
 ** rounded. */
@@ -42,8 +41,7 @@ static const char *const samples[] = {
     "{1, 2, 0}, floor = 0, eps = 200}}",
     "{inputs = {estimate = {'f32', 8, 9}, work = {'f32', 8, 10}, otf = {'c64', 8, 5}, image = "
     "{'u8', 7, 8}, weights = {'f32', 7, 8}, normalizer = {'f32', 8, 9, low = 0.5}, gradient = "
-    "{'f32', 8, 9, low = -1}}, params = {eps = 10, min = 0.1}}",
-    NULL};
+    "{'f32', 8, 9, low = -1}}, params = {eps = 10, min = 0.1}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

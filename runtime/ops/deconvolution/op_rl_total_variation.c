@@ -15,14 +15,12 @@ static const mb_op_arg args[] = {
     MB_FLOAT(lambda, 0, 1, 2e-3, NULL, "weight of the total variation"),
     MB_FLOAT(epsilon, 1e-30, 1e30, 1e-5, NULL, "gradients far below this value count as flat"),
     MB_VECTOR_OPTION(spacing, 1e-30, 1e30, NULL,
-                     "distance of voxels, one number per axis or one for all; default 1"),
-    {.name = NULL}};
+                     "distance of voxels, one number per axis or one for all; default 1")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 5, 7}, {'f32', 4, 5, 8}}, params = {lambda = 0.05, epsilon = 0.1}}",
     "{inputs = {{'f32', 6, 8}, {'f32', 6, 10}}, params = {lambda = 0.1, epsilon = 0.1, spacing = "
-    "{3, 1}}}",
-    NULL};
+    "{3, 1}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

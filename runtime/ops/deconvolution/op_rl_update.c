@@ -28,8 +28,7 @@ static const mb_op_arg args[] = {
         "return sums of the estimate and its change",
         "with metrics: sums of the new estimate, its squared change, and its square; with gradient "
         "also of the change times the old gradient, and of the old gradient squared"),
-    MB_RL_GRADIENT_ARG,
-    {.name = NULL}};
+    MB_RL_GRADIENT_ARG};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 6, 9}, {'f32', 4, 6, 10}}, params = {metrics = true}}",
@@ -44,8 +43,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 8, 9}, {'f32', 8, 9}, {'f64', 6, 4}}, params = {first = {-2, 30}, window = "
     "{20, 40}, center = {2, 1}, min = 0.1}}",
     "{inputs = {{'f32', 17}, {'f32', 17}, {'f64', 6}}, params = {first = {5}, window = {30}, "
-    "center = {4}, metrics = true}}",
-    NULL};
+    "center = {4}, metrics = true}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

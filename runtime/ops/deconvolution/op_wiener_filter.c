@@ -19,14 +19,12 @@ static const mb_op_arg args[] = {
     MB_BOOL(laplacian, false,
             "multiply lambda by the squared Laplacian: prefer smooth images to small values"),
     MB_FLOAT(scale, MB_ANY, 1, NULL, "factor, such as 1/N of the inverse transform"),
-    MB_INT(n, 0, 1e15, 0, NULL, "samples of a row of the real grid; 0: 2 * (m - 1)"),
-    {.name = NULL}};
+    MB_INT(n, 0, 1e15, 0, NULL, "samples of a row of the real grid; 0: 2 * (m - 1)")};
 
 static const char *const samples[] = {
     "{inputs = {{'c64', 3, 5, 7}, {'c64', 3, 5, 7}}, params = {lambda = 0.1}}",
     "{inputs = {{'c64', 4, 9}, {'c64', 4, 9, low = 0.2}}, params = {laplacian = true, n = 17, "
-    "scale = 0.25}}",
-    NULL};
+    "scale = 0.25}}"};
 
 /* The Laplacian of a frequency depends on where it is. */
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)

@@ -21,14 +21,13 @@ static const mb_op_arg args[] = {
             "values beyond the edges, as in pad (scipy.ndimage calls symmetric reflect, reflect "
             "mirror, and edge nearest)"),
     MB_FLOAT(value, MB_ANY, 0, NULL, "constant of mode constant"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 4, 19, 37}}, params = {sigma_value = 0.3}}",
     "{inputs = {{'f32', 9, 11, 18}}, params = {sigma_value = 0.2, sigma_spatial = 0.7, dimensions "
     "= 3, mode = 'constant', value = 0.5}}",
-    "{inputs = {{'f32', 40, 33}}, params = {sigma_value = 0.5, radius = 5, mode = 'wrap'}}", NULL};
+    "{inputs = {{'f32', 40, 33}}, params = {sigma_value = 0.5, radius = 5, mode = 'wrap'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

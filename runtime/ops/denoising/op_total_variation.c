@@ -24,8 +24,7 @@ static const mb_op_arg args[] = {
     MB_FLOAT(step, 1e-12, 1, 1e-3, NULL, "rof: step in time"),
     MB_FLOAT(epsilon, 1e-30, 1e30, 1e-8, NULL, "rof: added to the square of the gradient"),
     MB_BOOL(nonnegative, false, "no result is below 0"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 9, 13, 37}}, params = {lambda = 0.2, iterations = 3, dimensions = 3}}",
@@ -35,8 +34,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 23, 41}}, params = {lambda = 0.05, iterations = 6, method = 'rof', "
     "step = 0.05, epsilon = 1e-3}}",
     "{inputs = {{'f32', 7, 6, 19}}, params = {lambda = 0.05, iterations = 2, method = 'rof', "
-    "step = 0.05, epsilon = 1e-3, dimensions = 3}}",
-    NULL};
+    "step = 0.05, epsilon = 1e-3, dimensions = 3}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -19,16 +19,14 @@ static const mb_op_arg args[] = {
     MB_BOOL(nonnegative, false, "no value of the image is below 0 after the first step"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3,
                  "the state (z, 4 y, x): of each plane the image, then the field along x, y and z; "
-                 "may be the state"),
-    {.name = NULL}};
+                 "may be the state")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 9, 13, 37}}, params = {lambda = 0.2, steps = 3}}",
     "{inputs = {a = {'f32', 7, 9, 31}, state = {'f32', 7, 36, 31, low = -0.5, high = 0.5}}, "
     "params = {lambda = 0.3, steps = 4, nonnegative = true, tau = 0.1, sigma = 1}}",
     "{inputs = {a = {'f32', 24, 20, 70}, state = {'f32', 24, 80, 70, low = -0.5, high = 0.5}}, "
-    "params = {lambda = 0.1, steps = 5}}",
-    NULL};
+    "params = {lambda = 0.1, steps = 5}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -16,13 +16,12 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1), as otf makes it"),
     MB_INT(n, 0, 1e15, 0, NULL, "samples per row; 0: the last extent less 2, which is even"),
     MB_BOOL(conj, false, "multiply by the conjugate of otf: the adjoint"),
-    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor; 1/N if otf does not contain it"),
-    {.name = NULL}};
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor; 1/N if otf does not contain it")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 6, 10}, {'c64', 5, 6, 5}}}",
     "{inputs = {{'f32', 4, 8}, {'c64', 4, 4}}, params = {n = 7, conj = true, scale = 0.25}}",
-    "{inputs = {{'f32', 12}, {'c64', 6}}}", NULL};
+    "{inputs = {{'f32', 12}, {'c64', 6}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

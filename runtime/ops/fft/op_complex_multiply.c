@@ -15,12 +15,11 @@ static const mb_op_arg args[] = {
         "b", MB_BIT(MB_C64), 1, MB_MAX_RANK,
         "factor; its extents are those of the last axes of a; leading axes of a are a batch"),
     MB_BOOL(conj, false, "multiply by the conjugate of b: the adjoint"),
-    MB_FLOAT(scale, MB_ANY, 1, NULL, "real factor, such as 1/N of the inverse transform"),
-    {.name = NULL}};
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "real factor, such as 1/N of the inverse transform")};
 
 static const char *const samples[] = {
     "{inputs = {{'c64', 3, 5, 7}, {'c64', 3, 5, 7}}}",
-    "{inputs = {{'c64', 4, 3, 9}, {'c64', 3, 9}}, params = {conj = true, scale = 0.25}}", NULL};
+    "{inputs = {{'c64', 4, 3, 9}, {'c64', 3, 9}}, params = {conj = true, scale = 0.25}}"};
 
 /* b has the last axes of a, or all of them. */
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)

@@ -19,8 +19,7 @@ static const mb_op_arg args[] = {
                      "where the image starts in the grid, one per axis; default 0"),
     MB_ENUM(boundary, boundaries, 0, "values outside the image"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK,
-                 "padded rows: last extent 2 * (n/2 + 1), n samples followed by zeros"),
-    {.name = NULL}};
+                 "padded rows: last extent 2 * (n/2 + 1), n samples followed by zeros")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}}, params = {size = {4, 9, 16}, before = {0, 2, 3}, boundary = "
@@ -29,8 +28,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 11}}, params = {size = {30}, before = {13}, boundary = 'circular'}}",
     "{inputs = {{'u8', 3, 7, 5}}, params = {size = {6, 12, 6}, before = {2, 3, 0}}}",
     "{inputs = {{'f32', 9, 5}}, params = {size = {23, 8}, before = {6, 1}, boundary = "
-    "'replicate'}}",
-    NULL};
+    "'replicate'}}"};
 
 /* The rows of samples end in room for the spectrum, so the last axis cannot be cut; others where
 ** what lies beyond an edge comes from the edge. */

@@ -8,12 +8,10 @@
 #define PARAMS mb_fft_params
 
 static const mb_op_arg args[] = {
-    MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "complex array"),
-    MB_TRAILING_ARG,
+    MB_ARRAY_IN("a", MB_BIT(MB_C64), 1, MB_MAX_RANK, "complex array"), MB_TRAILING_ARG,
     MB_BOOL(inverse, false, "exp(+2 pi i jk/n) instead of exp(-2 pi i jk/n)"),
     MB_BOOL(normalize, true, "divide an inverse transform by its number of points"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "same shape; may be a")};
 
 static const char *const samples[] = {
     "{inputs = {{'c64', 3, 16}}}",
@@ -21,8 +19,7 @@ static const char *const samples[] = {
     "{inputs = {{'c64', 5, 6, 7}}, params = {axes = 3}}",
     "{inputs = {{'c64', 3, 2, 9, 21}}}",
     "{inputs = {{'c64', 5, 4, 6, 7}}, params = {axes = 2}}",
-    "{inputs = {{'c64', 19, 1001}}, params = {inverse = true}}",
-    NULL};
+    "{inputs = {{'c64', 19, 1001}}, params = {inverse = true}}"};
 
 MB_TRAILING_SPLIT;
 

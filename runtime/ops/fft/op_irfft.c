@@ -17,8 +17,7 @@ static const mb_op_arg args[] = {
     MB_BOOL(in_place, false,
             "out is the memory of a, viewed as real: rows of 2 * (n/2 + 1), n of them samples"),
     MB_BOOL(normalize, true, "divide by the number of points of the result"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "real array (..., n)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "real array (..., n)")};
 
 static const char *const samples[] = {
     "{inputs = {{'c64', 3, 9}}}",
@@ -26,8 +25,7 @@ static const char *const samples[] = {
     "{inputs = {{'c64', 5, 6, 4}}, params = {axes = 3, n = 7}}",
     "{inputs = {{'c64', 3, 2, 9, 11}}, params = {n = 21}}",
     "{inputs = {{'c64', 5, 4, 6, 5}}, params = {axes = 2, n = 9}}",
-    "{inputs = {{'c64', 19, 501}}, params = {n = 1001}}",
-    NULL};
+    "{inputs = {{'c64', 19, 501}}, params = {n = 1001}}"};
 
 MB_TRAILING_REAL_SPLIT;
 

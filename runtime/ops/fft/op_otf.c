@@ -20,13 +20,12 @@ static const mb_op_arg args[] = {
                      "fractions shift by phase"),
     MB_FLOAT(scale, MB_ANY, 1, NULL,
              "factor; 1 / sum normalizes, 1 / N saves the scaling after the inverse transform"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1)")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 4, 5}}, params = {size = {6, 8, 9}}}",
     "{inputs = {{'f32', 7, 9}}, params = {size = {8, 10}, center = {2.25, 4.5}, scale = 0.5}}",
-    "{inputs = {{'u16', 11}}, params = {size = {6}, center = {3}}}", NULL};
+    "{inputs = {{'u16', 11}}, params = {size = {6}, center = {3}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

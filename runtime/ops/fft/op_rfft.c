@@ -11,20 +11,17 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 1, MB_MAX_RANK,
                 "real array; with in_place its last extent is 2 * (n/2 + 1)"),
-    MB_TRAILING_ARG,
-    MB_BOOL(in_place, false, "out is the memory of a, viewed as complex"),
+    MB_TRAILING_ARG, MB_BOOL(in_place, false, "out is the memory of a, viewed as complex"),
     MB_INT(n, 0, 1e15, 0, NULL,
            "in_place: samples per row; 0: the last extent less 2, which is even"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, MB_MAX_RANK, "spectrum (..., n/2 + 1)")};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 16}}}",
                                       "{inputs = {{'f32', 2, 7, 15}}, params = {axes = 2}}",
                                       "{inputs = {{'f32', 5, 6, 7}}, params = {axes = 3}}",
                                       "{inputs = {{'f32', 3, 2, 9, 21}}}",
                                       "{inputs = {{'f32', 5, 4, 6, 9}}, params = {axes = 2}}",
-                                      "{inputs = {{'f32', 19, 1001}}}",
-                                      NULL};
+                                      "{inputs = {{'f32', 19, 1001}}}"};
 
 MB_TRAILING_REAL_SPLIT;
 

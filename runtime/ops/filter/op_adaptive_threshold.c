@@ -20,8 +20,7 @@ static const mb_op_arg args[] = {
     MB_INT(foreground, 1, 255, 1, NULL,
            "result where the element is above the level; 255 suits a picture"),
     MB_BOOL(invert, false, "mark the elements that are not above the level, such as dark objects"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_U8), 1, MB_MAX_RANK, "foreground or 0, same shape"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_U8), 1, MB_MAX_RANK, "foreground or 0, same shape")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 41, 37}}, params = {size = {7, 11}, offset = 0.01}}",
@@ -30,8 +29,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 6, 13, 17}}, params = {size = {3, 5, 9}, method = 'mean', mode = 'edge', "
     "invert = true}}",
     "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}",
-    "{inputs = {{'f32', 3, 140, 5}}, params = {size = {1, 7, 3}, method = 'mean'}}",
-    NULL};
+    "{inputs = {{'f32', 3, 140, 5}}, params = {size = {1, 7, 3}, method = 'mean'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -12,9 +12,7 @@ static const mb_op_arg args[] = {
     MB_VECTOR(
         size, 1, 1e9, "px",
         "extents of the box: one number, or one per filtered axis; 1 leaves an axis unfiltered"),
-    MB_SEPARABLE_ARGS,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "means, same shape"),
-    {.name = NULL}};
+    MB_SEPARABLE_ARGS, MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "means, same shape")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 19, 37}}, params = {size = {3, 4, 7}}}",
@@ -23,8 +21,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {size = {3, 5}, axes = {4, 6}}}",
     "{inputs = {{'f32', 140, 3, 5}}, params = {size = {7, 1, 3}}}",
     "{inputs = {{'f32', 2, 200, 7}}, params = {size = {40, 1}, axes = {2, 3}, mode = 'edge'}}",
-    "{inputs = {{'f32', 3, 2100}}, params = {size = {2, 9}, mode = 'reflect'}}",
-    NULL};
+    "{inputs = {{'f32', 3, 2100}}, params = {size = {2, 9}, mode = 'reflect'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

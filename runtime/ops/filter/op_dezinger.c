@@ -23,8 +23,7 @@ static const mb_op_arg args[] = {
     MB_MEDIAN_MODE,
     MB_MEDIAN_COUNTED,
     MB_ARRAY_OUT("result", MB_MEDIAN_DTYPES, 2, 3, "same shape and type"),
-    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values replaced}"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1, "{values replaced}")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 9, 70}}, params = {size = 3, threshold = 0.3}}",
@@ -34,8 +33,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 8, 9, 11}}, params = {size = 7, threshold = 0.2, which = 'dark'}}",
     "{inputs = {{'u8', 40, 131}}, params = {size = 5, threshold = 9, mode = 'reflect'}}",
     "{inputs = {{'f32', 4, 12, 20}}, params = {size = {3, 5, 1}, threshold = 0.1, which = "
-    "'bright'}}",
-    NULL};
+    "'bright'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

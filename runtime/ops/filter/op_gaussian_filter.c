@@ -14,14 +14,13 @@ static const mb_op_arg args[] = {
     MB_SEPARABLE_ARGS,
     MB_FLOAT(truncate, 0, 100, 4, "sigma",
              "where the Gaussian is cut off; the radius is truncate * sigma, rounded"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "smoothed array, same shape"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, MB_MAX_RANK, "smoothed array, same shape")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 19, 37}}, params = {sigma = {0.6, 2, 1.3}}}",
     "{inputs = {{'u16', 3, 40, 33}}, params = {sigma = 1.5, axes = {2, 3}, mode = 'wrap'}}",
     "{inputs = {{'u8', 300}}, params = {sigma = 3, truncate = 2.5, mode = 'reflect'}}",
-    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {sigma = {1.5, 1}, axes = {4, 6}}}", NULL};
+    "{inputs = {{'f32', 2, 1, 2, 9, 2, 11}}, params = {sigma = {1.5, 1}, axes = {4, 6}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

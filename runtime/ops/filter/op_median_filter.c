@@ -8,11 +8,8 @@
 #define PARAMS mb_median_filter_params
 
 static const mb_op_arg args[] = {
-    MB_MEDIAN_INPUT,
-    MB_MEDIAN_SIZE,
-    MB_MEDIAN_MODE,
-    MB_ARRAY_OUT("result", MB_MEDIAN_DTYPES, 2, 3, "medians, same shape and type"),
-    {.name = NULL}};
+    MB_MEDIAN_INPUT, MB_MEDIAN_SIZE, MB_MEDIAN_MODE,
+    MB_ARRAY_OUT("result", MB_MEDIAN_DTYPES, 2, 3, "medians, same shape and type")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 9, 70}}, params = {size = 3}}",
@@ -22,8 +19,7 @@ static const char *const samples[] = {
     "{inputs = {{'u8', 40, 131}}, params = {size = {5, 5}, mode = 'reflect'}}",
     "{inputs = {{'f32', 21, 65}}, params = {size = 7}}",
     "{inputs = {{'f32', 2, 12, 20}}, params = {size = {1, 9, 15}}}",
-    "{inputs = {{'f32', 4, 6, 9}}, params = {size = {3, 5, 1}}}",
-    NULL};
+    "{inputs = {{'f32', 4, 6, 9}}, params = {size = {3, 5, 1}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

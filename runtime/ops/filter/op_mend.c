@@ -23,13 +23,12 @@ static const mb_op_arg args[] = {
     MB_MEDIAN_COUNTED,
     MB_ARRAY_OUT("result", MB_MEDIAN_DTYPES, 2, 3, "same shape and type; may be a"),
     MB_ARRAY_OUT("counts", MB_BIT(MB_F64), 1, 1,
-                 "{values replaced, values left because no neighbor in reach is valid}"),
-    {.name = NULL}};
+                 "{values replaced, values left because no neighbor in reach is valid}")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 9, 70}, {'u8', 9, 70}}}",
     "{inputs = {{'u16', 4, 11, 33}, {'u8', 11, 33}}, params = {method = 'mean', reach = 1}}",
-    "{inputs = {{'f32', 7, 40}}, params = {reach = 2}}", NULL};
+    "{inputs = {{'f32', 7, 40}}, params = {reach = 2}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

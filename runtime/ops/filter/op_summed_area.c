@@ -10,12 +10,11 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3, "array"),
     MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of every sum, such as 1 / the sum of all elements"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 3, "sums; each extent is one larger"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 3, "sums; each extent is one larger")};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 4, 5}}}",
                                       "{inputs = {{'u16', 7, 6}}, params = {scale = 0.25}}",
-                                      "{inputs = {{'f32', 9}}}", NULL};
+                                      "{inputs = {{'f32', 9}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

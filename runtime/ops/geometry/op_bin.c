@@ -22,8 +22,7 @@ static const mb_op_arg args[] = {
     MB_ENUM(rest, rests, MB_BIN_DROP,
             "what becomes of the elements at the end of an axis that do not fill a bin: they are "
             "left out, or are a smaller bin"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "means of the bins"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "means of the bins")};
 
 static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_rows rows)
 {
@@ -46,7 +45,7 @@ static const char *const samples[] = {
     "{inputs = {{'u16', 7, 13, 29}}, params = {sizes = {2, 3, 4}, rest = 'keep'}}",
     "{inputs = {{'f32', 3, 8, 1100}}, params = {sizes = {1, 2, 2}}}",
     "{inputs = {{'u8', 9, 31}}, params = {sizes = {4, 1}}}",
-    "{inputs = {{'f16', 20}}, params = {sizes = {3}, rest = 'keep'}}", NULL};
+    "{inputs = {{'f16', 20}}, params = {sizes = {3}, rest = 'keep'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

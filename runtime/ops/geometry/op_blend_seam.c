@@ -14,8 +14,7 @@ static const mb_op_arg args[] = {
     MB_INT_REQUIRED(seam, 1, 1 << 30, 0, "px", "columns of the image on the left"),
     MB_INT_REQUIRED(overlap, 0, 1 << 30, 0, "px",
                     "columns that both images show: the last of the left, the first of the right"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "frames with W - overlap columns"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "frames with W - overlap columns")};
 
 static const mb_op_split split[] = {
     MB_SPLIT_AXIS(0, .combine = MB_COMBINE_NONE),
@@ -24,7 +23,7 @@ static const mb_op_split split[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 40}}, params = {seam = 18, overlap = 7}}",
     "{inputs = {{'f32', 6, 30}}, params = {seam = 15, overlap = 1}}",
-    "{inputs = {{'f32', 2, 2, 9}}, params = {seam = 5, overlap = 0}}", NULL};
+    "{inputs = {{'f32', 2, 2, 9}}, params = {seam = 5, overlap = 0}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -20,8 +20,7 @@ static const mb_op_arg args[] = {
                   "for a subset of projections: 1-based index of the shift of each projection"),
     MB_ENUM(mode, modes, MB_HORIZONTAL_CONSTANT, "columns beyond the edges: value, or the edge"),
     MB_FLOAT(value, MB_ANY, 0, NULL, "constant of mode constant"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be a")};
 
 static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
@@ -37,7 +36,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 5, 13, 11}}, params = {shifts = {0.3, 1.3, -2.7, 0, 12.5}}}",
     "{inputs = {{'f32', 2, 7, 1500}}, params = {shifts = {9, -0.25, 3, -601.75}, indices = {4, 2}, "
     "mode = 'edge'}}",
-    "{inputs = {{'f32', 9, 300}}, params = {shifts = {-3.5}, value = 0.5}}", NULL};
+    "{inputs = {{'f32', 9, 300}}, params = {shifts = {-3.5}, value = 0.5}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

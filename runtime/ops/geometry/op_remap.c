@@ -13,10 +13,8 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3, "frames (frame, row, column), or one (row, column)"),
     MB_ARRAY_IN("rows", PLACES, 2, 2, "for each pixel of the result, its row in a frame, from 0"),
-    MB_ARRAY_IN("columns", PLACES, 2, 2, "and its column, from 0"),
-    MB_WARP_ARGS,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "frames with the rows and columns of the map"),
-    {.name = NULL}};
+    MB_ARRAY_IN("columns", PLACES, 2, 2, "and its column, from 0"), MB_WARP_ARGS,
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "frames with the rows and columns of the map")};
 
 /* Which rows are needed is known only where the map is. */
 static const char *const samples[] = {
@@ -25,8 +23,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 9, 11}, {'f64', 9, 11, low = -2, high = 10}, {'f64', 9, 11, low = -2, "
     "high = 12}}, params = {mode = 'constant', value = 0.5}}",
     "{inputs = {{'f32', 30, 40}, {'f64', 5, 600, low = -20, high = 50}, {'f64', 5, 600, low = -90, "
-    "high = 90}}, params = {mode = 'symmetric', order = 3}}",
-    NULL};
+    "high = 90}}, params = {mode = 'symmetric', order = 3}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

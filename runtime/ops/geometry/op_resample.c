@@ -22,8 +22,7 @@ static const mb_op_arg args[] = {
                      "rows of the frame}"),
     MB_VECTOR_OPTION(rows, 1, 1e9, "px",
                      "{first, last}: rows of the result to make, from 1; default all"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "frames of this size, or the rows of them"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "frames of this size, or the rows of them")};
 
 static int rows_axis(const mb_spec *arrays)
 {
@@ -77,7 +76,7 @@ static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = pi
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 13, 29}}, params = {size = {5, 11}}}",
     "{inputs = {{'f32', 2, 8, 300}}, params = {size = {17, 280}, method = 'linear'}}",
-    "{inputs = {{'f32', 9, 31}}, params = {size = {4, 62}, rows = {2, 4}}}", NULL};
+    "{inputs = {{'f32', 9, 31}}, params = {size = {4, 62}, rows = {2, 4}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

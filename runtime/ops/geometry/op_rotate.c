@@ -14,8 +14,7 @@ static const mb_op_arg args[] = {
                      "{row, column} that stays, from 0; default the middle of the frame"),
     MB_WARP_ARGS,
     MB_WARP_ROWS_ARG,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "the same frames, or the rows of them"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "the same frames, or the rows of them")};
 
 MB_WARP_SPLIT(mb_rotate_map(p, shape))
 
@@ -24,7 +23,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 24, 41}}, params = {angle = -1.2, center = {3, 40}, mode = 'constant', "
     "value = 0.25}}",
     "{inputs = {{'f32', 30, 21}}, params = {angle = 0.3, mode = 'symmetric', rows = {5, 26}}}",
-    "{inputs = {{'f32', 2, 50, 28}}, params = {angle = 0.1, order = 3, mode = 'reflect'}}", NULL};
+    "{inputs = {{'f32', 2, 50, 28}}, params = {angle = 0.1, order = 3, mode = 'reflect'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

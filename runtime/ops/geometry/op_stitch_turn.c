@@ -24,8 +24,7 @@ static const mb_op_arg args[] = {
             "what fills columns that none sees: a line from edge to edge, or the edge on the left"),
     MB_INT(before, 0, 1 << 24, 0, "px", "columns added on the left, which repeat the edge"),
     MB_INT(after, 0, 1 << 24, 0, "px", "columns added on the right, which repeat the edge"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "frames over half a turn, 2 W - overlap columns"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "frames over half a turn, 2 W - overlap columns")};
 
 static const mb_op_split split[] = {MB_SPLIT_AXIS(1, .combine = MB_COMBINE_NONE), MB_SPLIT_END};
 
@@ -34,8 +33,8 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 7, 3, 20}}, params = {overlap = 4.5, side = 'left', before = 2, after = "
     "3}}",
     "{inputs = {{'f32', 4, 2, 9}}, params = {overlap = -5, side = 'right'}}",
-    "{inputs = {{'f32', 5, 2, 9}}, params = {overlap = -3, side = 'left', gap = 'edge', half = 3}}",
-    NULL};
+    "{inputs = {{'f32', 5, 2, 9}}, params = {overlap = -3, side = 'left', gap = 'edge', half = "
+    "3}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

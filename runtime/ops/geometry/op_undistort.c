@@ -17,8 +17,7 @@ static const mb_op_arg args[] = {
     MB_BOOL(inverse, false, "put the distortion in"),
     MB_WARP_ARGS,
     MB_WARP_ROWS_ARG,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "the same frames, or the rows of them"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "the same frames, or the rows of them")};
 
 MB_WARP_SPLIT(mb_undistort_map(p))
 
@@ -34,8 +33,7 @@ static const char *const samples[] = {
     "mode = 'symmetric'}}",
     "{inputs = {{'f32', 45, 20}}, params = {center = {24, 13}, factors = {0.98, 1e-3}, order = 3}}",
     "{inputs = {{'f32', 2, 20, 18}}, params = {center = {12, 3}, factors = {1.2, 4e-3}, mode = "
-    "'reflect'}}",
-    NULL};
+    "'reflect'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

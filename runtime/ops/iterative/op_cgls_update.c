@@ -20,8 +20,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN_OPTION("over", MB_BIT(MB_F64), 1, 1,
                        "what growth is divided by; a step over 0 is 0"),
     MB_CIRCLE_ARG("what x and r have outside stays"),
-    MB_ARRAY_OUT("squares", MB_BIT(MB_F64), 1, 1, "the sum of r squared of each slice"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("squares", MB_BIT(MB_F64), 1, 1, "the sum of r squared of each slice")};
 
 static const mb_op_split split[] = {
     MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
@@ -36,8 +35,7 @@ static const char *const samples[] = {
     "{inputs = {x = {'f32', 13, 7}, r = {'f32', 13, 7}, p = {'f32', 13, 7}, q = {'f32', 13, 7}, "
     "growth = {'f64', 1}, over = {'f64', 1}}, params = {circle = 0.9}}",
     "{inputs = {{'f32', 9, 300, 70}, {'f32', 9, 300, 70}, {'f32', 9, 300, 70}, {'f32', 9, 300, "
-    "70}, {'f64', 9}}, params = {circle = 1}}",
-    NULL};
+    "70}, {'f64', 9}}, params = {circle = 1}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -27,16 +27,14 @@ static const mb_op_arg args[] = {
            "samples of a padded row of the detector, even; 0: twice the width"),
     MB_FLOAT(scale, MB_ANY, 1, NULL, "factor on the sum over angles"),
     MB_NORMAL_PADDED_ARG,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 2, "spectrum (px / 2 + 1, py)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 2, "spectrum (px / 2 + 1, py)")};
 
 static const char *const samples[] = {
     "{params = {angles = {0, 0.5, 1, 1.6, 2.2}, cols = 9}}",
     "{params = {angles = {0.3}, cols = 13, size = {5, 30}, weights = 2, period = 14}}",
     "{params = {angles = {0, 1.57079632679, 4}, cols = 8, size = 11, weights = {1, 0.5, 0}, scale "
     "= "
-    "0.1, padded = {30, 42}}}",
-    NULL};
+    "0.1, padded = {30, 42}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

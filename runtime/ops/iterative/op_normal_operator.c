@@ -29,8 +29,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT_OPTION(
         "direction", MB_BIT(MB_F32), 2, 3,
         "like a: becomes a + growth / over * direction inside the circle, and the "
-        "operator works on it instead of a"),
-    {.name = NULL}};
+        "operator works on it instead of a")};
 
 static const mb_op_split split[] = {
     MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
@@ -44,8 +43,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 13, 7}, {'f32', 9, 30}}, params = {circle = 0.9}}",
     "{inputs = {a = {'f32', 3, 11, 11, low = -1}, kernel = {'f32', 13, 22}, growth = {'f64', 3}, "
     "over = {'f64', 3}, direction = {'f32', 3, 11, 11}}, params = {dot = true, circle = 1}}",
-    "{inputs = {{'f32', 3, 200, 250}, {'f32', 257, 512}}, params = {dot = true, circle = 1}}",
-    NULL};
+    "{inputs = {{'f32', 3, 200, 250}, {'f32', 257, 512}}, params = {dot = true, circle = 1}}"};
 
 /* The grid {py, px} of a spectrum. */
 static void grid_of(const mb_shape *kernel, int64_t grid[2])

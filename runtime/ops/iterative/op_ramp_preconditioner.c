@@ -10,11 +10,10 @@ static const mb_op_arg args[] = {
     MB_FLOAT(floor, 1e-9, 1, 0.05, "cycles/px",
              "of the frequency; smaller: fewer iterations, and noise earlier"),
     MB_NORMAL_PADDED_ARG,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 2, "spectrum (px / 2 + 1, py)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 2, "spectrum (px / 2 + 1, py)")};
 
 static const char *const samples[] = {
-    "{params = {size = 9}}", "{params = {size = {5, 30}, floor = 0.025, padded = {42, 60}}}", NULL};
+    "{params = {size = 9}}", "{params = {size = {5, 30}, floor = 0.025, padded = {42, 60}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

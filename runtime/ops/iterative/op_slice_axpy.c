@@ -21,8 +21,7 @@ static const mb_op_arg args[] = {
     MB_FLOAT(scale, MB_ANY, 1, NULL, "one more factor, of all slices"),
     MB_ENUM(of, factors_of, MB_SLICE_AXPY_OTHER,
             "what it multiplies: other, dst + f other; dst, other + f dst"),
-    MB_CIRCLE_ARG("what dst has outside stays"),
-    {.name = NULL}};
+    MB_CIRCLE_ARG("what dst has outside stays")};
 
 static const mb_op_split split[] = {
     MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
@@ -34,8 +33,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 9, 37}, {'f32', 3, 9, 37}, {'f64', 3}}, params = {scale = -1}}",
     "{inputs = {{'f32', 13, 7}, {'f32', 13, 7}, {'f64', 1}}, params = {of = 'dst', circle = 0.9}}",
     "{inputs = {dst = {'f32', 9, 30, 70}, other = {'f32', 9, 30, 70}, growth = {'f64', 9, low = "
-    "-1}, over = {'f64', 9}}, params = {of = 'dst'}}",
-    NULL};
+    "-1}, over = {'f64', 9}}, params = {of = 'dst'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

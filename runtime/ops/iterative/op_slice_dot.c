@@ -12,8 +12,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 2, 3, "slices (z, y, x), or one (y, x); rows dense"),
     MB_ARRAY_IN("b", MB_BIT(MB_F32), 2, 3, "like a; may be a: sums of squares"),
     MB_CIRCLE_ARG("what is outside is left out"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 1, "a sum for each slice"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 1, "a sum for each slice")};
 
 static const mb_op_split split[] = {
     MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
@@ -23,7 +22,7 @@ static const mb_op_split split[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 9, 37, low = -1}, {'f32', 3, 9, 37}}}",
     "{inputs = {{'f32', 13, 7}, {'f32', 13, 7}}, params = {circle = 0.9}}",
-    "{inputs = {{'f32', 9, 300, 70}, {'f32', 9, 300, 70, low = -1}}, params = {circle = 1}}", NULL};
+    "{inputs = {{'f32', 9, 300, 70}, {'f32', 9, 300, 70, low = -1}}, params = {circle = 1}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

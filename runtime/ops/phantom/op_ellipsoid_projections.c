@@ -26,8 +26,7 @@ static const mb_op_arg args[] = {
     MB_VECTOR_OPTION(shifts, -MB_FARTHEST_PX, MB_FARTHEST_PX, "px",
                      "horizontal shift of each projection"),
     MB_INT(subrays, 1, 64, 8, NULL, "rays averaged in each bin"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "line integrals (angle, row, column)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "line integrals (angle, row, column)")};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -93,9 +92,7 @@ static const char *const samples[] = {
     "{inputs = {}, params = {ellipsoids = {1, 5, 3, 4, 1, -1, 0, 0.3}, angles = {0, 0.7, 2}, "
     "heights = {-1, 0}, cols = 17}}",
     "{inputs = {}, params = {ellipsoids = {1, 5, 3, 4, 1, -1, 0, 0.3, -0.5, 2, 2, 2, 0, 0, 1, 0}, "
-    "angles = {1}, heights = {0}, cols = 16, center = 6.25, shifts = {0.5}, subrays = 1}}",
-    NULL,
-};
+    "angles = {1}, heights = {0}, cols = 16, center = 6.25, shifts = {0.5}, subrays = 1}}"};
 
 const mb_op mb_op_ellipsoid_projections = {
     .name = "ellipsoid_projections",

@@ -15,8 +15,7 @@ static const mb_op_arg args[] = {
     MB_INT(subsamples, 1, 64, 8, NULL, "points per side of a pixel that an edge crosses"),
     MB_INT(subslices, 1, 64, 1, NULL,
            "sections averaged over the 1 px height of a slice; 1: the section at its middle"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "density per px (slice, y, x)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 3, 3, "density per px (slice, y, x)")};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -78,9 +77,7 @@ static const char *const samples[] = {
     "{inputs = {}, params = {ellipsoids = {2, 4, 4, 4, 0, 0, 0, 0}, heights = {0}, size = {16}, "
     "subsamples = 3}}",
     "{inputs = {}, params = {ellipsoids = {2, 4, 4, 4, 0, 7, 0, 0, 1, 3, 5, 2, -4, 0, 1, 0.4}, "
-    "heights = {-1, 0, 1, 2, 3}, size = {16, 19}, subsamples = 4, subslices = 5}}",
-    NULL,
-};
+    "heights = {-1, 0, 1, 2, 3}, size = {16, 19}, subsamples = 4, subslices = 5}}"};
 
 const mb_op mb_op_ellipsoid_volume = {
     .name = "ellipsoid_volume",

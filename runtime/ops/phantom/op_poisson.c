@@ -17,8 +17,7 @@ static const mb_op_arg args[] = {
     MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed gives the same counts"),
     MB_INT(first, 0, 4503599627370496.0, 0, NULL,
            "index of the first element in the whole data set, for work in chunks"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "counts"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 0, MB_MAX_RANK, "counts")};
 
 /* The elements of a piece must be neighbors in the whole data set. */
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
@@ -73,9 +72,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 16}}, params = {seed = 1}}",
     "{inputs = {{'f32', 7}}, params = {seed = 2, first = 1000}}",
     "{inputs = {{'f32', 1, 5, 16, high = 40}}, params = {seed = 3, first = 10}}",
-    "{inputs = {{'f32', 1, 1, 19, high = 40}}}",
-    NULL,
-};
+    "{inputs = {{'f32', 1, 1, 19, high = 40}}}"};
 
 const mb_op mb_op_poisson = {
     .name = "poisson",

@@ -34,8 +34,7 @@ static const mb_op_arg args[] = {
                      "the padded extents instead: one number, or one for rows and one for columns"),
     MB_BOOL(log, false, "return -ln of the filtered values: line integrals"),
     MB_FLOAT(min, FLT_MIN, FLT_MAX, 1e-6, NULL, "smallest value before the logarithm"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "filtered frames, same shape; may be image"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "filtered frames, same shape; may be image")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 30, 41}}, params = {fresnel = 0.5}}",
@@ -48,8 +47,7 @@ static const char *const samples[] = {
     "= 1e-3, padding = 'constant', padded = 64, value = 0}}",
     "{inputs = {{'f32', 13, 7}}, params = {fresnel = 1.5, method = 'farago', delta_beta = 10, "
     "padding = 'none'}}",
-    "{inputs = {{'f32', 3, 21, 50}}, params = {fresnel = 2, log = true, padded = {64, 512}}}",
-    NULL};
+    "{inputs = {{'f32', 3, 21, 50}}, params = {fresnel = 2, log = true, padded = {64, 512}}}"};
 
 /* Rows and columns of a frame, and of the padded one. */
 static void extents(const mb_phase_filter_params *p, const mb_shape *shape, int64_t n[2],

@@ -10,12 +10,11 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", MB_BIT(MB_F32), 3, 3, "frames (n, row, column), at most 512; rows anywhere"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 2, 2, "inner products (n, n), symmetric"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F64), 2, 2, "inner products (n, n), symmetric")};
 
 static const char *const samples[] = {"{inputs = {{'f32', 5, 3, 17}}}",
                                       "{inputs = {{'f32', 9, 70, 9}}}",
-                                      "{inputs = {{'f32', 1, 1, 300}}}", NULL};
+                                      "{inputs = {{'f32', 1, 1, 300}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

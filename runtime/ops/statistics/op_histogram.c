@@ -26,14 +26,13 @@ static const mb_op_arg args[] = {
         "counts", MB_BIT(MB_F64), 1, 1,
         "the bins, then how many values are below them, above them, and NaN; none with into"),
     MB_ARRAY_INOUT_OPTION("into", MB_BIT(MB_F64), 1, 1,
-                          "counts that these are added to, in place of a new array"),
-    {.name = NULL}};
+                          "counts that these are added to, in place of a new array")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {bins = 11, low = 0.1, high = 0.8}}",
     "{inputs = {{'f16', 301}, into = {'f64', 65539}}, params = {bits = 'high'}}",
     "{inputs = {{'u16', 7, 1, 9}}, params = {bits = 'low', prefix = {17025, 17150}}}",
-    "{inputs = {{'u8', 40, 30}}, params = {bins = 200, low = -0.5, high = 199.5}}", NULL};
+    "{inputs = {{'u8', 40, 30}}, params = {bins = 200, low = -0.5, high = 199.5}}"};
 
 static mb_status check_values(const mb_histogram_params *p)
 {

@@ -14,15 +14,14 @@ static const mb_op_arg args[] = {
     MB_FLOAT(drop_ratio, 0, 0.8, 0.1, NULL,
              "part of a column's values that its mean leaves out, half of it at each end"),
     MB_BOOL(normalize, 1, "divide the columns that are no stripes by their factors, too"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 23, 37}}, params = {large_size = 9, small_size = 5, snr = 1.5}}",
     "{inputs = {{'f32', 2, 140, 18}}, params = {large_size = 6, small_size = 3, snr = 0.2, "
     "normalize = false}}",
     "{inputs = {{'f32', 11, 7}}, params = {large_size = 3, small_size = 3}}",
-    "{inputs = {{'f32', 2, 1601, 12}}, params = {large_size = 5, small_size = 3, snr = 1}}", NULL};
+    "{inputs = {{'f32', 2, 1601, 12}}, params = {large_size = 5, small_size = 3, snr = 1}}"};
 
 MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_ALL)
 

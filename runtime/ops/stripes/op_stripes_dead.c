@@ -11,13 +11,12 @@ static const mb_op_arg args[] = {
     MB_INT(size, 1, 1 << 20, 51, "columns", "window of the median; wider than the stripes"),
     MB_FLOAT(snr, 0, 1e6, 3, NULL, "how far a stripe stands out of the noise; less finds more"),
     MB_BOOL(residual, 1, "remove wide stripes afterwards, as stripes_large does"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 23, 37}}, params = {size = 9, snr = 1.5}}",
     "{inputs = {{'f32', 2, 140, 18}}, params = {size = 6, residual = false, snr = 0.2}}",
-    "{inputs = {{'f32', 11, 7}}, params = {size = 3}}", NULL};
+    "{inputs = {{'f32', 11, 7}}, params = {size = 3}}"};
 
 MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_DEAD)
 

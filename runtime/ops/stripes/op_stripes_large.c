@@ -13,13 +13,12 @@ static const mb_op_arg args[] = {
     MB_FLOAT(drop_ratio, 0, 0.8, 0.1, NULL,
              "part of a column's values that its mean leaves out, half of it at each end"),
     MB_BOOL(normalize, 1, "divide the columns that are no stripes by their factors, too"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 23, 37}}, params = {size = 9, snr = 1.5}}",
     "{inputs = {{'f32', 2, 40, 18}}, params = {size = 6, normalize = false, snr = 0.5}}",
-    "{inputs = {{'f32', 11, 7}}, params = {size = 3}}", NULL};
+    "{inputs = {{'f32', 11, 7}}, params = {size = 3}}"};
 
 MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_LARGE)
 

@@ -18,14 +18,13 @@ static const mb_op_arg args[] = {
     MB_FLOAT(high_sigma, 0, 1e6, 30, "px",
              "what a Gaussian of this standard deviation keeps of the mean is no stripe; 0: all of "
              "the mean is one"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 9, 19, 41}}, params = {high_sigma = 4}}",
     "{inputs = {{'f32', 3, 300, 70}}, params = {low_sigma = 0.7, high_sigma = 5}}",
     "{inputs = {{'f32', 7, 64}}, params = {mode = 'divide', high_sigma = 0, low_sigma = 2}}",
-    "{inputs = {{'f32', 2, 1, 1}}}", NULL};
+    "{inputs = {{'f32', 2, 1, 1}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

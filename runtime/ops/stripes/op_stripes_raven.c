@@ -24,16 +24,14 @@ static const mb_op_arg args[] = {
            "width of the padding on each side; 0: a tenth of the smaller extent, at most 150"),
     MB_INT(origin, 0, 1, 0, "cycles",
            "1: filters are centered one frequency off where an extent is even"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 9, 20, 41}}, params = {cutoff = 5, pad = 3}}",
     "{inputs = {{'f32', 3, 300, 70}}, params = {origin = 1}}",
     "{inputs = {{'f32', 31, 64}}, params = {order = 8, rows = 1, padding = 'mean', pad = 0}}",
     "{inputs = {{'f32', 2, 30, 29}}, params = {rows = 7, padding = 'none', origin = 1}}",
-    "{inputs = {{'f32', 2, 1, 1}}}",
-    NULL};
+    "{inputs = {{'f32', 2, 1, 1}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -9,14 +9,12 @@
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 2, 3, "sinograms (row, angle, column), or one"),
     MB_INT(size, 1, 1 << 20, 21, "columns", "window of the median; wider than the stripes"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino")};
 
 static const char *const samples[] = {"{inputs = {{'f32', 3, 23, 37}}, params = {size = 5}}",
                                       "{inputs = {{'f32', 2, 1, 9}}, params = {size = 30}}",
                                       "{inputs = {{'f32', 40, 16}}, params = {size = 4}}",
-                                      "{inputs = {{'f32', 2, 1601, 10}}, params = {size = 3}}",
-                                      NULL};
+                                      "{inputs = {{'f32', 2, 1601, 10}}, params = {size = 3}}"};
 
 MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_SORTING)
 

@@ -12,12 +12,11 @@ static const mb_op_arg args[] = {
                 "sinograms (row, angle, column), or one (angle, column)"),
     MB_FLOAT(beta, 1e-6, 1, 0.1, NULL,
              "regularization: smaller values remove wider stripes; 1 removes nothing"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 9, 19, 41}}}", "{inputs = {{'f32', 3, 300, 70}}, params = {beta = 0.022}}",
-    "{inputs = {{'f32', 7, 64}}, params = {beta = 0.5}}", "{inputs = {{'f32', 2, 1, 1}}}", NULL};
+    "{inputs = {{'f32', 7, 64}}, params = {beta = 0.5}}", "{inputs = {{'f32', 2, 1, 1}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -38,8 +38,7 @@ static const mb_op_arg args[] = {
     MB_FLOAT(origin, 0, 1, 0, "cycles",
              "center of the damping in bands with an even number of rows; 0 removes constant "
              "stripes, other values leave a part"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "same shape; may be sino")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 6, 37, 41}}, params = {level = 3}}",
@@ -49,8 +48,7 @@ static const char *const samples[] = {
     "'periodic', padding = 'columns'}}",
     "{inputs = {{'f32', 64, 50}}, params = {wavelet = 'db9', sigma = 30, level = 2, padding = "
     "'both', origin = 1}}",
-    "{inputs = {{'f32', 2, 1, 1}}}",
-    NULL};
+    "{inputs = {{'f32', 2, 1, 1}}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {

@@ -19,8 +19,7 @@ static const mb_op_arg args[] = {
     MB_ENUM(accuracy, accuracies, MB_BACKPROJECT_FAST,
             "fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout"),
     MB_PARALLEL_METHOD_ARG,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)")};
 
 /* The host's slices do not touch each other. */
 static int64_t packet(const void *params, const mb_spec *arrays, int axis, const mb_device *device)
@@ -43,8 +42,7 @@ static const char *const samples[] = {
     "roi = {5, 29, 3, 20}, scale = 1, accuracy = 'exact'}}",
     "{inputs = {{'f32', 18, 4, 25}}, params = {angles = {0.1, 0.8, 1.6, 2.4}, shifts = {0.5, -1, "
     "2, "
-    "0}, size = 21, circle = 1, method = 'distance'}}",
-    NULL};
+    "0}, size = 21, circle = 1, method = 'distance'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -111,13 +109,9 @@ const mb_op mb_op_backproject = {
         "is ramp_filter followed by backproject with its default scale, which gives densities "
         "per pixel for angles that cover 180 degrees evenly.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
-    .args = args,
-    .params_bytes = sizeof(mb_backproject_params),
-    .strides = MB_STRIDES_ROWS,
-    .split = split,
-    .tolerance = 2e-5, /* of exact mode, largest error; fast has a spec of its own */
-    .samples = samples,
-    .infer = infer,
+    MB_OP_PARTS_OF(mb_backproject_host),
     .plan = plan,
-    .run_host = mb_backproject_host,
+    .split = split,
+    .strides = MB_STRIDES_ROWS,
+    .tolerance = 2e-5, /* of exact mode, largest error; fast has a spec of its own */
 };

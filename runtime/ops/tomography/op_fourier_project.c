@@ -30,8 +30,7 @@ static const mb_op_arg args[] = {
            "most pairs of slices computed together; fewer take less scratch; 0: automatic"),
     MB_FOURIER_PERIOD_ARG,
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
-                 "sinograms (row, angle, column), or one (angle, column)"),
-    {.name = NULL}};
+                 "sinograms (row, angle, column), or one (angle, column)")};
 
 static const mb_op_split split[] = MB_SPLIT_STACK(mb_packet_pair);
 
@@ -40,8 +39,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 19, 23}}, params = {angles = {0, 0.4, 4.0, 1.3, 1.7, 2.2, -0.6}, cols = "
     "20, center = 8.25, circle = 0.9, accuracy = 'exact'}}",
     "{inputs = {{'f32', 18, 13, 21}}, params = {angles = {2.1, 0.1, 1.1}, shifts = {0.5, -1, 2}, "
-    "cols = 31, size = 31, roi = {5, 18, 10, 31}, scale = 0.5, pairs = 2, period = 62}}",
-    NULL};
+    "cols = 31, size = 31, roi = {5, 18, 10, 31}, scale = 0.5, pairs = 2, period = 62}}"};
 
 /* The volume holds the slices, or the region of them that is given. */
 static mb_status check_volume(const mb_fourier_project_params *p, const mb_parallel_geometry *g,
@@ -138,13 +136,9 @@ const mb_op mb_op_fourier_project = {
         "Two slices are computed as one complex image: a NaN in one slice reaches its partner.",
     .reference = "Greengard and Lee, SIAM Review 46 (2004) 443; Fessler and Sutton, IEEE Trans. "
                  "Signal Process. 51 (2003) 560",
-    .args = args,
-    .params_bytes = sizeof(PARAMS),
-    .strides = MB_STRIDES_ROWS,
-    .split = split,
-    .tolerance = 2e-5, /* float transforms of two libraries, samples at the window's edge */
-    .samples = samples,
-    .infer = infer,
+    MB_OP_PARTS_OF(mb_fourier_project_host),
     .plan = plan,
-    .run_host = mb_fourier_project_host,
+    .split = split,
+    .strides = MB_STRIDES_ROWS,
+    .tolerance = 2e-5, /* float transforms of two libraries, samples at the window's edge */
 };

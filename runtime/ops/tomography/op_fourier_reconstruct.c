@@ -23,8 +23,7 @@ static const mb_op_arg args[] = {
     MB_INT(pairs, 0, MB_FOURIER_PAIRS_MOST, 0, NULL,
            "most pairs of slices computed together; fewer take less scratch; 0: automatic"),
     MB_FOURIER_PERIOD_ARG,
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3, "slices (row, y, x), or one (y, x)")};
 
 static const mb_op_split split[] = MB_SPLIT_STACK(mb_packet_pair);
 
@@ -37,8 +36,7 @@ static const char *const samples[] = {
     "weights = {1, 0.5, 2}, pad_width = 80, cutoff = 0.7, scale = 1, pairs = 2}}",
     "{inputs = {{'f32', 3, 4, 21}}, params = {angles = {2.1, 0.1, 1.1, 5}, filter = 'none', scale "
     "= "
-    "1, period = 62}}",
-    NULL};
+    "1, period = 62}}"};
 
 mb_status mb_fourier_check_period(int64_t period, int64_t cols)
 {
@@ -146,13 +144,9 @@ const mb_op mb_op_fourier_reconstruct = {
            "NaN in one slice reaches its partner.",
     .reference = "Greengard and Lee, SIAM Review 46 (2004) 443; O'Sullivan, IEEE Trans. Med. "
                  "Imaging 4 (1985) 200",
-    .args = args,
-    .params_bytes = sizeof(mb_fourier_reconstruct_params),
-    .strides = MB_STRIDES_ROWS,
-    .split = split,
-    .tolerance = 2e-5, /* float transforms of two libraries, samples at the window's edge */
-    .samples = samples,
-    .infer = infer,
+    MB_OP_PARTS_OF(mb_fourier_reconstruct_host),
     .plan = plan,
-    .run_host = mb_fourier_reconstruct_host,
+    .split = split,
+    .strides = MB_STRIDES_ROWS,
+    .tolerance = 2e-5, /* float transforms of two libraries, samples at the window's edge */
 };

@@ -21,8 +21,7 @@ static const mb_op_arg args[] = {
     MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of the sums; 1 gives line integrals in pixel units"),
     MB_PARALLEL_METHOD_ARG,
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 2, 3,
-                 "sinograms (row, angle, column), or one (angle, column)"),
-    {.name = NULL}};
+                 "sinograms (row, angle, column), or one (angle, column)")};
 
 static int64_t packet(const void *params, const mb_spec *arrays, int axis, const mb_device *device)
 {
@@ -41,8 +40,7 @@ static const char *const samples[] = {
     "2.5, "
     "2.52, 3.2, 4.7}, cols = 40, center = 17.5, circle = 1}}",
     "{inputs = {{'f32', 18, 13, 13}}, params = {angles = {0.1, 1.1, 2.1}, shifts = {0.5, -1, 2}, "
-    "scale = 0.5, method = 'distance'}}",
-    NULL};
+    "scale = 0.5, method = 'distance'}}"};
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -100,13 +98,9 @@ const mb_op mb_op_project = {
     .reference =
         "De Man and Basu, Distance-driven projection and backprojection in three dimensions, "
         "Phys. Med. Biol. 49 (2004) 2463",
-    .args = args,
-    .params_bytes = sizeof(PARAMS),
-    .samples = samples,
-    .infer = infer,
-    .run_host = mb_project_host,
-    .strides = MB_STRIDES_ROWS,
-    .split = split,
-    .tolerance = 1e-5, /* sums of some thousand floats in another order */
+    MB_OP_PARTS_OF(mb_project_host),
     .plan = plan,
+    .split = split,
+    .strides = MB_STRIDES_ROWS,
+    .tolerance = 1e-5, /* sums of some thousand floats in another order */
 };

@@ -15,13 +15,11 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 1, 3, "sinograms; the last axis is the detector"),
-    MB_PARALLEL_FILTER_ARGS(1 << 30),
-    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of the filter"),
+    MB_PARALLEL_FILTER_ARGS(1 << 30), MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of the filter"),
     MB_VECTOR_OPTION(
         slice_shifts, -(1 << 29), 1 << 29, "px",
         "added to the detector coordinate; one per slice of a 3-D sinogram, else one number"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "filtered sinograms, same shape; may be sino"),
-    {.name = NULL}};
+    MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "filtered sinograms, same shape; may be sino")};
 
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
@@ -49,8 +47,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 3, 13}}, params = {pad_width = 28, scale = 0.5}}",
     "{inputs = {{'f32', 4, 3, 17}}, params = {slice_shifts = {-2.25, 0, 7, 0.5}, padding = "
     "'edge'}}",
-    "{inputs = {{'f32', 2, 3, 301}}, params = {slice_shifts = {0.75, -3}, filter = 'hamming'}}",
-    NULL};
+    "{inputs = {{'f32', 2, 3, 301}}, params = {slice_shifts = {0.75, -3}, filter = 'hamming'}}"};
 
 static mb_status check_shifts(const mb_ramp_filter_params *p, const mb_shape *shape, int64_t width)
 {
