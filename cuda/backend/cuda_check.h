@@ -9,10 +9,6 @@
 #include "ops/op.h"
 #include <cuda_runtime.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 extern const mb_core_api *mb_cuda_core;
 
 /* Turns a CUDA error into a recorded failure: MB_STATUS_MEMORY for refused memory,
@@ -28,6 +24,9 @@ bool mb_cuda_harmless(cudaError_t error);
 ** the transform and of its work area among the call's FFTs and slots. */
 mb_status mb_cuda_transform(const mb_op_call *call, int fft_number, void *in, void *out,
                             int work_slot);
+
+/* A function of the driver by name; NULL if this driver lacks it. */
+void *mb_cuda_driver_function(const char *name);
 
 #define MB_CUDA(call)                                                                              \
     do {                                                                                           \
@@ -46,7 +45,4 @@ mb_status mb_cuda_transform(const mb_op_call *call, int fft_number, void *in, vo
             return mb_cuda_status(mb_cuda_error_, "launch of " kernel);                            \
     } while (0)
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -17,10 +17,6 @@
 #include "backend/cuda_check.h"
 #include <pthread.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_STAGING_SEGMENTS 4
 #define MB_STAGING_SEGMENT_BYTES (8ull << 20)
 
@@ -111,10 +107,4 @@ mb_status mb_cuda_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void
                            void *work);
 void mb_cuda_fft_library(void *self, char *text, size_t bytes);
 
-/* A function of the driver by name; NULL if this driver lacks it. */
-void *mb_cuda_driver_function(const char *name);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -354,8 +354,6 @@ typedef CUresult (*bp_encode_function)(CUtensorMap *, CUtensorMapDataType, cuuin
                                        CUtensorMapSwizzle, CUtensorMapL2promotion,
                                        CUtensorMapFloatOOBfill);
 
-extern "C" void *mb_cuda_driver_function(const char *name);
-
 enum bp_way { BP_BY_LOADS, BP_BY_LANES, BP_BY_LANES_DEEP, BP_BY_MAPS };
 
 /* The best way of copying that this device, the driver and this size allow; BP_BY_LOADS: none, the

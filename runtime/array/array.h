@@ -9,10 +9,6 @@
 #include "device/device.h"
 #include "array/storage.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct mb_array {
     mb_device *device;
     mb_storage *storage;
@@ -77,7 +73,4 @@ void mb_array_gather(const mb_array *array, uint64_t first, uint64_t count, void
 /* Reads one element; waits for it. `index` has one entry per axis, 0-based. */
 mb_status mb_array_item(const mb_array *array, const int64_t *index, double *real, double *imag);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "core/status.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* MB_DTYPE(enum suffix, name, bytes, class) */
 #define MB_DTYPES(MB_DTYPE)                                                                        \
     MB_DTYPE(U8, "u8", 1, MB_CLASS_INT)                                                            \
@@ -55,7 +51,4 @@ float mb_half_to_float(uint16_t half);
 double mb_element_get(mb_dtype dtype, const void *element, double *imag);
 void mb_element_set(mb_dtype dtype, void *element, double real, double imag);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

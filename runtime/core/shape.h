@@ -7,10 +7,6 @@
 
 #include "core/dtype.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_MAX_RANK 6
 
 typedef struct mb_shape {
@@ -50,7 +46,4 @@ char *mb_bytes_format(uint64_t bytes, char *buffer, size_t size);
 /* The same in the units of the size that it is compared with, such as a budget. */
 char *mb_bytes_format_like(uint64_t bytes, uint64_t like, char *buffer, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -18,10 +18,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef enum mb_status {
     MB_STATUS_OK = 0,
     MB_STATUS_ARGUMENT,    /* a value outside its documented range, an unknown option, wrong use */
@@ -127,7 +123,4 @@ mb_status mb_cancel_check(void);
             return mb_try_status_;                                                                 \
     } while (0)
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The most bytes that one byte becomes. */
 #define MB_TEXT_GROWTH 4
 
@@ -20,9 +16,5 @@ extern "C" {
 ** turn the direction of writing, and bytes that are no UTF-8. With `lines`, line ends and tabs
 ** stay. */
 size_t mb_text_printable(const char *text, size_t length, bool lines, char *out);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -16,10 +16,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Take the ticket before you look at the condition. */
 uint32_t mb_wake_ticket(void);
 /* Sleeps until the bell has rung after the ticket was taken, and returns true. Returns false if a
@@ -28,7 +24,4 @@ bool mb_wake_sleep(uint32_t ticket);
 /* Ends all sleeps. Any thread and any signal handler may call it. */
 void mb_wake_ring(void);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

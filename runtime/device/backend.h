@@ -15,10 +15,6 @@
 
 #include "device/fft.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_BACKEND_ABI 6
 
 typedef struct mb_op_call mb_op_call; /* an operator's call, defined in ops/op.h */
@@ -140,7 +136,4 @@ typedef struct mb_core_api {
 typedef const mb_backend *(*mb_backend_entry_function)(const mb_core_api *api);
 #define MB_BACKEND_ENTRY "mb_backend_entry"
 
-#ifdef __cplusplus
-}
-#endif
 #endif

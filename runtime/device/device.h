@@ -13,10 +13,6 @@
 #include "device/pinned.h"
 #include "memory/pool.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct mb_device_record mb_device_record; /* device/planned/planned_backend.h */
 typedef struct mb_numa mb_numa;
 
@@ -130,7 +126,4 @@ void mb_device_add_orphans(mb_device *device, int change);
 /* Closes every device (arrays must be gone). Returns the number of blocks that were still live. */
 uint64_t mb_devices_close(void);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include "core/shape.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct mb_device mb_device;
 
 typedef enum mb_fft_kind {
@@ -107,7 +103,4 @@ int64_t mb_fft_choose_size(const mb_device *device, int64_t n, mb_fft_axis axis,
 bool mb_fft_choose_grid(const mb_device *device, int rank, const int64_t *least, const bool *given,
                         int64_t *sizes);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

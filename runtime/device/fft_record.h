@@ -15,10 +15,6 @@
 
 #include "device/fft.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The needs of a size as one base-36 digit: c2c + 2 * column + 4 * r2c + 12 * c2r. c2c is for the
 ** last axis of a complex transform, column for any other axis of any transform; each is 0, or 1 for
 ** the bytes of the transform's complex points. r2c and c2r are for the last axis of a real
@@ -56,7 +52,4 @@ typedef struct mb_fft_record {
 ** says how the area was derived. */
 uint64_t mb_fft_record_work(const mb_fft_record *record, const mb_fft_desc *desc, const char **how);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

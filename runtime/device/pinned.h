@@ -9,10 +9,6 @@
 
 #include "core/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_PINNED_LIMIT (UINT64_C(1) << 30) /* unless set */
 
 typedef struct mb_device mb_device;
@@ -35,7 +31,4 @@ void mb_pinned_forget(mb_device *device, uint64_t bytes, const char *owner);
 /* Failure injection for specs: the next n requests fail as if the system refused them. */
 void mb_pinned_refuse(mb_device *device, uint64_t n);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -22,10 +22,6 @@
 
 #include "core/shape.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_POOL_UNIT 512u
 
 typedef struct mb_pool mb_pool;
@@ -228,7 +224,4 @@ void mb_pool_explain(mb_pool *pool);
 ** wrong. */
 const char *mb_pool_check(mb_pool *pool);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include "ops/op.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A split, made exact by the arguments of a call. */
 struct mb_op_cut {
     const mb_op_split *split;
@@ -36,7 +32,4 @@ mb_rows mb_op_needs(const mb_op_cut *cut, const void *params, const mb_spec *arr
 mb_op_piece mb_op_piece_of(const mb_op *op, const mb_op_cut *cut, const void *params,
                            const mb_spec *arrays, mb_rows rows, void *own, double *room);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

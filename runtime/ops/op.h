@@ -14,10 +14,6 @@
 #include "array/array.h"
 #include "ops/planner.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_OP_MAX_ARGS 24
 #define MB_OP_MAX_PARAMS 512 /* bytes of a parameter structure */
 #define MB_OP_MAX_ARRAYS 9   /* arguments of kind IN, OUT and INOUT together */
@@ -210,7 +206,4 @@ mb_status mb_op_estimate_memory(const mb_operator *entry, const void *params, mb
 mb_status mb_op_run(const mb_operator *entry, const void *params, mb_array **arrays,
                     mb_device *device, const char *owner);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include "device/fft.h"
 #include "memory/pool.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_PLAN_MAX_SLOTS 16
 #define MB_PLAN_MAX_FFTS 8
 
@@ -52,7 +48,4 @@ uint64_t mb_planner_work(const mb_planner *planner);
 /* Lets the FFT plans go. */
 void mb_planner_finish(mb_planner *planner);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

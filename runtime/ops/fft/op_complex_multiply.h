@@ -8,10 +8,6 @@
 
 #include "ops/op.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct mb_complex_multiply_params {
     bool conj;
     double scale;
@@ -24,7 +20,4 @@ enum { MB_COMPLEX_MULTIPLY_A, MB_COMPLEX_MULTIPLY_B };
 void mb_complex_multiply_host(mb_device *device, float *a, const float *b, int64_t count,
                               int64_t period, double scale, bool conj);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

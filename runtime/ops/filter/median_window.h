@@ -17,10 +17,6 @@
 #include "ops/op.h"
 #include <string.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_MEDIAN_MOST_EXTENT 31
 #define MB_MEDIAN_MOST_ELEMENTS 1023
 
@@ -159,7 +155,4 @@ static inline int64_t mb_median_chunk_columns(const mb_median_window *w)
 /* The keys of the medians of (z, y, x) and the columns behind it; u8 and u16 are their own keys. */
 const int32_t *mb_median_chunk(const mb_median_job *job, int64_t z, int64_t y, int64_t x);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -22,10 +22,6 @@
 #include "ops/array/op_pad.h"
 #include <math.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_SEPARABLE_LINES 16
 /* Zeros beside each pass's weights: kernels that make so many neighbors at once read on. */
 #define MB_SEPARABLE_EDGE 8
@@ -269,7 +265,4 @@ static inline mb_rows mb_separable_needs(int mode, int64_t n, int64_t reach, int
     }                                                                                              \
     static const mb_op_split split[] = MB_SPLIT_AXES(.needs = needs, .packet = packet)
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -20,10 +20,6 @@
 #include "core/both.h"
 #include "ops/op.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MB_MODES_TILE 32
 #define MB_MODES_BLOCK 6
 #define MB_MODES_PAD 8 /* CUDA: P is [angle][modes, up to a multiple of this]; Q is [mode][angle] */
@@ -145,7 +141,4 @@ void mb_modes_project(const mb_modes *m, int64_t first, int64_t many);
 /* x - Q s, or with `divide`, where there is one mode, x / s. */
 void mb_modes_subtract(const mb_modes *m, int64_t first, int64_t many, bool divide);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

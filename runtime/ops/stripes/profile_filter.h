@@ -12,10 +12,6 @@
 
 #include "ops/stripes/angle_modes.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct mb_profile_filter {
     int64_t columns, period, left, reach;
 } mb_profile_filter;
@@ -60,7 +56,4 @@ void mb_profile_filter_extend(const mb_profile_filter *f, const float *row, floa
 void mb_profile_filter_run(const mb_profile_filter *f, const float *extended, const float *even,
                            const float *other, const float *odd, float *to);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
