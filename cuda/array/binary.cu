@@ -105,8 +105,7 @@ static mb_status run(const mb_op_call *call, const binary_job &job, T number)
                                 0, mb_stream(call)>>>((T *)call->arrays[MB_BINARY_RESULT]->data,
                                                       (const T *)a->data,
                                                       b ? (const T *)b->data : NULL, number, job);
-    MB_LAUNCHED("binary_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("binary_kernel");
 }
 
 extern "C" mb_status mb_cuda_binary(const mb_op_call *call)

@@ -239,8 +239,7 @@ extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *
     }
     convert_any<<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, stream>>>(
         from->data, from->dtype, to->data, to->dtype, walk, map);
-    MB_LAUNCHED("convert_any");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("convert_any");
 }
 
 extern "C" mb_status mb_cuda_convert(const mb_op_call *call)

@@ -32,6 +32,5 @@ extern "C" mb_status mb_cuda_fill(const mb_op_call *call)
     }
     fill_any<<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         a->data, a->dtype, walk, params->value, params->imag);
-    MB_LAUNCHED("fill_any");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("fill_any");
 }

@@ -39,8 +39,7 @@ static mb_status launch(const mb_op_call *call, const projection_job &job)
     project_maximum<<<mb_blocks(call, job.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         (const T *)call->arrays[MB_MAXIMUM_PROJECTION_A]->data,
         (T *)call->arrays[MB_MAXIMUM_PROJECTION_RESULT]->data, job);
-    MB_LAUNCHED("project_maximum");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("project_maximum");
 }
 
 extern "C" mb_status mb_cuda_maximum_projection(const mb_op_call *call)

@@ -32,6 +32,5 @@ extern "C" mb_status mb_cuda_mul_add(const mb_op_call *call)
         (float *)dst->data + d.y0 * dst->strides[0] + d.x0, dst->strides[0],
         (const float *)other->data + o.y0 * other->strides[0] + o.x0, other->strides[0], rows, cols,
         (float)p->a, (float)p->b);
-    MB_LAUNCHED("mul_add_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("mul_add_kernel");
 }

@@ -101,8 +101,7 @@ static mb_status run(const mb_op_call *call, const pad_job &job)
     pad_kernel<<<mb_blocks(call, job.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         (const T *)call->arrays[MB_PAD_A]->data, (T *)call->arrays[MB_PAD_RESULT]->data, job,
         constants);
-    MB_LAUNCHED("pad_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("pad_kernel");
 }
 
 /* 1-based doubles to the 0-based table in the slot, a piece at a time. */

@@ -74,8 +74,7 @@ static mb_status run(const mb_op_call *call, const mb_grid_walk &walk, tally *co
                                          (const float *)call->arrays[MB_QUANTIZE_A]->data, walk,
                                          mb_grid_walk_dense(&walk, 2), mb_quantize_scale_of(p),
                                          counts);
-    MB_LAUNCHED("quantize_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("quantize_kernel");
 }
 
 extern "C" mb_status mb_cuda_quantize(const mb_op_call *call)

@@ -182,8 +182,7 @@ static mb_status run(const mb_op_call *call, const reduction &r)
     if (r.blocks <= 1 && r.axis >= 0 && (r.axis < last || r.length <= 32)) {
         reduce_threads<T>
             <<<mb_blocks(call, r.outputs, MB_THREADS), MB_THREADS, 0, stream>>>(from, to, r);
-        MB_LAUNCHED("reduce_threads");
-        return MB_STATUS_OK;
+        return MB_LAUNCH_STATUS("reduce_threads");
     }
     const int64_t items = r.outputs * (r.blocks > 1 ? r.blocks : 1);
     reduce_blocks<T><<<mb_blocks(call, items, 1), MB_THREADS, 0, stream>>>(from, to, partials, r);

@@ -42,8 +42,7 @@ static mb_status run(const mb_op_call *call, const roll_job &job)
 {
     roll_kernel<<<mb_blocks(call, job.count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         (const T *)call->arrays[MB_ROLL_A]->data, (T *)call->arrays[MB_ROLL_RESULT]->data, job);
-    MB_LAUNCHED("roll_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("roll_kernel");
 }
 
 extern "C" mb_status mb_cuda_roll(const mb_op_call *call)

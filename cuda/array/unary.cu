@@ -97,8 +97,7 @@ static mb_status run(const mb_op_call *call, int fn, const mb_grid_walk &walk)
         <<<mb_blocks(call, walk.count, MB_THREADS * MB_BATCH), MB_THREADS, 0, mb_stream(call)>>>(
             (typename Rule<T>::result *)call->arrays[MB_UNARY_RESULT]->data,
             (const T *)call->arrays[MB_UNARY_A]->data, fn, walk, mb_grid_walk_dense(&walk, 2));
-    MB_LAUNCHED("unary_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("unary_kernel");
 }
 
 extern "C" mb_status mb_cuda_unary(const mb_op_call *call)

@@ -389,8 +389,7 @@ static mb_status run_side(const job &j, int64_t fraction)
     w.mu = BETWEEN ? (const float2 *)j.call->slots[MB_DOUBLE_WEDGE_OTHER] : w.u;
     walk_over<DOWN, BETWEEN>
         <<<(unsigned)mb_double_wedge_blocks(&j.size), COLUMNS, 0, mb_stream(j.call)>>>(w);
-    MB_LAUNCHED("walk_over");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("walk_over");
 }
 
 static mb_status run_class(const job &j, int64_t fraction)

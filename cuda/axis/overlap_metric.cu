@@ -84,6 +84,5 @@ extern "C" mb_status mb_cuda_overlap_metric(const mb_op_call *call)
     m.at = mb_overlap_metric_window(p, second->shape.dims[1]);
     compare_windows<<<(unsigned)(count < 65535 ? count : 65535), MB_THREADS, 0, mb_stream(call)>>>(
         m, *p, (float *)result->data, result->strides[0], count);
-    MB_LAUNCHED("compare_windows");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("compare_windows");
 }

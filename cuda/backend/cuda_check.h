@@ -28,21 +28,12 @@ mb_status mb_cuda_transform(const mb_op_call *call, int fft_number, void *in, vo
 /* A function of the driver by name; NULL if this driver lacks it. */
 void *mb_cuda_driver_function(const char *name);
 
-#define MB_CUDA(call)                                                                              \
-    do {                                                                                           \
-        cudaError_t mb_cuda_error_ = (call);                                                       \
-        if (mb_cuda_error_ != cudaSuccess)                                                         \
-            return mb_cuda_status(mb_cuda_error_, #call);                                          \
-    } while (0)
+#define MB_CUDA(call) MB_TRY(mb_cuda_status((call), #call))
 
 /* Used after each launch. It reports bad launch settings at once; a fault inside a kernel is
 ** reported by the next call that waits. The error state belongs to the thread, not to the device:
 ** the backend clears it before it calls a kernel's launcher. */
-#define MB_LAUNCHED(kernel)                                                                        \
-    do {                                                                                           \
-        cudaError_t mb_cuda_error_ = cudaGetLastError();                                           \
-        if (mb_cuda_error_ != cudaSuccess)                                                         \
-            return mb_cuda_status(mb_cuda_error_, "launch of " kernel);                            \
-    } while (0)
+#define MB_LAUNCH_STATUS(kernel) mb_cuda_status(cudaGetLastError(), "launch of " kernel)
+#define MB_LAUNCHED(kernel) MB_TRY(MB_LAUNCH_STATUS(kernel))
 
 #endif

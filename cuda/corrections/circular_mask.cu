@@ -56,6 +56,5 @@ extern "C" mb_status mb_cuda_circular_mask(const mb_op_call *call)
                       extent_of(s.ny, 65535), extent_of(s.slices, 16));
     circular_mask_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(
         s, mb_circular_mask_circle(p, &a->shape), (float)p->value);
-    MB_LAUNCHED("circular_mask_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("circular_mask_kernel");
 }

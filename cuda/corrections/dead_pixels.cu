@@ -72,6 +72,5 @@ extern "C" mb_status mb_cuda_dead_pixels(const mb_op_call *call)
     }
     count_dead_pixels<<<1, 1, 0, mb_stream(call)>>>(
         tally, (double *)call->arrays[MB_DEAD_PIXELS_COUNTS]->data);
-    MB_LAUNCHED("count_dead_pixels");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("count_dead_pixels");
 }

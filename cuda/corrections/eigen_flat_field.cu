@@ -144,8 +144,7 @@ static mb_status run(const mb_op_call *call, const eigen_job &j)
     const int64_t down = want < 1 ? 1 : want < (int64_t)frames ? want : (int64_t)frames;
     eigen_apply_kernel<T><<<dim3(across, (unsigned)down), MB_THREADS, 0, stream>>>(
         j, factors, (tally *)call->slots[MB_EIGEN_TALLY]);
-    MB_LAUNCHED("eigen_apply_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("eigen_apply_kernel");
 }
 
 static eigen_job job_of(const mb_op_call *call)
@@ -196,6 +195,5 @@ extern "C" mb_status mb_cuda_eigen_flat_field(const mb_op_call *call)
     if (!counts)
         return MB_STATUS_OK;
     eigen_counts<<<1, 1, 0, mb_stream(call)>>>(sums, (double *)counts->data, counts->strides[0]);
-    MB_LAUNCHED("eigen_counts");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("eigen_counts");
 }

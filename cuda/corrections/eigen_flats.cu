@@ -58,6 +58,5 @@ extern "C" mb_status mb_cuda_eigen_flats(const mb_op_call *call)
     const dim3 grid(mb_blocks(call, s.height * s.width, MB_THREADS),
                     (unsigned)(s.components + MB_EIGEN_FLATS_EXTRA));
     eigen_flats_kernel<<<grid, MB_THREADS, 0, mb_stream(call)>>>(s);
-    MB_LAUNCHED("eigen_flats_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("eigen_flats_kernel");
 }

@@ -392,8 +392,7 @@ static mb_status apply(const job &j)
     kernel<<<dim3(across, (unsigned)down), MB_THREADS, 0, mb_stream(j.call)>>>(
         j.data, j.out, j.height, j.width, j.dark, j.denominator, j.frame_list, replacement,
         j.counts);
-    MB_LAUNCHED("flat_field_apply");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("flat_field_apply");
 }
 
 static mb_status run(const job &j)
@@ -438,6 +437,5 @@ extern "C" mb_status mb_cuda_flat_field(const mb_op_call *call)
         return MB_STATUS_OK;
     flat_field_counts<<<1, 3, 0, mb_stream(call)>>>(
         j.counts, params->count_raised, (double *)counts_array->data, counts_array->strides[0]);
-    MB_LAUNCHED("flat_field_counts");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("flat_field_counts");
 }

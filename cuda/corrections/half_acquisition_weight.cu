@@ -55,6 +55,5 @@ extern "C" mb_status mb_cuda_half_acquisition_weight(const mb_op_call *call)
                       (unsigned)((wide + MB_THREADS * 4 - 1) / (MB_THREADS * 4)));
     half_acquisition_weight_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(
         rows_of(sino), rows_of(result), count, wide, mb_half_acquisition_front(&h, p->extend), h);
-    MB_LAUNCHED("half_acquisition_weight_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("half_acquisition_weight_kernel");
 }

@@ -43,6 +43,5 @@ extern "C" mb_status mb_cuda_minus_log(const mb_op_call *call)
                        mb_stream(call)>>>(
         (float *)arrays[TO]->data, (const float *)arrays[FROM]->data, walk,
         mb_grid_walk_dense(&walk, 2), (float)params->min, (float)params->max);
-    MB_LAUNCHED("minus_log_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("minus_log_kernel");
 }

@@ -109,6 +109,5 @@ extern "C" mb_status mb_cuda_normalize_background(const mb_op_call *call)
         return MB_STATUS_OK;
     normalize_background_kernel<<<mb_blocks(call, s.rows * 32, MB_THREADS), MB_THREADS, 0,
                                   mb_stream(call)>>>(s, mb_background_basis_of(s.columns));
-    MB_LAUNCHED("normalize_background_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("normalize_background_kernel");
 }

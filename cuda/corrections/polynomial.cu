@@ -56,6 +56,5 @@ extern "C" mb_status mb_cuda_polynomial(const mb_op_call *call)
                         mb_stream(call)>>>((float *)arrays[TO]->data,
                                            (const float *)arrays[FROM]->data, walk,
                                            mb_grid_walk_dense(&walk, 2), terms);
-    MB_LAUNCHED("polynomial_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("polynomial_kernel");
 }

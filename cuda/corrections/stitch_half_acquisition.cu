@@ -46,6 +46,5 @@ extern "C" mb_status mb_cuda_stitch_half_acquisition(const mb_op_call *call)
     const dim3 blocks(mb_blocks(call, job.count, 1),
                       (unsigned)((h.extended + MB_THREADS * 4 - 1) / (MB_THREADS * 4)));
     stitch_half_acquisition_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job, h);
-    MB_LAUNCHED("stitch_half_acquisition_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stitch_half_acquisition_kernel");
 }

@@ -69,6 +69,5 @@ extern "C" mb_status mb_cuda_embed(const mb_op_call *call)
         embed_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint16_t *)a->data, job);
     else
         embed_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const float *)a->data, job);
-    MB_LAUNCHED("embed_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("embed_kernel");
 }

@@ -57,8 +57,7 @@ static inline mb_status mb_cuda_multiply_spectrum(const mb_op_call *call, float2
     else
         mb_multiply_spectrum_kernel<true>
             <<<blocks, MB_THREADS, 0, mb_stream(call)>>>(a, b, count, period, factor, sign);
-    MB_LAUNCHED("mb_multiply_spectrum_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("mb_multiply_spectrum_kernel");
 }
 
 #endif

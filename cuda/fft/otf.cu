@@ -118,8 +118,7 @@ static mb_status spread(const mb_op_call *call, const otf_job &job)
     MB_TRY(mb_fft_depth_prepare<N>(call, (const void *)spread_kernel<N>, columns, &launch));
     spread_kernel<N><<<launch.blocks, launch.threads, launch.shared, mb_stream(call)>>>(
         (float2 *)job.grid, columns, (int)mb_grid_wrap(job.center.v[0], N), (int)job.k.v[0]);
-    MB_LAUNCHED("spread_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("spread_kernel");
 }
 
 /* Transforms the planes that are not zero, then along z. */
@@ -168,6 +167,5 @@ extern "C" mb_status mb_cuda_otf(const mb_op_call *call)
     if (job.rest[0] == 0 && job.rest[1] == 0 && job.rest[2] == 0)
         return MB_STATUS_OK;
     shift_kernel<<<mb_row_blocks(job.n.v[0] * job.n.v[1]), MB_THREADS, 0, mb_stream(call)>>>(job);
-    MB_LAUNCHED("shift_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("shift_kernel");
 }

@@ -477,8 +477,7 @@ static mb_status tiles(const mb_op_call *call, const median_array &a, const dezi
     const dim3 blocks((unsigned)across, (unsigned)(down < 65535 ? down : 65535),
                       (unsigned)((a.n[0] + planes - 1) / planes));
     dezinger_tile<KZ, K><<<blocks, G::threads, 0, mb_stream(call)>>>(arrays, a, rule);
-    MB_LAUNCHED("dezinger_tile");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("dezinger_tile");
 }
 
 static mb_status any(const mb_op_call *call, const median_array &a, const dezinger_rule &rule)
@@ -489,8 +488,7 @@ static mb_status any(const mb_op_call *call, const median_array &a, const dezing
         dezinger_any<decltype(own)::value>
             <<<median_blocks((a.n[2] + 31) / 32, a.n[0] * a.n[1]), 32 * MEDIAN_WARPS, 0,
                mb_stream(call)>>>(arrays, a, rule);
-        MB_LAUNCHED("dezinger_any");
-        return MB_STATUS_OK;
+        return MB_LAUNCH_STATUS("dezinger_any");
     });
 }
 
@@ -519,6 +517,5 @@ extern "C" mb_status mb_cuda_dezinger(const mb_op_call *call)
         MB_TRY(run(call, m, rule));
     dezinger_counts<<<1, 1, 0, mb_stream(call)>>>(rule.tally,
                                                   (double *)call->arrays[MB_DEZINGER_COUNTS]->data);
-    MB_LAUNCHED("dezinger_counts");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("dezinger_counts");
 }

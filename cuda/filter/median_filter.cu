@@ -75,8 +75,7 @@ static mb_status network(const mb_op_call *call, const median_array &a)
     median_network<KZ, KY, KX>
         <<<median_blocks((a.n[2] + results - 1) / results, a.n[0] * a.n[1]), 32 * MEDIAN_WARPS, 0,
            mb_stream(call)>>>(in->data, out->data, in->dtype, a);
-    MB_LAUNCHED("median_network");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("median_network");
 }
 
 static mb_status any(const mb_op_call *call, const median_array &a)
@@ -87,8 +86,7 @@ static mb_status any(const mb_op_call *call, const median_array &a)
         median_any<decltype(own)::value>
             <<<median_blocks((a.n[2] + 31) / 32, a.n[0] * a.n[1]), 32 * MEDIAN_WARPS, 0,
                mb_stream(call)>>>(in->data, out->data, in->dtype, a);
-        MB_LAUNCHED("median_any");
-        return MB_STATUS_OK;
+        return MB_LAUNCH_STATUS("median_any");
     });
 }
 

@@ -195,6 +195,5 @@ extern "C" mb_status mb_cuda_mend(const mb_op_call *call)
         MB_LAUNCHED("mend_values");
     }
     mend_counts<<<1, 2, 0, mb_stream(call)>>>(j.tally, (double *)counts->data, counts->strides[0]);
-    MB_LAUNCHED("mend_counts");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("mend_counts");
 }

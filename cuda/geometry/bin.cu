@@ -45,8 +45,7 @@ static mb_status bin_launch(const mb_op_call *call)
     bin_kernel<T><<<blocks, MB_THREADS, 0, mb_stream(call)>>>(
         (const T *)a->data, (float *)result->data, x,
         1 / (double)(x.size[0] * x.size[1] * x.size[2]));
-    MB_LAUNCHED("bin_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("bin_kernel");
 }
 
 extern "C" mb_status mb_cuda_bin(const mb_op_call *call)

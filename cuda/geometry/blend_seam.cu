@@ -44,6 +44,5 @@ extern "C" mb_status mb_cuda_blend_seam(const mb_op_call *call)
                       (unsigned)(job.rows < 65535 ? job.rows : 65535),
                       (unsigned)(job.frames < 65535 ? job.frames : 65535));
     blend_seam_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
-    MB_LAUNCHED("blend_seam_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("blend_seam_kernel");
 }

@@ -73,6 +73,5 @@ extern "C" mb_status mb_cuda_stitch_turn(const mb_op_call *call)
                       (unsigned)(job.rows < 65535 ? (job.rows + ST_ROWS - 1) / ST_ROWS : 65535),
                       (unsigned)(job.frames < 65535 ? job.frames : 65535));
     stitch_turn_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job);
-    MB_LAUNCHED("stitch_turn_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stitch_turn_kernel");
 }

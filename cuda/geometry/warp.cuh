@@ -225,8 +225,7 @@ static mb_status mb_warp_make_coefficients(const mb_op_call *call, const mb_warp
     const dim3 blocks((unsigned)mb_warp_parts(job.window.cols, MB_WARP_TILE_X),
                       (unsigned)mb_warp_parts(job.held, MB_WARP_TILE_Y), (unsigned)job.frames);
     mb_warp_coefficients<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job, weights, to);
-    MB_LAUNCHED("mb_warp_coefficients");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("mb_warp_coefficients");
 }
 
 /* ---- all frames ---- */
@@ -240,8 +239,7 @@ static mb_status mb_warp_launch(const mb_op_call *call, const mb_warp_job &job)
                (unsigned)(blocks_y < 65535 ? blocks_y : 65535),
                (unsigned)mb_warp_parts(job.frames, job.each));
     mb_warp_kernel<KIND, CUBIC><<<blocks, threads, 0, mb_stream(call)>>>(job);
-    MB_LAUNCHED("mb_warp_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("mb_warp_kernel");
 }
 
 /* What a call's arrays say; from, to and frames are those of `a`. */

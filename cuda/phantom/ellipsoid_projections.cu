@@ -54,6 +54,5 @@ extern "C" mb_status mb_cuda_ellipsoid_projections(const mb_op_call *call)
         p->ellipsoids.count / MB_ELLIPSOID_NUMBERS, angles, p->angles.count, heights,
         p->heights.count, shifts, p->cols,
         isnan(p->center) ? 0.5 * (double)(p->cols - 1) : p->center, p->subrays);
-    MB_LAUNCHED("ellipsoid_projections_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("ellipsoid_projections_kernel");
 }

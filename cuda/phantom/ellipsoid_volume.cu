@@ -43,6 +43,5 @@ extern "C" mb_status mb_cuda_ellipsoid_volume(const mb_op_call *call)
                               mb_stream(call)>>>((float *)result->data, table,
                                                  p->ellipsoids.count / MB_ELLIPSOID_NUMBERS,
                                                  heights, nz, ny, nx, p->subsamples, p->subslices);
-    MB_LAUNCHED("ellipsoid_volume_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("ellipsoid_volume_kernel");
 }

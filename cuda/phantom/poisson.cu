@@ -21,6 +21,5 @@ extern "C" mb_status mb_cuda_poisson(const mb_op_call *call)
     poisson_kernel<<<mb_blocks(call, count, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         (float *)result->data, (const float *)mean->data, count,
         mb_poisson_mix((uint64_t)params->seed), params->first);
-    MB_LAUNCHED("poisson_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("poisson_kernel");
 }

@@ -23,8 +23,7 @@ static mb_status launch(const phase_launch &l, void (*kernel)(const phase_job), 
                                                           (size_t)shared));
     const int64_t most = (int64_t)(per > 0 ? per : 1) * l.processors;
     kernel<<<(unsigned)(items < most ? items : most), threads, (size_t)shared, l.stream>>>(l.job);
-    MB_LAUNCHED("phase_filter");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("phase_filter");
 }
 
 template <int N, bool BACK>
@@ -62,8 +61,7 @@ template <int N>
 static mb_status twiddles(const phase_launch &l, const float2 *table)
 {
     phase_twiddles<N><<<(phase_cut<N>::table + 127) / 128, 128, 0, l.stream>>>((float2 *)table);
-    MB_LAUNCHED("phase_twiddles");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("phase_twiddles");
 }
 
 static mb_status twiddles_of(const phase_launch &l, int64_t n, const float2 *table)

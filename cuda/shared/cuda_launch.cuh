@@ -219,40 +219,35 @@ static inline bool mb_grid_walk_dense(const mb_grid_walk *walk, int n)
     return walk->rank == 1;
 }
 
+template <int N, class Index>
+__device__ static inline void mb_grid_walk_split(const mb_grid_walk &walk, Index left,
+                                                 int64_t *offsets)
+{
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        offsets[k] = 0;
+    for (int axis = walk.rank - 1; axis > 0; axis--) {
+        const Index extent = (Index)walk.dims[axis], next = left / extent,
+                    at = left - next * extent;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            offsets[k] += at * walk.strides[k][axis];
+        left = next;
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        offsets[k] += left * walk.strides[k][0];
+}
+
 /* Offsets of element `i` (row-major) in each array. Uses 32-bit division if it is enough, which is
 ** several times cheaper. */
 template <int N>
 __device__ static inline void mb_grid_walk_at(const mb_grid_walk &walk, int64_t i, int64_t *offsets)
 {
-#pragma unroll
-    for (int k = 0; k < N; k++)
-        offsets[k] = 0;
-    if (walk.count <= 0x7fffffff) {
-        uint32_t left = (uint32_t)i;
-        for (int axis = walk.rank - 1; axis > 0; axis--) {
-            uint32_t extent = (uint32_t)walk.dims[axis], next = left / extent,
-                     at = left - next * extent;
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                offsets[k] += at * walk.strides[k][axis];
-            left = next;
-        }
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            offsets[k] += left * walk.strides[k][0];
-    } else {
-        int64_t left = i;
-        for (int axis = walk.rank - 1; axis > 0; axis--) {
-            int64_t next = left / walk.dims[axis], at = left - next * walk.dims[axis];
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                offsets[k] += at * walk.strides[k][axis];
-            left = next;
-        }
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            offsets[k] += left * walk.strides[k][0];
-    }
+    if (walk.count <= 0x7fffffff)
+        mb_grid_walk_split<N>(walk, (uint32_t)i, offsets);
+    else
+        mb_grid_walk_split<N>(walk, i, offsets);
 }
 
 /* ---- sums of a block
@@ -287,10 +282,6 @@ struct mb_fold_sum {
 };
 struct mb_fold_max {
     __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
-    __device__ double operator()(double a, double b) const { return fmax(a, b); }
-};
-struct mb_fold_min {
-    __device__ double operator()(double a, double b) const { return fmin(a, b); }
 };
 
 #endif

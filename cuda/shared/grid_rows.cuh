@@ -52,8 +52,7 @@ static inline mb_status mb_cuda_grid_fold(const mb_op_call *call, const double *
         return MB_STATUS_OK;
     mb_fold_cells<<<(unsigned)metric->shape.dims[0], MB_THREADS, 0, mb_stream(call)>>>(
         cells, MB_GRID_BLOCKS, width, (double *)metric->data, metric->strides[0]);
-    MB_LAUNCHED("mb_fold_cells");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("mb_fold_cells");
 }
 
 /* Sums the threads' parts of a change into the block's cell. All threads must call it. */

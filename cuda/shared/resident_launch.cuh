@@ -20,8 +20,7 @@ static mb_status mb_launch_resident(const mb_op_call *call, void (*kernel)(const
     const int64_t most = (int64_t)(per > 0 ? per : 1) * call->device->facts.threads;
     kernel<<<(unsigned)(items < most ? items : most), threads, (size_t)shared, mb_stream(call)>>>(
         job);
-    MB_LAUNCHED("a kernel of resident blocks");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("a kernel of resident blocks");
 }
 
 #endif

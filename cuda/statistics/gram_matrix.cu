@@ -85,6 +85,5 @@ extern "C" mb_status mb_cuda_gram_matrix(const mb_op_call *call)
     }
     gram_matrix_sum<<<mb_blocks(call, s.n * s.n, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         s, partials, (double *)result->data, result->strides[0], result->strides[1]);
-    MB_LAUNCHED("gram_matrix_sum");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("gram_matrix_sum");
 }

@@ -145,6 +145,5 @@ extern "C" mb_status mb_cuda_histogram(const mb_op_call *call)
         }
     store_counts<<<mb_blocks(call, counters, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         table, counters, (double *)counts->data, counts->strides[0], into != NULL);
-    MB_LAUNCHED("store_counts");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("store_counts");
 }

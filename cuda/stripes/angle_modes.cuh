@@ -177,8 +177,7 @@ static inline mb_status modes_run_project(const mb_op_call *call, const modes_gr
         modes_project<1><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g);
     else
         modes_project<MB_MODES_FEW><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g);
-    MB_LAUNCHED("modes_project");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("modes_project");
 }
 
 /* The whole profiles go to g.filtered, from where a filter may take them back to g.t. */
@@ -191,8 +190,7 @@ static inline mb_status modes_run_add_parts(const mb_op_call *call, const modes_
         modes_add_parts<true><<<blocks, MB_THREADS, 0, mb_stream(call)>>>(g, profiles);
     else
         modes_add_parts<false><<<blocks, MB_THREADS, 0, mb_stream(call)>>>(g, profiles);
-    MB_LAUNCHED("modes_add_parts");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("modes_add_parts");
 }
 
 /* x - Q s, or x / s where there is one mode. */
@@ -207,8 +205,7 @@ static inline mb_status modes_run_subtract(const mb_op_call *call, const modes_g
         modes_subtract<1, false><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g, s);
     else
         modes_subtract<MB_MODES_FEW, false><<<blocks, MODES_THREADS, 0, mb_stream(call)>>>(g, s);
-    MB_LAUNCHED("modes_subtract");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("modes_subtract");
 }
 
 #endif

@@ -227,8 +227,7 @@ static inline mb_status modes_run_project_many(const mb_op_call *call, const mod
     const dim3 blocks((unsigned)mb_modes_up(g.s.columns, PRODUCT_COLUMNS),
                       (unsigned)(g.parts * tiles), (unsigned)g.s.count);
     kernels[rows - 4]<<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, tiles);
-    MB_LAUNCHED("modes_project_many");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("modes_project_many");
 }
 
 static inline mb_status modes_run_subtract_many(const mb_op_call *call, const modes_group &g,
@@ -237,8 +236,7 @@ static inline mb_status modes_run_subtract_many(const mb_op_call *call, const mo
     const dim3 blocks((unsigned)mb_modes_up(g.s.columns, PRODUCT_COLUMNS),
                       (unsigned)mb_modes_up(g.s.angles, product_tile<8>::M), (unsigned)g.s.count);
     modes_subtract_many<<<blocks, PRODUCT_THREADS, 0, mb_stream(call)>>>(g, profiles);
-    MB_LAUNCHED("modes_subtract_many");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("modes_subtract_many");
 }
 
 /* For any number of modes. */

@@ -97,8 +97,7 @@ static inline mb_status profile_run_filter(const mb_op_call *call, const profile
     const dim3 blocks((unsigned)mb_modes_up(job.f.columns, PROFILE_BLOCK), (unsigned)job.modes,
                       (unsigned)sinograms);
     profile_filter_kernel<<<blocks, PROFILE_THREADS, 0, mb_stream(call)>>>(job);
-    MB_LAUNCHED("profile_filter_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("profile_filter_kernel");
 }
 
 #endif

@@ -153,8 +153,7 @@ mb_status mb_stripes_launch_fluctuations(const mb_op_call *call, const mb_stripe
         s.columns, (int)size, slot);
     MB_LAUNCHED("stripes_background");
     stripes_compare<<<count, COMPARE_THREADS, 0, mb_stream(call)>>>(s.columns, slot);
-    MB_LAUNCHED("stripes_compare");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_compare");
 }
 
 /* ---- factors of wide stripes ---- */
@@ -188,8 +187,7 @@ mb_status mb_stripes_launch_factors(const mb_op_call *call, const mb_stripes_bat
         (const int32_t *)call->slots[MB_STRIPES_VALUES],
         (const int32_t *)call->slots[MB_STRIPES_MEDIANS], b->sinos,
         mb_stripes_dropped(drop_ratio, b->sinos.angles), call->slots[MB_STRIPES_COLUMNS]);
-    MB_LAUNCHED("stripes_mean_factors");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_mean_factors");
 }
 
 /* ---- finding ---- */
@@ -268,8 +266,7 @@ mb_status mb_stripes_launch_find(const mb_op_call *call, const mb_stripes_batch 
     MB_LAUNCHED("stripes_sort_factors");
     stripes_find<<<(unsigned)b->count, COMPARE_THREADS, 0, mb_stream(call)>>>(columns, snr, dead,
                                                                               slot);
-    MB_LAUNCHED("stripes_find");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_find");
 }
 
 /* ---- removal ---- */
@@ -306,8 +303,7 @@ mb_status mb_stripes_launch_fill_in(const mb_op_call *call, const mb_stripes_bat
                     (unsigned)b->count);
     stripes_fill_in<<<grid, FIND_THREADS, 0, mb_stream(call)>>>(*b,
                                                                 call->slots[MB_STRIPES_COLUMNS]);
-    MB_LAUNCHED("stripes_fill_in");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_fill_in");
 }
 
 /* A block has a column. A thread looks after a rank and the one as far from the end, which change
@@ -352,6 +348,5 @@ mb_status mb_stripes_launch_choose(const mb_op_call *call, const mb_stripes_batc
     else
         stripes_choose<<<grid, FIND_THREADS, 0, mb_stream(call)>>>(keys, medians, (uint32_t *)order,
                                                                    b->sinos, normalize, slot);
-    MB_LAUNCHED("stripes_choose");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_choose");
 }

@@ -126,8 +126,7 @@ static mb_status sort_runs(const mb_op_call *call, const mb_stripes_batch *b, co
                       : stripes_sort_runs<E, false>;
     MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     kernel<<<grid, 32 * SORT_COLUMNS, bytes, mb_stream(call)>>>(job);
-    MB_LAUNCHED("stripes_sort_runs");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_sort_runs");
 }
 
 /* How many of the n sorted keys are not above `key`. `top` is the largest power of 2 up to n. */
@@ -182,8 +181,7 @@ static mb_status merge_runs(const mb_op_call *call, const mb_stripes_batch *b, c
     kernel<<<(unsigned)(s.columns * b->count), MERGE_THREADS, shared, mb_stream(call)>>>(
         job.keys, job.order, s, (int)job.run, top, (int32_t *)call->slots[MB_STRIPES_VALUES],
         (T *)call->slots[MB_STRIPES_ORDER]);
-    MB_LAUNCHED("stripes_merge_runs");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_merge_runs");
 }
 
 mb_status mb_stripes_launch_sort(const mb_op_call *call, const mb_stripes_batch *b)
@@ -308,8 +306,7 @@ static mb_status put_back(const mb_op_call *call, const mb_stripes_batch *b, bac
                       : stripes_put_back<T, U, false>;
     MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
     kernel<<<grid, BACK_THREADS, shared, mb_stream(call)>>>(job);
-    MB_LAUNCHED("stripes_put_back");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_put_back");
 }
 
 mb_status mb_stripes_launch_put_back(const mb_op_call *call, const mb_stripes_batch *b,

@@ -205,6 +205,5 @@ mb_status mb_stripes_launch_medians(const mb_op_call *call, const mb_stripes_bat
         if (size <= ways[i].most)
             kernel = ways[i].kernel;
     kernel<<<grid, MEDIAN_THREADS, 0, mb_stream(call)>>>(job);
-    MB_LAUNCHED("stripes_medians");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("stripes_medians");
 }

@@ -144,8 +144,7 @@ static mb_status run_profiles(const mb_op_call *call, const mb_wavelet_plan &w,
                                      (int)dynamic));
     wavelet_profiles<<<blocks, WAVELET_THREADS, dynamic, mb_stream(call)>>>(
         w, g, rows, second, (int64_t)(bytes / sizeof(float)));
-    MB_LAUNCHED("wavelet_profiles");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("wavelet_profiles");
 }
 
 extern "C" mb_status mb_cuda_stripes_wavelet(const mb_op_call *call)

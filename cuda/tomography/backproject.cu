@@ -75,8 +75,7 @@ static mb_status pack(mb_backproject_kind kind, const bp_source &src, const bp_j
         break;
     default: bp_pack<BP_SPLIT><<<grid, 128, 0, stream>>>(src, packets, job);
     }
-    MB_LAUNCHED("bp_pack");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("bp_pack");
 }
 
 /* Through the pipeline, windows copied by `way`. Split packets alone gain by deep stages. */

@@ -85,8 +85,7 @@ static mb_status bp_plain_run(const bp_job &job, cudaStream_t stream)
         bp_plain<HALF, 2><<<dim3(tiles.x, tiles.y, groups / 2), 256, 0, stream>>>(job, 0);
     if (groups % 2)
         bp_plain<HALF, 1><<<tiles, 256, 0, stream>>>(job, groups - 1);
-    MB_LAUNCHED("bp_plain");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("bp_plain");
 }
 
 /* Several pixels a thread keep enough loads in flight. */
@@ -144,8 +143,7 @@ static mb_status bp_unpacked_run(const bp_job &job, const float *sino, int64_t s
     const int height = BP_PLAIN_TILE * BP_UNPACKED_PIXELS;
     const dim3 grid((job.nx + BP_PLAIN_TILE - 1) / BP_PLAIN_TILE, (job.ny + height - 1) / height);
     bp_unpacked<DISTANCE><<<grid, 256, 0, stream>>>(job, sino, stride_a);
-    MB_LAUNCHED("bp_unpacked");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("bp_unpacked");
 }
 
 #endif

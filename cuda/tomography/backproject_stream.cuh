@@ -414,8 +414,7 @@ static mb_status bp_stream_launch(void (*kernel)(bp_stream_args), int threads, c
         return mb_cuda_core->fail(MB_STATUS_UNSUPPORTED, NULL,
                                   "backproject on CUDA: an extent is too large");
     kernel<<<(unsigned)blocks, threads, size::BYTES, stream>>>(args);
-    MB_LAUNCHED("a back-projection kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("a back-projection kernel");
 }
 
 #endif

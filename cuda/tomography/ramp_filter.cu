@@ -186,8 +186,7 @@ static mb_status run_fused(const mb_op_call *call, int64_t count, int64_t width)
         kernel<<<mb_blocks(call, n, 1), T, bytes, mb_stream(call)>>>(
             from, to, first, n, (int)width, params->padding == MB_RAMP_PAD_EDGE,
             (const float *)call->slots[MB_RAMP_FILTER_RESPONSE], moves);
-        MB_LAUNCHED("ramp_filter_rows");
-        return MB_STATUS_OK;
+        return MB_LAUNCH_STATUS("ramp_filter_rows");
     });
 }
 
@@ -225,8 +224,7 @@ static mb_status by_library(const mb_op_call *call, int64_t count, int64_t width
         MB_TRY(each_launch(call, start, held, [&](int64_t first, int64_t n, const auto &moves) {
             ramp_multiply<<<mb_blocks(call, n, 1), MB_THREADS, 0, stream>>>(
                 (float2 *)rows + (first - start) * points, n, points, response, moves);
-            MB_LAUNCHED("ramp_multiply");
-            return MB_STATUS_OK;
+            return MB_LAUNCH_STATUS("ramp_multiply");
         }));
         MB_TRY(mb_cuda_transform(call, MB_RAMP_FILTER_INVERSE, rows, rows,
                                  MB_RAMP_FILTER_INVERSE_WORK));

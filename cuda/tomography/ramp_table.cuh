@@ -44,8 +44,7 @@ static inline mb_status mb_ramp_table(const mb_op_call *call, float *table, int 
     const int64_t warps = padded / 2 + 1;
     mb_ramp_table_kernel<<<(unsigned)((warps * 32 + MB_THREADS - 1) / MB_THREADS), MB_THREADS, 0,
                            mb_stream(call)>>>(table, filter, cutoff, scale, padded);
-    MB_LAUNCHED("mb_ramp_table_kernel");
-    return MB_STATUS_OK;
+    return MB_LAUNCH_STATUS("mb_ramp_table_kernel");
 }
 
 #endif
