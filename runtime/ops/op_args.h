@@ -129,7 +129,7 @@ static inline bool mb_stack_adapt(const void *params, const mb_spec *arrays, mb_
 
 extern const mb_op_split mb_stack_split[]; /* MB_SPLIT_STACK(NULL) */
 
-/* Any axis of frames but the columns: those of one frame are its second axis. */
+/* Any axis of frames but the columns, which are whole: those of one frame are its second axis. */
 static inline bool mb_whole_rows_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 {
     (void)params;

@@ -25,14 +25,8 @@ static const mb_op_arg args[] = {
            "columns of the spectrum on either side of frequency 0 that do not count"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 2, "the metric (center) or (row, center)")};
 
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params, (void)cut;
-    return arrays[MB_DOUBLE_WEDGE_SINO].shape.rank == 3;
-}
-
 static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = adapt), MB_SPLIT_END};
+    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_stack_adapt), MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 13, 22}}, params = {centers = {0, 3.5, 9, 10, 10.5, 11, 17.5, 21}}}",

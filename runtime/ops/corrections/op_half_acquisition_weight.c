@@ -19,15 +19,10 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3,
                  "weighted sinograms; without extend it may be sino")};
 
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis < arrays[MB_HALF_ACQUISITION_WEIGHT_SINO].shape.rank - 1;
-}
-
 static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .when = "it is not the axis of the detector", .adapt = adapt),
-    MB_SPLIT_AXIS(1, .when = "it is not the axis of the detector", .adapt = adapt), MB_SPLIT_END};
+    MB_SPLIT_AXIS(0, .when = "it is not the axis of the detector", .adapt = mb_whole_rows_adapt),
+    MB_SPLIT_AXIS(1, .when = "it is not the axis of the detector", .adapt = mb_whole_rows_adapt),
+    MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 17}}, params = {center = 12.25}}",

@@ -18,15 +18,9 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 7}, {'f32', 3, 5, 7}, {'f32', 3, 5, 8}}, params = {alpha = 0.5}}",
     "{inputs = {{'f32', 8}, {'f32', 8}, {'f32', 10}}, params = {alpha = 1, min = 0.3}}"};
 
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis < arrays[MB_EXTRAPOLATE_ESTIMATE].shape.rank - 1;
-}
-
 #define ROWS                                                                                       \
     .alike = 1u << MB_EXTRAPOLATE_PREVIOUS | 1u << MB_EXTRAPOLATE_TARGET,                          \
-    .when = "the axis is not the last", .adapt = adapt
+    .when = "the axis is not the last", .adapt = mb_whole_rows_adapt
 static const mb_op_split split[] = {MB_SPLIT_AXIS(0, ROWS), MB_SPLIT_AXIS(1, ROWS), MB_SPLIT_END};
 
 static mb_status infer(const void *params, mb_spec *arrays)

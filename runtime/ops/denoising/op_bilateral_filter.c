@@ -55,17 +55,10 @@ static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_row
     return mb_separable_needs(p->mode, shape->dims[axis], mb_bilateral_radius(p), 1, rows);
 }
 
-/* Rows are whole: vectors along them begin at the same columns. */
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis < arrays[0].shape.rank - 1;
-}
-
-static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .needs = needs),
-    MB_SPLIT_AXIS(1, .needs = needs, .adapt = adapt, .when = "it is not the last axis"),
-    MB_SPLIT_END};
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs),
+                                    MB_SPLIT_AXIS(1, .needs = needs, .adapt = mb_whole_rows_adapt,
+                                                  .when = "it is not the last axis"),
+                                    MB_SPLIT_END};
 
 /* Floats of a thread: a row with its continuation on both sides, and the sums of two rows. */
 static int64_t room_of(const mb_bilateral_filter_params *p, int64_t columns)

@@ -62,17 +62,10 @@ static mb_rows needs(const void *params, const mb_spec *arrays, int axis, mb_row
     return (mb_rows){rows.first - p->iterations, rows.end + p->iterations};
 }
 
-/* Rows are whole: vectors along them begin at the same columns. */
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis < arrays[0].shape.rank - 1;
-}
-
-static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .needs = needs),
-    MB_SPLIT_AXIS(1, .needs = needs, .adapt = adapt, .when = "it is not the last axis"),
-    MB_SPLIT_END};
+static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs),
+                                    MB_SPLIT_AXIS(1, .needs = needs, .adapt = mb_whole_rows_adapt,
+                                                  .when = "it is not the last axis"),
+                                    MB_SPLIT_END};
 
 static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
 {

@@ -61,15 +61,9 @@ static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *par
     piece->skip = 0;
 }
 
-/* Columns are whole: those of one frame are its second axis. */
-static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis <= rows_axis(arrays);
-}
-
 static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = piece),
-                                    MB_SPLIT_AXIS(1, .needs = needs, .piece = piece, .adapt = adapt,
+                                    MB_SPLIT_AXIS(1, .needs = needs, .piece = piece,
+                                                  .adapt = mb_whole_rows_adapt,
                                                   .when = "there are three axes"),
                                     MB_SPLIT_END};
 

@@ -61,7 +61,7 @@ typedef struct mb_warp_params {
     }                                                                                              \
     static const mb_op_split split[] = {MB_SPLIT_AXIS(0, .needs = needs, .piece = piece),          \
                                         MB_SPLIT_AXIS(1, .needs = needs, .piece = piece,           \
-                                                      .adapt = mb_warp_split_adapt,                \
+                                                      .adapt = mb_whole_rows_adapt,                \
                                                       .when = "there are three axes"),             \
                                         MB_SPLIT_END};
 #define MB_WARP_ROWS_ARG                                                                           \
@@ -255,13 +255,12 @@ mb_rows mb_warp_needs(const mb_warp_params *p, const mb_warp_map *map, int64_t h
 /* Fails unless `a` has the rows that the result needs. */
 mb_status mb_warp_check_part(const mb_warp_params *p, const mb_warp_map *map,
                              const mb_shape *shape);
-/* For mb_op_split: `needs`, `piece` and `adapt` of an operator whose places follow from its
+/* For mb_op_split: `needs` and `piece` of an operator whose places follow from its
 ** parameters, with frames of this shape. */
 mb_rows mb_warp_split_needs(const mb_warp_params *p, const mb_warp_map *map, const mb_shape *shape,
                             int axis, mb_rows rows);
 void mb_warp_split_piece(mb_warp_params *p, const mb_shape *shape, int axis, mb_op_piece *piece,
                          double *room);
-bool mb_warp_split_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut);
 /* Declares the slots. */
 void mb_warp_plan(const mb_warp_params *p, const mb_spec *a, mb_planner *planner);
 /* All frames. `rows` and `columns` are the tables of kind TABLE, else NULL. */

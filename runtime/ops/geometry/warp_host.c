@@ -87,13 +87,6 @@ void mb_warp_split_piece(mb_warp_params *p, const mb_shape *shape, int axis, mb_
     piece->skip = 0;
 }
 
-/* Columns are whole: those of one frame are its second axis. */
-bool mb_warp_split_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params;
-    return cut->split->axis <= arrays[0].shape.rank - 2;
-}
-
 void mb_warp_plan(const mb_warp_params *p, const mb_spec *a, mb_planner *planner)
 {
     const mb_device_facts *facts = &planner->device->facts;

@@ -23,7 +23,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("squares", MB_BIT(MB_F64), 1, 1, "the sum of r squared of each slice")};
 
 static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
+    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_stack_adapt,
                   .alike = 1u << MB_CGLS_UPDATE_R | 1u << MB_CGLS_UPDATE_P |
                            1u << MB_CGLS_UPDATE_Q | 1u << MB_CGLS_UPDATE_GROWTH |
                            1u << MB_CGLS_UPDATE_OVER | 1u << MB_CGLS_UPDATE_SQUARES),

@@ -32,7 +32,7 @@ static const mb_op_arg args[] = {
         "operator works on it instead of a")};
 
 static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
+    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_stack_adapt,
                   .packet = mb_packet_pair,
                   .alike = 1u << MB_NORMAL_OPERATOR_GROWTH | 1u << MB_NORMAL_OPERATOR_OVER |
                            1u << MB_NORMAL_OPERATOR_DOTS | 1u << MB_NORMAL_OPERATOR_DIRECTION),

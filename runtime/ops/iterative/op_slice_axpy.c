@@ -24,7 +24,7 @@ static const mb_op_arg args[] = {
     MB_CIRCLE_ARG("what dst has outside stays")};
 
 static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
+    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_stack_adapt,
                   .alike = 1u << MB_SLICE_AXPY_OTHER_ARRAY | 1u << MB_SLICE_AXPY_GROWTH |
                            1u << MB_SLICE_AXPY_OVER),
     MB_SPLIT_END};

@@ -15,7 +15,7 @@ static const mb_op_arg args[] = {
     MB_ARRAY_OUT("result", MB_BIT(MB_F64), 1, 1, "a sum for each slice")};
 
 static const mb_op_split split[] = {
-    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_slice_adapt,
+    MB_SPLIT_AXIS(0, .when = "there are three axes", .adapt = mb_stack_adapt,
                   .alike = 1u << MB_SLICE_DOT_B | 1u << MB_SLICE_DOT_RESULT),
     MB_SPLIT_END};
 

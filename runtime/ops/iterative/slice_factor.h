@@ -51,11 +51,4 @@ static inline mb_status mb_slice_check_factor(const char *name, const mb_spec *f
                    name, (long long)factor->shape.dims[0], (long long)mb_slice_count(shape));
 }
 
-/* Slices, where the arrays of slices have three axes; numbers of slices go with them. */
-static inline bool mb_slice_adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
-{
-    (void)params, (void)cut;
-    return arrays[0].shape.rank == 3;
-}
-
 #endif
