@@ -112,10 +112,8 @@ static mb_status upload_index(const mb_op_call *call, const mb_vector *index, in
         const int64_t n = index->count - first < 1024 ? index->count - first : 1024;
         for (int64_t i = 0; i < n; i++)
             piece[i] = (int32_t)index->values[first + i] - 1;
-        const mb_status status = mb_upload(call, (int32_t *)call->slots[slot] + first, piece,
-                                           (uint64_t)n * sizeof *piece);
-        if (status != MB_STATUS_OK)
-            return status;
+        MB_TRY(mb_upload(call, (int32_t *)call->slots[slot] + first, piece,
+                         (uint64_t)n * sizeof *piece));
     }
     return MB_STATUS_OK;
 }
@@ -139,11 +137,8 @@ extern "C" mb_status mb_cuda_pad(const mb_op_call *call)
     if (job.count == 0)
         return MB_STATUS_OK;
     if (params->mode == MB_PAD_CUSTOM) {
-        mb_status status = upload_index(call, &params->rows_index, MB_PAD_ROWS_TABLE);
-        if (status == MB_STATUS_OK)
-            status = upload_index(call, &params->cols_index, MB_PAD_COLS_TABLE);
-        if (status != MB_STATUS_OK)
-            return status;
+        MB_TRY(upload_index(call, &params->rows_index, MB_PAD_ROWS_TABLE));
+        MB_TRY(upload_index(call, &params->cols_index, MB_PAD_COLS_TABLE));
         if (job.rank > 1)
             job.table[job.rank - 2] = (const int32_t *)call->slots[MB_PAD_ROWS_TABLE];
         job.table[job.rank - 1] = (const int32_t *)call->slots[MB_PAD_COLS_TABLE];

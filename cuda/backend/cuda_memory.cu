@@ -107,11 +107,8 @@ mb_status mb_cuda_memory_open(mb_cuda_device *device, uint64_t *granularity)
     }
     CUmemAllocationProp prop = properties(device);
     size_t smallest = 0;
-    mb_status status =
-        driver_status(driver.granularity(&smallest, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-                      "state the granularity of", 0);
-    if (status != MB_STATUS_OK)
-        return status;
+    MB_TRY(driver_status(driver.granularity(&smallest, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                         "state the granularity of", 0));
     *granularity = smallest ? (CHUNK_BYTES + smallest - 1) / smallest * smallest : CHUNK_BYTES;
     return MB_STATUS_OK;
 }

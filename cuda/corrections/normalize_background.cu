@@ -3,15 +3,13 @@
 ** precision; the parabola's pass reads the row a second time out of the cache.
 */
 #include "shared/cuda_launch.cuh"
+#include "ops/frames.h"
 #include "ops/corrections/op_normalize_background.h"
 
 #define AHEAD 8 /* columns that a lane has in flight */
 
 struct background_rows {
-    const float *from;
-    float *to;
-    int64_t rows, height, columns;
-    int64_t from_z, from_y, to_z, to_y;
+    mb_frames f;
     int64_t width;
     bool chebyshev, subtract;
     float floor_value;
@@ -33,17 +31,17 @@ background_of(const background_rows &s, const mb_background_basis &b, const floa
     if (!s.chebyshev) {
         for (int64_t x = lane; x < s.width; x += 32) {
             sums[0] += (double)row[x];
-            sums[1] += (double)row[s.columns - s.width + x];
+            sums[1] += (double)row[s.f.cols - s.width + x];
         }
         return mb_background_of_edges(&b, s.width, warp_sum(sums[0]) / (double)s.width,
                                       warp_sum(sums[1]) / (double)s.width);
     }
     const double step = 2 / b.columns, start = 1 / b.columns - 1;
-    for (int64_t first = lane; first < s.columns; first += 32 * AHEAD) {
+    for (int64_t first = lane; first < s.f.cols; first += 32 * AHEAD) {
         float v[AHEAD];
 #pragma unroll
         for (int k = 0; k < AHEAD; k++)
-            v[k] = first + 32 * k < s.columns ? row[first + 32 * k] : 0.0f;
+            v[k] = first + 32 * k < s.f.cols ? row[first + 32 * k] : 0.0f;
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) {
             const double u = (double)(first + 32 * k) * step + start, value = (double)v[k];
@@ -61,24 +59,24 @@ __global__ void __launch_bounds__(MB_THREADS)
     const float scale = (float)(2 / b.columns), start = (float)(1 - b.columns) * 0.5f;
     const float mean = (float)b.mean;
     const int lane = threadIdx.x & 31, warps = MB_THREADS / 32;
-    for (int64_t i = blockIdx.x * (int64_t)warps + threadIdx.x / 32; i < s.rows;
+    for (int64_t i = blockIdx.x * (int64_t)warps + threadIdx.x / 32; i < s.f.count * s.f.rows;
          i += (int64_t)gridDim.x * warps) {
-        const int64_t z = i / s.height, y = i - z * s.height;
-        const float *row = s.from + z * s.from_z + y * s.from_y;
-        float *to = s.to + z * s.to_z + y * s.to_y;
+        const int64_t z = i / s.f.rows, y = i - z * s.f.rows;
+        const float *row = s.f.from + z * s.f.from_frame + y * s.f.from_pitch;
+        float *to = s.f.to + z * s.f.to_frame + y * s.f.to_pitch;
         const mb_background c = background_of(s, b, row, lane);
-        for (int64_t first = lane; first < s.columns; first += 32 * AHEAD) {
+        for (int64_t first = lane; first < s.f.cols; first += 32 * AHEAD) {
             float v[AHEAD];
 #pragma unroll
             for (int k = 0; k < AHEAD; k++)
-                v[k] = first + 32 * k < s.columns ? row[first + 32 * k] : 0.0f;
+                v[k] = first + 32 * k < s.f.cols ? row[first + 32 * k] : 0.0f;
 #pragma unroll
             for (int k = 0; k < AHEAD; k++) {
                 const int64_t x = first + 32 * k;
                 const float slow = mb_background_at(&c, ((float)x + start) * scale, mean);
                 v[k] =
                     s.subtract ? v[k] - slow : v[k] / (slow < s.floor_value ? s.floor_value : slow);
-                if (x < s.columns)
+                if (x < s.f.cols)
                     to[x] = v[k];
             }
         }
@@ -88,26 +86,17 @@ __global__ void __launch_bounds__(MB_THREADS)
 extern "C" mb_status mb_cuda_normalize_background(const mb_op_call *call)
 {
     const mb_normalize_background_params *p = (const mb_normalize_background_params *)call->params;
-    const mb_array *a = call->arrays[MB_NORMALIZE_BACKGROUND_A],
-                   *result = call->arrays[MB_NORMALIZE_BACKGROUND_RESULT];
-    const int rank = a->shape.rank;
+    const mb_array *a = call->arrays[MB_NORMALIZE_BACKGROUND_A];
     background_rows s = {};
-    s.from = (const float *)a->data;
-    s.to = (float *)result->data;
-    s.columns = a->shape.dims[rank - 1];
-    s.height = a->shape.dims[rank - 2];
-    s.rows = (rank == 3 ? a->shape.dims[0] : 1) * s.height;
-    s.from_z = rank == 3 ? a->strides[0] : 0;
-    s.to_z = rank == 3 ? result->strides[0] : 0;
-    s.from_y = a->strides[rank - 2];
-    s.to_y = result->strides[rank - 2];
+    s.f = mb_frames_of(a, call->arrays[MB_NORMALIZE_BACKGROUND_RESULT]);
     s.width = p->width;
     s.chebyshev = p->method == MB_BACKGROUND_CHEBYSHEV;
     s.subtract = p->operation == MB_BACKGROUND_SUBTRACT;
     s.floor_value = (float)p->floor;
-    if (s.rows * s.columns == 0)
+    if (mb_count(a) == 0)
         return MB_STATUS_OK;
-    normalize_background_kernel<<<mb_blocks(call, s.rows * 32, MB_THREADS), MB_THREADS, 0,
-                                  mb_stream(call)>>>(s, mb_background_basis_of(s.columns));
+    normalize_background_kernel<<<mb_blocks(call, s.f.count * s.f.rows * 32, MB_THREADS),
+                                  MB_THREADS, 0, mb_stream(call)>>>(
+        s, mb_background_basis_of(s.f.cols));
     return MB_LAUNCH_STATUS("normalize_background_kernel");
 }

@@ -6,6 +6,7 @@
 */
 #include "shared/cuda_launch.cuh"
 #include "ops/corrections/op_vertical_shift.h"
+#include "ops/frames.h"
 
 #define VS_FRAMES 128 /* per launch: 16 bytes each, of the 4 KB of arguments */
 #define VS_PIECE 64   /* rows of a thread, out of place */
@@ -16,14 +17,8 @@ struct vs_frames {
     float near[VS_FRAMES], far[VS_FRAMES];
 };
 
-struct vs_stack {
-    const float *from;
-    float *to;
-    int64_t from_frame, from_pitch, to_frame, to_pitch;
-    int64_t rows, cols, piece;
-};
-
-__global__ void __launch_bounds__(MB_THREADS) vertical_shift_kernel(vs_stack s, vs_frames frames)
+__global__ void __launch_bounds__(MB_THREADS)
+    vertical_shift_kernel(mb_frames s, vs_frames frames, int64_t piece)
 {
     const int64_t x = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
     if (x >= s.cols)
@@ -33,8 +28,8 @@ __global__ void __launch_bounds__(MB_THREADS) vertical_shift_kernel(vs_stack s, 
     const float near = frames.near[j], far = frames.far[j];
     const float *from = s.from + j * s.from_frame + x;
     float *to = s.to + j * s.to_frame + x;
-    for (int64_t z0 = blockIdx.z * s.piece; z0 < s.rows; z0 += gridDim.z * s.piece) {
-        const int64_t z1 = z0 + s.piece < s.rows ? z0 + s.piece : s.rows;
+    for (int64_t z0 = blockIdx.z * piece; z0 < s.rows; z0 += gridDim.z * piece) {
+        const int64_t z1 = z0 + piece < s.rows ? z0 + piece : s.rows;
         const bool down = whole >= 0;
         const int64_t step = down ? 1 : -1, start = down ? z0 : z1 - 1;
         /* Going down, the new source of row z is z + whole + 1; going up, it is z + whole. */
@@ -65,34 +60,24 @@ __global__ void __launch_bounds__(MB_THREADS) vertical_shift_kernel(vs_stack s, 
 extern "C" mb_status mb_cuda_vertical_shift(const mb_op_call *call)
 {
     const mb_vertical_shift_params *p = (const mb_vertical_shift_params *)call->params;
-    const mb_array *a = call->arrays[MB_VERTICAL_SHIFT_A],
-                   *result = call->arrays[MB_VERTICAL_SHIFT_RESULT];
-    const int rank = a->shape.rank;
-    const int64_t count = rank == 3 ? a->shape.dims[0] : 1;
-    vs_stack s = {};
-    s.rows = a->shape.dims[rank - 2];
-    s.cols = a->shape.dims[rank - 1];
-    s.from_frame = rank == 3 ? a->strides[0] : 0;
-    s.to_frame = rank == 3 ? result->strides[0] : 0;
-    s.from_pitch = a->strides[rank - 2];
-    s.to_pitch = result->strides[rank - 2];
-    s.piece = a->data == result->data ? s.rows : VS_PIECE;
-    const int64_t pieces = (s.rows + s.piece - 1) / s.piece;
-    for (int64_t first = 0; first < count; first += VS_FRAMES) {
+    mb_frames s =
+        mb_frames_of(call->arrays[MB_VERTICAL_SHIFT_A], call->arrays[MB_VERTICAL_SHIFT_RESULT]);
+    const int64_t piece = s.from == s.to ? s.rows : VS_PIECE, pieces = (s.rows + piece - 1) / piece;
+    for (int64_t first = 0; first < s.count; first += VS_FRAMES) {
         vs_frames frames;
-        const int64_t n = count - first < VS_FRAMES ? count - first : VS_FRAMES;
+        const int64_t n = s.count - first < VS_FRAMES ? s.count - first : VS_FRAMES;
         for (int64_t j = 0; j < n; j++) {
             const mb_vertical_shift_frame f = mb_vertical_shift_at(p, first + j, s.rows);
             frames.whole[j] = (int32_t)f.whole;
             frames.near[j] = f.near;
             frames.far[j] = f.far;
         }
-        s.from = (const float *)a->data + first * s.from_frame;
-        s.to = (float *)result->data + first * s.to_frame;
         const dim3 blocks((unsigned)((s.cols + 127) / 128), (unsigned)n,
                           (unsigned)(pieces < 65535 ? pieces : 65535));
-        vertical_shift_kernel<<<blocks, 128, 0, mb_stream(call)>>>(s, frames);
+        vertical_shift_kernel<<<blocks, 128, 0, mb_stream(call)>>>(s, frames, piece);
         MB_LAUNCHED("vertical_shift_kernel");
+        s.from += n * s.from_frame;
+        s.to += n * s.to_frame;
     }
     return MB_STATUS_OK;
 }

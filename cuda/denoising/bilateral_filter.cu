@@ -3,6 +3,7 @@
 ** loads the tile with its neighbors from one plane after the other; of a slice there is one plane.
 */
 #include "ops/denoising/op_bilateral_filter.h"
+#include "ops/frames.h"
 #include "shared/cuda_launch.cuh"
 
 #define COLUMNS 32
@@ -12,9 +13,7 @@
 #define FAR 1e38f /* for what is not finite: its weight is 0 */
 
 typedef struct bilateral_job {
-    const float *a;
-    float *result;
-    int64_t plane, row, to_plane, to_row;
+    mb_frames s;
     int planes, rows, columns, radius, deep; /* deep: neighbors along planes */
     int mode;
     bool apart;                     /* slices: each plane by itself */
@@ -36,8 +35,9 @@ __device__ static void bilateral_load(float *tile, const bilateral_job &job, int
     for (int i = threadIdx.x; i < width * height; i += COLUMNS * ROWS / PATCH) {
         const int64_t y = mb_pad_source(job.mode, y0 + i / width, job.rows);
         const int64_t x = mb_pad_source(job.mode, x0 + i % width, job.columns);
-        const float v =
-            plane < 0 || y < 0 || x < 0 ? job.outside : job.a[plane * job.plane + y * job.row + x];
+        const float v = plane < 0 || y < 0 || x < 0
+                            ? job.outside
+                            : job.s.from[plane * job.s.from_frame + y * job.s.from_pitch + x];
         tile[i / width * LINE + i % width] = isfinite(v) ? v : FAR;
     }
 }
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(COLUMNS *ROWS / PATCH) bilateral(bilateral_job
 #pragma unroll
     for (int i = 0; i < PATCH; i++) {
         const int x = min(x0 + tx, job.columns - 1), y = min(y0 + ty + i, job.rows - 1);
-        const float v = job.a[z * job.plane + y * job.row + x];
+        const float v = job.s.from[z * job.s.from_frame + y * job.s.from_pitch + x];
         c[i] = isfinite(v) ? v : 0;
         sum[i] = weights[i] = 0;
     }
@@ -94,8 +94,8 @@ __global__ void __launch_bounds__(COLUMNS *ROWS / PATCH) bilateral(bilateral_job
         const int x = x0 + tx, y = y0 + ty + i;
         if (x >= job.columns || y >= job.rows)
             continue;
-        const float v = job.a[z * job.plane + y * job.row + x];
-        job.result[z * job.to_plane + y * job.to_row + x] =
+        const float v = job.s.from[z * job.s.from_frame + y * job.s.from_pitch + x];
+        job.s.to[z * job.s.to_frame + y * job.s.to_pitch + x] =
             isfinite(v) ? v + sum[i] / weights[i] : v;
     }
 }
@@ -104,16 +104,9 @@ extern "C" mb_status mb_cuda_bilateral_filter(const mb_op_call *call)
 {
     const mb_bilateral_filter_params *p = (const mb_bilateral_filter_params *)call->params;
     const mb_array *a = call->arrays[MB_BILATERAL_FILTER_A];
-    const mb_array *result = call->arrays[MB_BILATERAL_FILTER_RESULT];
     const mb_bilateral_extents n = mb_bilateral_extents_of(p, &a->shape);
-    const int rank = a->shape.rank;
     bilateral_job job = {};
-    job.a = (const float *)a->data;
-    job.result = (float *)result->data;
-    job.plane = rank == 3 ? a->strides[0] : 0;
-    job.to_plane = rank == 3 ? result->strides[0] : 0;
-    job.row = a->strides[rank - 2];
-    job.to_row = result->strides[rank - 2];
+    job.s = mb_frames_of(a, call->arrays[MB_BILATERAL_FILTER_RESULT]);
     job.apart = p->dimensions == 2;
     job.planes = (int)(n.slices * n.planes);
     job.rows = (int)n.rows;

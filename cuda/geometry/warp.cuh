@@ -7,6 +7,7 @@
 #ifndef MB_CUDA_WARP_CUH
 #define MB_CUDA_WARP_CUH
 
+#include "ops/frames.h"
 #include "ops/geometry/warp.h"
 #include "shared/cuda_launch.cuh"
 
@@ -18,14 +19,11 @@
 struct mb_warp_job {
     mb_warp_map map;
     mb_warp_window window;
-    const float *from;
-    float *to;
+    mb_frames s;
     const void *table_y, *table_x; /* kind TABLE: f32, or f64 */
     int64_t table_pitch_y, table_step_y, table_pitch_x, table_step_x;
     bool double_y, double_x;
-    int64_t from_frame, from_pitch, to_frame, to_pitch;
-    int64_t frames, rows, cols; /* of the result; `held`: rows of `from` */
-    int64_t held;
+    int64_t rows, cols; /* of the result */
     int mode;
     int each; /* frames of a thread */
     float value;
@@ -45,17 +43,17 @@ __device__ static inline void mb_warp_splines(const mb_warp_job &job, mb_warp_ta
     int64_t rows[4];
     int32_t columns[4];
     const int32_t height = (int32_t)job.window.height, cols = (int32_t)job.window.cols,
-                  held = (int32_t)job.held, above = (int32_t)job.window.first;
+                  held = (int32_t)job.s.rows, above = (int32_t)job.window.first;
     mb_warp_spline(ty.far, wy);
     mb_warp_spline(tx.far, wx);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         const int32_t row = mb_warp_fold(job.mode, ty.low + k - 1, height) - above;
-        rows[k] = (row < 0 ? 0 : row < held ? row : held - 1) * job.from_pitch;
+        rows[k] = (row < 0 ? 0 : row < held ? row : held - 1) * job.s.from_pitch;
         columns[k] = mb_warp_fold(job.mode, tx.low + k - 1, cols);
     }
     const bool inside = ty.inside && tx.inside;
-    for (int64_t f = 0; f < count; f++, from += job.from_frame, to += job.to_frame) {
+    for (int64_t f = 0; f < count; f++, from += job.s.from_frame, to += job.s.to_frame) {
         float sum = 0;
 #pragma unroll
         for (int k = 0; k < 4; k++) {
@@ -75,7 +73,7 @@ __global__ void __launch_bounds__(MB_WARP_X *MB_WARP_Y) mb_warp_kernel(mb_warp_j
 {
     const int64_t x = blockIdx.x * (int64_t)MB_WARP_X + threadIdx.x;
     const int64_t first = (int64_t)blockIdx.z * job.each;
-    const int64_t end = first + job.each < job.frames ? first + job.each : job.frames;
+    const int64_t end = first + job.each < job.s.count ? first + job.each : job.s.count;
     if (x >= job.cols)
         return;
     for (int64_t y = blockIdx.y * (int64_t)MB_WARP_Y + threadIdx.y; y < job.rows;
@@ -92,23 +90,23 @@ __global__ void __launch_bounds__(MB_WARP_X *MB_WARP_Y) mb_warp_kernel(mb_warp_j
         }
         const mb_warp_tap ty = mb_warp_tap_at(job.mode, CUBIC, place_y, job.window.height),
                           tx = mb_warp_tap_at(job.mode, CUBIC, place_x, job.window.cols);
-        float *to = job.to + first * job.to_frame + y * job.to_pitch + x;
+        float *to = job.s.to + first * job.s.to_frame + y * job.s.to_pitch + x;
         if (CUBIC) {
-            mb_warp_splines(job, ty, tx, job.from + first * job.from_frame, to, end - first);
+            mb_warp_splines(job, ty, tx, job.s.from + first * job.s.from_frame, to, end - first);
             continue;
         }
         int64_t row = ty.low - job.window.first;
-        row = row < 0 ? 0 : row < job.held - 1 ? row : job.held - 1;
-        const int64_t step_y = ty.far > 0 && row + 1 < job.held ? job.from_pitch : 0,
+        row = row < 0 ? 0 : row < job.s.rows - 1 ? row : job.s.rows - 1;
+        const int64_t step_y = ty.far > 0 && row + 1 < job.s.rows ? job.s.from_pitch : 0,
                       step_x = tx.far > 0;
         const bool inside = ty.inside && tx.inside;
-        const float *from = job.from + first * job.from_frame + row * job.from_pitch + tx.low;
+        const float *from = job.s.from + first * job.s.from_frame + row * job.s.from_pitch + tx.low;
         for (int64_t f = first; f < end; f += MB_WARP_AHEAD) {
             float value[MB_WARP_AHEAD];
 #pragma unroll
             for (int k = 0; k < MB_WARP_AHEAD; k++) {
                 if (f + k < end && inside) {
-                    const float *at = from + k * job.from_frame;
+                    const float *at = from + k * job.s.from_frame;
                     const float above = mb_warp_mix(__ldg(at), __ldg(at + step_x), tx.far);
                     const float below =
                         mb_warp_mix(__ldg(at + step_y), __ldg(at + step_y + step_x), tx.far);
@@ -120,9 +118,9 @@ __global__ void __launch_bounds__(MB_WARP_X *MB_WARP_Y) mb_warp_kernel(mb_warp_j
 #pragma unroll
             for (int k = 0; k < MB_WARP_AHEAD; k++)
                 if (f + k < end)
-                    to[k * job.to_frame] = value[k];
-            from += MB_WARP_AHEAD * job.from_frame;
-            to += MB_WARP_AHEAD * job.to_frame;
+                    to[k * job.s.to_frame] = value[k];
+            from += MB_WARP_AHEAD * job.s.from_frame;
+            to += MB_WARP_AHEAD * job.s.to_frame;
         }
     }
 }
@@ -170,20 +168,20 @@ __global__ static void __launch_bounds__(MB_THREADS)
     __shared__ float in[MB_WARP_HIGH * MB_WARP_PITCH];
     __shared__ float half[MB_WARP_TILE_Y * MB_WARP_PITCH];
     const int32_t x0 = blockIdx.x * MB_WARP_TILE_X, y0 = blockIdx.y * MB_WARP_TILE_Y;
-    const int32_t held = (int32_t)job.held, cols = (int32_t)job.window.cols,
+    const int32_t held = (int32_t)job.s.rows, cols = (int32_t)job.window.cols,
                   above = (int32_t)job.window.first, height = (int32_t)job.window.height;
     const int32_t top = y0 - MB_WARP_SPAN, side = x0 - MB_WARP_SPAN;
     const bool whole = top >= 0 && top + MB_WARP_HIGH <= held && side >= 0 &&
                        side + MB_WARP_WIDE <= cols; /* nothing beyond an edge */
-    const float *from = job.from + blockIdx.z * job.from_frame;
-    to += blockIdx.z * job.held * job.window.cols;
+    const float *from = job.s.from + blockIdx.z * job.s.from_frame;
+    to += blockIdx.z * job.s.rows * job.window.cols;
     for (int v = threadIdx.x / 32; v < MB_WARP_HIGH; v += MB_THREADS / 32) {
         int32_t y = top + v;
         if (!whole) {
             y = mb_warp_fold(job.mode, above + y, height) - above;
             y = y < 0 ? 0 : y < held ? y : held - 1;
         }
-        const float *row = from + y * job.from_pitch;
+        const float *row = from + y * job.s.from_pitch;
         for (int u = threadIdx.x % 32; u < MB_WARP_WIDE; u += 32) {
             const int32_t x = whole ? side + u : mb_warp_fold(job.mode, side + u, cols);
             in[v * MB_WARP_PITCH + u] = row[x];
@@ -216,14 +214,14 @@ __global__ static void __launch_bounds__(MB_THREADS)
     }
 }
 
-/* The coefficients of job.frames frames, of which there are 65535 at most. */
+/* The coefficients of job.s.count frames, of which there are 65535 at most. */
 static mb_status mb_warp_make_coefficients(const mb_op_call *call, const mb_warp_job &job,
                                            float *to)
 {
     mb_warp_weights weights;
     mb_warp_filter(weights.w);
     const dim3 blocks((unsigned)mb_warp_parts(job.window.cols, MB_WARP_TILE_X),
-                      (unsigned)mb_warp_parts(job.held, MB_WARP_TILE_Y), (unsigned)job.frames);
+                      (unsigned)mb_warp_parts(job.s.rows, MB_WARP_TILE_Y), (unsigned)job.s.count);
     mb_warp_coefficients<<<blocks, MB_THREADS, 0, mb_stream(call)>>>(job, weights, to);
     return MB_LAUNCH_STATUS("mb_warp_coefficients");
 }
@@ -237,12 +235,12 @@ static mb_status mb_warp_launch(const mb_op_call *call, const mb_warp_job &job)
     const dim3 threads(MB_WARP_X, MB_WARP_Y),
         blocks((unsigned)mb_warp_parts(job.cols, MB_WARP_X),
                (unsigned)(blocks_y < 65535 ? blocks_y : 65535),
-               (unsigned)mb_warp_parts(job.frames, job.each));
+               (unsigned)mb_warp_parts(job.s.count, job.each));
     mb_warp_kernel<KIND, CUBIC><<<blocks, threads, 0, mb_stream(call)>>>(job);
     return MB_LAUNCH_STATUS("mb_warp_kernel");
 }
 
-/* What a call's arrays say; from, to and frames are those of `a`. */
+/* What a call's arrays say. */
 static inline mb_warp_job mb_warp_job_of(const mb_op_call *call, const mb_warp_params *p,
                                          const mb_warp_map *map, const mb_array *result)
 {
@@ -251,16 +249,9 @@ static inline mb_warp_job mb_warp_job_of(const mb_op_call *call, const mb_warp_p
     mb_warp_job job = {};
     job.map = *map;
     job.window = mb_warp_window_of(p, &a->shape);
-    job.frames = rank == 3 ? a->shape.dims[0] : 1;
+    job.s = mb_frames_of(a, result);
     job.rows = result->shape.dims[rank - 2];
     job.cols = result->shape.dims[rank - 1];
-    job.held = a->shape.dims[rank - 2];
-    job.from = (const float *)a->data;
-    job.to = (float *)result->data;
-    job.from_frame = rank == 3 ? a->strides[0] : 0;
-    job.to_frame = rank == 3 ? result->strides[0] : 0;
-    job.from_pitch = a->strides[rank - 2];
-    job.to_pitch = result->strides[rank - 2];
     job.mode = p->mode;
     job.value = (float)p->value;
     return job;
@@ -271,7 +262,7 @@ static inline int mb_warp_each(const mb_warp_job &job)
 {
     const int64_t tiles = mb_warp_parts(job.cols, MB_WARP_X) * mb_warp_parts(job.rows, MB_WARP_Y);
     int each = MB_WARP_FRAMES;
-    while (each > MB_WARP_AHEAD && tiles * mb_warp_parts(job.frames, each) < 4096)
+    while (each > MB_WARP_AHEAD && tiles * mb_warp_parts(job.s.count, each) < 4096)
         each /= 2;
     return each;
 }
@@ -284,12 +275,10 @@ static mb_status mb_warp_group_of(const mb_op_call *call, const mb_warp_params *
         return mb_warp_launch<KIND, false>(call, job);
     }
     float *coefficients = (float *)call->slots[MB_WARP_COEFFICIENTS];
-    const mb_status status = mb_warp_make_coefficients(call, job, coefficients);
-    if (status != MB_STATUS_OK)
-        return status;
-    job.from = coefficients;
-    job.from_pitch = job.window.cols;
-    job.from_frame = job.held * job.window.cols;
+    MB_TRY(mb_warp_make_coefficients(call, job, coefficients));
+    job.s.from = coefficients;
+    job.s.from_pitch = job.window.cols;
+    job.s.from_frame = job.s.rows * job.window.cols;
     job.each = mb_warp_each(job);
     return mb_warp_launch<KIND, true>(call, job);
 }
@@ -311,18 +300,16 @@ static mb_status mb_warp_frames(const mb_op_call *call, const mb_warp_params *p,
         job.double_y = table_y->dtype == MB_F64;
         job.double_x = table_x->dtype == MB_F64;
     }
-    if (job.frames == 0 || job.rows == 0 || job.cols == 0)
+    if (job.s.count == 0 || job.rows == 0 || job.cols == 0)
         return MB_STATUS_OK;
-    const int64_t frames = job.frames, most = 65535; /* blocks along z */
+    const int64_t frames = job.s.count, most = 65535; /* blocks along z */
     const int64_t group = p->order == 3 ? mb_warp_group(&call->arrays[0]->shape) : most;
     const int64_t each = group < most ? group : most;
     for (int64_t first = 0; first < frames; first += each) {
-        job.frames = frames - first < each ? frames - first : each;
-        const mb_status status = mb_warp_group_of<KIND>(call, p, job);
-        if (status != MB_STATUS_OK)
-            return status;
-        job.from += job.frames * job.from_frame;
-        job.to += job.frames * job.to_frame;
+        job.s.count = frames - first < each ? frames - first : each;
+        MB_TRY(mb_warp_group_of<KIND>(call, p, job));
+        job.s.from += job.s.count * job.s.from_frame;
+        job.s.to += job.s.count * job.s.to_frame;
     }
     return MB_STATUS_OK;
 }

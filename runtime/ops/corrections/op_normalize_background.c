@@ -5,6 +5,7 @@
 */
 #include "core/multiversion.h"
 #include "ops/corrections/op_normalize_background.h"
+#include "ops/frames.h"
 #include "ops/op_args.h"
 #include <float.h>
 
@@ -107,20 +108,16 @@ static void apply(float *to, const float *from, int64_t n, const mb_background_b
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_normalize_background_params *p = call->params;
-    const mb_array *a = call->arrays[MB_NORMALIZE_BACKGROUND_A];
-    mb_array *result = call->arrays[MB_NORMALIZE_BACKGROUND_RESULT];
-    const int rank = a->shape.rank;
-    const int64_t n = a->shape.dims[rank - 1], height = a->shape.dims[rank - 2];
-    const int64_t rows = n > 0 ? (rank == 3 ? a->shape.dims[0] : 1) * height : 0;
+    const mb_frames s = mb_frames_of(call->arrays[MB_NORMALIZE_BACKGROUND_A],
+                                     call->arrays[MB_NORMALIZE_BACKGROUND_RESULT]);
+    const int64_t n = s.cols, rows = n > 0 ? s.count * s.rows : 0;
     const mb_background_basis basis = mb_background_basis_of(n > 0 ? n : 1);
     const int threads = rows * n < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < rows; row++) {
-        const int64_t z = row / height, y = row % height;
-        const float *from =
-            (const float *)a->data + (rank == 3 ? z * a->strides[0] : 0) + y * a->strides[rank - 2];
-        float *to = (float *)result->data + (rank == 3 ? z * result->strides[0] : 0) +
-                    y * result->strides[rank - 2];
+        const int64_t z = row / s.rows, y = row % s.rows;
+        const float *from = s.from + z * s.from_frame + y * s.from_pitch;
+        float *to = s.to + z * s.to_frame + y * s.to_pitch;
         mb_background c;
         double sums[3] = {0};
         if (mb_cancelled())

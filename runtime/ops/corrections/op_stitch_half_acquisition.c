@@ -4,6 +4,7 @@
 ** (angles, W), f32 -> (rows, half, E) or (half, E).
 */
 #include "ops/corrections/op_stitch_half_acquisition.h"
+#include "ops/frames.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
 
@@ -45,24 +46,19 @@ static mb_status infer(const void *params, mb_spec *arrays)
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_stitch_half_acquisition_params *p = call->params;
-    const mb_array *sino = call->arrays[MB_STITCH_HALF_ACQUISITION_SINO];
-    mb_array *result = call->arrays[MB_STITCH_HALF_ACQUISITION_RESULT];
-    int rank = sino->shape.rank;
-    int64_t rows = rank == 3 ? sino->shape.dims[0] : 1, angles = sino->shape.dims[rank - 2];
-    int64_t half = result->shape.dims[rank - 2];
-    int64_t from_row = rank == 3 ? sino->strides[0] : 0,
-            to_row = rank == 3 ? result->strides[0] : 0;
-    mb_half_acquisition h = mb_half_acquisition_of(p->center, sino->shape.dims[rank - 1]);
-    int threads = rows * half * h.extended < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+    const mb_array *result = call->arrays[MB_STITCH_HALF_ACQUISITION_RESULT];
+    mb_frames s = mb_frames_of(call->arrays[MB_STITCH_HALF_ACQUISITION_SINO], result);
+    int64_t half = result->shape.dims[result->shape.rank - 2];
+    mb_half_acquisition h = mb_half_acquisition_of(p->center, s.cols);
+    int threads = s.count * half * h.extended < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t i = 0; i < rows * half; i++) {
+    for (int64_t i = 0; i < s.count * half; i++) {
         if (mb_cancelled())
             continue;
         int64_t k = i % half;
-        const float *own =
-            (const float *)sino->data + i / half * from_row + k * sino->strides[rank - 2];
-        const float *other = k + half < angles ? own + half * sino->strides[rank - 2] : NULL;
-        float *to = (float *)result->data + i / half * to_row + k * result->strides[rank - 2];
+        const float *own = s.from + i / half * s.from_frame + k * s.from_pitch;
+        const float *other = k + half < s.rows ? own + half * s.from_pitch : NULL;
+        float *to = s.to + i / half * s.to_frame + k * s.to_pitch;
         for (int64_t x = 0; x < h.extended; x++)
             to[x] = mb_stitch_at(&h, own, other, x);
     }

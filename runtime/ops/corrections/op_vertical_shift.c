@@ -5,6 +5,7 @@
 */
 #include "core/multiversion.h"
 #include "ops/corrections/op_vertical_shift.h"
+#include "ops/frames.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <string.h>
@@ -99,23 +100,18 @@ static void shift_columns(const mb_vertical_shift_frame *f, const float *from, i
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_vertical_shift_params *p = call->params;
-    const mb_array *a = call->arrays[MB_VERTICAL_SHIFT_A];
-    mb_array *result = call->arrays[MB_VERTICAL_SHIFT_RESULT];
-    int rank = a->shape.rank;
-    int64_t frames = rank == 3 ? a->shape.dims[0] : 1, rows = a->shape.dims[rank - 2];
-    int64_t cols = a->shape.dims[rank - 1], block = 4096, blocks = (cols + block - 1) / block;
-    int64_t from_frame = rank == 3 ? a->strides[0] : 0,
-            to_frame = rank == 3 ? result->strides[0] : 0;
-    int threads = frames * rows * cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+    mb_frames s =
+        mb_frames_of(call->arrays[MB_VERTICAL_SHIFT_A], call->arrays[MB_VERTICAL_SHIFT_RESULT]);
+    int64_t block = 4096, blocks = (s.cols + block - 1) / block;
+    int threads = s.count * s.rows * s.cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t i = 0; i < frames * blocks; i++) {
+    for (int64_t i = 0; i < s.count * blocks; i++) {
         if (mb_cancelled())
             continue;
-        int64_t j = i / blocks, x0 = i % blocks * block, x1 = x0 + block < cols ? x0 + block : cols;
-        mb_vertical_shift_frame f = mb_vertical_shift_at(p, j, rows);
-        shift_columns(&f, (const float *)a->data + j * from_frame, a->strides[rank - 2],
-                      (float *)result->data + j * to_frame, result->strides[rank - 2], rows, x0,
-                      x1);
+        int64_t j = i / blocks, x0 = i % blocks * block;
+        mb_vertical_shift_frame f = mb_vertical_shift_at(p, j, s.rows);
+        shift_columns(&f, s.from + j * s.from_frame, s.from_pitch, s.to + j * s.to_frame,
+                      s.to_pitch, s.rows, x0, x0 + block < s.cols ? x0 + block : s.cols);
     }
     return MB_STATUS_OK;
 }

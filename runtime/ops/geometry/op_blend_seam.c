@@ -3,6 +3,7 @@
 ** -> (..., W - overlap).
 */
 #include "ops/geometry/op_blend_seam.h"
+#include "ops/frames.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
 #include <string.h>
@@ -46,19 +47,15 @@ static mb_status infer(const void *params, mb_spec *arrays)
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_blend_seam_params *p = call->params;
-    const mb_array *a = call->arrays[MB_BLEND_SEAM_A];
-    mb_array *result = call->arrays[MB_BLEND_SEAM_RESULT];
-    const int rank = a->shape.rank;
-    const int64_t frames = rank == 3 ? a->shape.dims[0] : 1, rows = a->shape.dims[rank - 2],
-                  cols = result->shape.dims[rank - 1];
-    const int64_t from_frame = rank == 3 ? a->strides[0] : 0,
-                  to_frame = rank == 3 ? result->strides[0] : 0;
-    const int threads = frames * rows * cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+    const mb_array *result = call->arrays[MB_BLEND_SEAM_RESULT];
+    const mb_frames s = mb_frames_of(call->arrays[MB_BLEND_SEAM_A], result);
+    const int64_t cols = result->shape.dims[result->shape.rank - 1];
+    const int threads = s.count * s.rows * cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t i = 0; i < frames * rows; i++) {
-        const int64_t f = i / rows, y = i % rows, begin = p->seam - p->overlap;
-        const float *from = (const float *)a->data + f * from_frame + y * a->strides[rank - 2];
-        float *to = (float *)result->data + f * to_frame + y * result->strides[rank - 2];
+    for (int64_t i = 0; i < s.count * s.rows; i++) {
+        const int64_t f = i / s.rows, y = i % s.rows, begin = p->seam - p->overlap;
+        const float *from = s.from + f * s.from_frame + y * s.from_pitch;
+        float *to = s.to + f * s.to_frame + y * s.to_pitch;
         if (mb_cancelled())
             continue;
         memcpy(to, from, (size_t)begin * sizeof *to);

@@ -4,6 +4,7 @@
 ** scratch: see op_horizontal_shift.h.
 */
 #include "ops/geometry/op_horizontal_shift.h"
+#include "ops/frames.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
 
@@ -59,21 +60,17 @@ static void shift_row(const mb_horizontal_shift_params *p, const mb_vertical_shi
 static mb_status run_host(const mb_op_call *call)
 {
     const mb_horizontal_shift_params *p = call->params;
-    const mb_array *a = call->arrays[MB_HORIZONTAL_SHIFT_A];
-    mb_array *result = call->arrays[MB_HORIZONTAL_SHIFT_RESULT];
-    const int rank = a->shape.rank;
-    const int64_t frames = rank == 3 ? a->shape.dims[0] : 1, rows = a->shape.dims[rank - 2],
-                  cols = a->shape.dims[rank - 1];
-    const int64_t from_frame = rank == 3 ? a->strides[0] : 0,
-                  to_frame = rank == 3 ? result->strides[0] : 0;
-    const int threads = frames * rows * cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+    const mb_frames s =
+        mb_frames_of(call->arrays[MB_HORIZONTAL_SHIFT_A], call->arrays[MB_HORIZONTAL_SHIFT_RESULT]);
+    const int threads =
+        s.count * s.rows * s.cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t i = 0; i < frames * rows; i++) {
-        const int64_t j = i / rows, y = i % rows;
-        const mb_vertical_shift_frame f = mb_vertical_shift_at(&p->list, j, cols);
+    for (int64_t i = 0; i < s.count * s.rows; i++) {
+        const int64_t j = i / s.rows, y = i % s.rows;
+        const mb_vertical_shift_frame f = mb_vertical_shift_at(&p->list, j, s.cols);
         if (!mb_cancelled())
-            shift_row(p, &f, (const float *)a->data + j * from_frame + y * a->strides[rank - 2],
-                      (float *)result->data + j * to_frame + y * result->strides[rank - 2], cols);
+            shift_row(p, &f, s.from + j * s.from_frame + y * s.from_pitch,
+                      s.to + j * s.to_frame + y * s.to_pitch, s.cols);
     }
     return MB_STATUS_OK;
 }

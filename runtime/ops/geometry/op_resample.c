@@ -3,6 +3,7 @@
 ** (n, rows', cols'), or some rows of it.
 */
 #include "ops/geometry/op_resample.h"
+#include "ops/frames.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
 
@@ -128,20 +129,15 @@ static mb_status run_host(const mb_op_call *call)
 {
     const mb_resample_params *p = call->params;
     const mb_array *a = call->arrays[MB_RESAMPLE_A];
-    mb_array *result = call->arrays[MB_RESAMPLE_RESULT];
-    const int rank = a->shape.rank;
+    const mb_frames s = mb_frames_of(a, call->arrays[MB_RESAMPLE_RESULT]);
     const mb_resample_window w = mb_resample_window_of(p, &a->shape);
-    const int64_t frames = rank == 3 ? a->shape.dims[0] : 1,
-                  groups = (frames + FRAMES - 1) / FRAMES;
-    const int64_t from_frame = rank == 3 ? a->strides[0] : 0,
-                  to_frame = rank == 3 ? result->strides[0] : 0, pitch = a->strides[rank - 2];
-    const int64_t cols = a->shape.dims[rank - 1];
+    const int64_t groups = (s.count + FRAMES - 1) / FRAMES;
     const int threads =
-        frames * w.count * w.cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
+        s.count * w.count * w.cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t task = 0; task < groups * w.count; task++) {
         const int64_t y = task % w.count, f0 = task / w.count * FRAMES;
-        const int64_t f1 = f0 + FRAMES < frames ? f0 + FRAMES : frames;
+        const int64_t f1 = f0 + FRAMES < s.count ? f0 + FRAMES : s.count;
         const mb_resample_taps ty = mb_resample_at(p->method, w.from + y, w.height, w.rows);
         mb_resample_taps tx[TILE];
         if (mb_cancelled())
@@ -149,12 +145,11 @@ static mb_status run_host(const mb_op_call *call)
         for (int64_t x = 0; x < w.cols; x += TILE) {
             const int n = w.cols - x < TILE ? (int)(w.cols - x) : TILE;
             for (int i = 0; i < n; i++)
-                tx[i] = mb_resample_at(p->method, x + i, cols, w.cols);
+                tx[i] = mb_resample_at(p->method, x + i, s.cols, w.cols);
             for (int64_t f = f0; f < f1; f++)
-                resample_tile(
-                    &ty, tx, n,
-                    (const float *)a->data + f * from_frame + (ty.first - w.first) * pitch, pitch,
-                    (float *)result->data + f * to_frame + y * result->strides[rank - 2] + x);
+                resample_tile(&ty, tx, n,
+                              s.from + f * s.from_frame + (ty.first - w.first) * s.from_pitch,
+                              s.from_pitch, s.to + f * s.to_frame + y * s.to_pitch + x);
         }
     }
     return MB_STATUS_OK;

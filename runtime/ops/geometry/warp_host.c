@@ -4,6 +4,7 @@
 ** frames a call has, so that a pixel is computed in the same way in every piece.
 */
 #include "core/multiversion.h"
+#include "ops/frames.h"
 #include "ops/geometry/warp.h"
 #include "ops/op_args.h"
 #include "ops/array/strided.h"
@@ -28,11 +29,7 @@ typedef struct job {
     const mb_warp_map *map;
     const mb_array *a, *result, *table_y, *table_x;
     mb_warp_window window;
-    int64_t held;                           /* rows of `a` */
-    const float *from;                      /* `a`, or coefficients */
-    int64_t from_frame, from_pitch, frames; /* of `from` */
-    float *to;
-    int64_t to_frame, to_pitch;
+    mb_frames s; /* from `a`, or from coefficients */
     int threads;
 } job;
 
@@ -260,7 +257,7 @@ static void filter_row(const job *j, const float *frame, int64_t pitch, int64_t 
     for (int k = -MB_WARP_SPAN; k <= MB_WARP_SPAN; k++) {
         int64_t y =
             mb_warp_fold(j->p->mode, j->window.first + row + k, j->window.height) - j->window.first;
-        y = y < 0 ? 0 : y < j->held ? y : j->held - 1;
+        y = y < 0 ? 0 : y < j->s.rows ? y : j->s.rows - 1;
         rows[k + MB_WARP_SPAN] = frame + y * pitch;
     }
     filter_rows(rows, weights, cols, line + MB_WARP_SPAN);
@@ -281,8 +278,8 @@ static void find_coefficients(const job *j, int64_t first, int64_t count, float 
     float weights[MB_WARP_SPAN + 1];
     mb_warp_filter(weights);
 #pragma omp parallel for schedule(static) num_threads(j->threads)
-    for (int64_t task = 0; task < count * j->held; task++) {
-        const int64_t row = task % j->held, f = first + task / j->held;
+    for (int64_t task = 0; task < count * j->s.rows; task++) {
+        const int64_t row = task % j->s.rows, f = first + task / j->s.rows;
         float *line = lines + omp_get_thread_num() * (cols + 2 * MB_WARP_SPAN);
         if (!mb_cancelled())
             filter_row(j, (const float *)a->data + f * frame, a->strides[rank - 2], row, weights,
@@ -296,9 +293,9 @@ static void linear_offsets(const job *j, int n, tile *t)
 {
     for (int i = 0; i < n; i++) {
         int64_t y = t->low_y[i] - j->window.first;
-        y = y < 0 ? 0 : y < j->held - 1 ? y : j->held - 1; /* it is, if the part was checked */
-        t->rows[0][i] = y * j->from_pitch + t->low_x[i];
-        t->rows[1][i] = t->far_y[i] > 0 && y + 1 < j->held ? j->from_pitch : 0;
+        y = y < 0 ? 0 : y < j->s.rows - 1 ? y : j->s.rows - 1; /* it is, if the part was checked */
+        t->rows[0][i] = y * j->s.from_pitch + t->low_x[i];
+        t->rows[1][i] = t->far_y[i] > 0 && y + 1 < j->s.rows ? j->s.from_pitch : 0;
         t->columns[1][i] = t->far_x[i] > 0;
     }
 }
@@ -309,8 +306,8 @@ static void spline_offsets(const job *j, int n, tile *t)
         for (int i = 0; i < n; i++) {
             int64_t y = mb_warp_fold(j->p->mode, t->low_y[i] + k - 1, (int32_t)j->window.height) -
                         j->window.first;
-            y = y < 0 ? 0 : y < j->held ? y : j->held - 1;
-            t->rows[k][i] = y * j->from_pitch;
+            y = y < 0 ? 0 : y < j->s.rows ? y : j->s.rows - 1;
+            t->rows[k][i] = y * j->s.from_pitch;
             t->columns[k][i] =
                 mb_warp_fold(j->p->mode, t->low_x[i] + k - 1, (int32_t)j->window.cols);
         }
@@ -368,20 +365,20 @@ static void warp_row(const job *j, int64_t y, int64_t f0, int64_t f1)
         else
             linear_offsets(j, n, &t);
         for (int64_t f = f0; f < f1; f++)
-            (cubic ? sample_splines : sample_linear)(&t, n, j->from + f * j->from_frame,
-                                                     (float)j->p->value,
-                                                     j->to + f * j->to_frame + y * j->to_pitch + x);
+            (cubic ? sample_splines
+                   : sample_linear)(&t, n, j->s.from + f * j->s.from_frame, (float)j->p->value,
+                                    j->s.to + f * j->s.to_frame + y * j->s.to_pitch + x);
     }
 }
 
 static void warp_frames(const job *j)
 {
     const int64_t count = j->result->shape.dims[j->result->shape.rank - 2];
-    const int64_t groups = (j->frames + FRAMES - 1) / FRAMES;
+    const int64_t groups = (j->s.count + FRAMES - 1) / FRAMES;
 #pragma omp parallel for schedule(static) num_threads(j->threads)
     for (int64_t task = 0; task < groups * count; task++) {
         const int64_t f0 = task / count * FRAMES,
-                      f1 = f0 + FRAMES < j->frames ? f0 + FRAMES : j->frames;
+                      f1 = f0 + FRAMES < j->s.count ? f0 + FRAMES : j->s.count;
         if (!mb_cancelled())
             warp_row(j, task % count, f0, f1);
     }
@@ -391,35 +388,28 @@ mb_status mb_warp_run(const mb_op_call *call, const mb_warp_params *p, const mb_
                       const mb_array *table_y, const mb_array *table_x)
 {
     const mb_array *a = call->arrays[0], *result = call->arrays[table_y ? 3 : 1];
-    const int rank = a->shape.rank;
-    const int64_t frames = rank == 3 ? a->shape.dims[0] : 1;
     job j = {.p = p, .map = map, .a = a, .result = result, .table_y = table_y, .table_x = table_x};
     j.window = mb_warp_window_of(p, &a->shape);
-    j.held = a->shape.dims[rank - 2];
-    j.threads = frames * j.held * j.window.cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
-    j.to = (float *)result->data;
-    j.to_frame = rank == 3 ? result->strides[0] : 0;
-    j.to_pitch = result->strides[rank - 2];
+    j.s = mb_frames_of(a, result);
+    const int64_t frames = j.s.count;
+    j.threads =
+        frames * j.s.rows * j.window.cols < MB_WALK_SERIAL ? 1 : call->device->facts.threads;
     if (mb_shape_elements(&result->shape) == 0)
         return MB_STATUS_OK;
     if (p->order == 1) {
-        j.from = (const float *)a->data;
-        j.from_frame = rank == 3 ? a->strides[0] : 0;
-        j.from_pitch = a->strides[rank - 2];
-        j.frames = frames;
         warp_frames(&j);
         return MB_STATUS_OK;
     }
     const int64_t group = mb_warp_group(&a->shape);
-    j.from = call->slots[MB_WARP_COEFFICIENTS];
-    j.from_pitch = j.window.cols;
-    j.from_frame = j.held * j.window.cols;
+    j.s.from = call->slots[MB_WARP_COEFFICIENTS];
+    j.s.from_pitch = j.window.cols;
+    j.s.from_frame = j.s.rows * j.window.cols;
     for (int64_t first = 0; first < frames; first += group) {
-        j.frames = frames - first < group ? frames - first : group;
-        find_coefficients(&j, first, j.frames, call->slots[MB_WARP_LINES],
+        j.s.count = frames - first < group ? frames - first : group;
+        find_coefficients(&j, first, j.s.count, call->slots[MB_WARP_LINES],
                           call->slots[MB_WARP_COEFFICIENTS]);
         warp_frames(&j);
-        j.to += j.frames * j.to_frame;
+        j.s.to += j.s.count * j.s.to_frame;
     }
     return MB_STATUS_OK;
 }
