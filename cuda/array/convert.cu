@@ -136,68 +136,58 @@ static dim3 row_grid(const mb_grid_walk &walk)
     return dim3((unsigned)((cols + CHUNK - 1) / CHUNK), (unsigned)(rows < 65535 ? rows : 65535));
 }
 
+/* The arrays of a copy by rows. */
+struct row_copy {
+    const mb_array *from, *to;
+    const mb_grid_walk &walk;
+    linear map;
+    cudaStream_t stream;
+};
+
+template <class T>
+static bool move(const row_copy &c)
+{
+    move_rows<<<row_grid(c.walk), MB_THREADS, 0, c.stream>>>((const T *)c.from->data,
+                                                             (T *)c.to->data, c.walk);
+    return true;
+}
+
+template <class S, class D>
+static bool convert(const row_copy &c)
+{
+    convert_rows<<<row_grid(c.walk), MB_THREADS, 0, c.stream>>>((const S *)c.from->data,
+                                                                (D *)c.to->data, c.walk, c.map);
+    return true;
+}
+
 /* The most common pairs of real types for reading and writing data. */
 template <class S>
-static bool rows_from(const mb_op_call *call, const void *from, void *to, mb_dtype type,
-                      const mb_grid_walk &walk, linear map)
+static bool convert_from(const row_copy &c)
 {
-    dim3 grid = row_grid(walk);
-    cudaStream_t stream = mb_stream(call);
-    switch (type) {
-    case MB_U8:
-        convert_rows<S, uint8_t>
-            <<<grid, MB_THREADS, 0, stream>>>((const S *)from, (uint8_t *)to, walk, map);
-        return true;
-    case MB_U16:
-        convert_rows<S, uint16_t>
-            <<<grid, MB_THREADS, 0, stream>>>((const S *)from, (uint16_t *)to, walk, map);
-        return true;
-    case MB_F16:
-        convert_rows<S, __half>
-            <<<grid, MB_THREADS, 0, stream>>>((const S *)from, (__half *)to, walk, map);
-        return true;
-    case MB_F32:
-        convert_rows<S, float>
-            <<<grid, MB_THREADS, 0, stream>>>((const S *)from, (float *)to, walk, map);
-        return true;
+    switch (c.to->dtype) {
+    case MB_U8: return convert<S, uint8_t>(c);
+    case MB_U16: return convert<S, uint16_t>(c);
+    case MB_F16: return convert<S, __half>(c);
+    case MB_F32: return convert<S, float>(c);
     default: return false;
     }
 }
 
-static bool convert_as_rows(const mb_op_call *call, const mb_array *from, const mb_array *to,
-                            const mb_grid_walk &walk, linear map)
+static bool convert_as_rows(const row_copy &c)
 {
-    cudaStream_t stream = mb_stream(call);
-    if (from->dtype == to->dtype && !map.on) {
-        dim3 grid = row_grid(walk);
-        switch (mb_cuda_dtype_bytes(from->dtype)) {
-        case 1:
-            move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint8_t *)from->data,
-                                                       (uint8_t *)to->data, walk);
-            return true;
-        case 2:
-            move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint16_t *)from->data,
-                                                       (uint16_t *)to->data, walk);
-            return true;
-        case 4:
-            move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint32_t *)from->data,
-                                                       (uint32_t *)to->data, walk);
-            return true;
-        case 8:
-            move_rows<<<grid, MB_THREADS, 0, stream>>>((const uint64_t *)from->data,
-                                                       (uint64_t *)to->data, walk);
-            return true;
-        default:
-            move_rows<<<grid, MB_THREADS, 0, stream>>>((const double2 *)from->data,
-                                                       (double2 *)to->data, walk);
-            return true;
+    if (c.from->dtype == c.to->dtype && !c.map.on)
+        switch (mb_cuda_dtype_bytes(c.from->dtype)) {
+        case 1: return move<uint8_t>(c);
+        case 2: return move<uint16_t>(c);
+        case 4: return move<uint32_t>(c);
+        case 8: return move<uint64_t>(c);
+        default: return move<double2>(c);
         }
-    }
-    switch (from->dtype) {
-    case MB_U8: return rows_from<uint8_t>(call, from->data, to->data, to->dtype, walk, map);
-    case MB_U16: return rows_from<uint16_t>(call, from->data, to->data, to->dtype, walk, map);
-    case MB_F16: return rows_from<__half>(call, from->data, to->data, to->dtype, walk, map);
-    case MB_F32: return rows_from<float>(call, from->data, to->data, to->dtype, walk, map);
+    switch (c.from->dtype) {
+    case MB_U8: return convert_from<uint8_t>(c);
+    case MB_U16: return convert_from<uint16_t>(c);
+    case MB_F16: return convert_from<__half>(c);
+    case MB_F32: return convert_from<float>(c);
     default: return false;
     }
 }
@@ -219,10 +209,8 @@ extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *
                                 cudaMemcpyDeviceToDevice, stream));
         return MB_STATUS_OK;
     }
-    if (rows && walk.dims[last] >= 128 && convert_as_rows(call, from, to, walk, map)) {
-        MB_LAUNCHED("convert_rows");
-        return MB_STATUS_OK;
-    }
+    if (rows && walk.dims[last] >= 128 && convert_as_rows({from, to, walk, map, stream}))
+        return MB_LAUNCH_STATUS("convert_rows");
     int dense = last;
     for (int i = 0; i < last; i++)
         if (walk.strides[FROM][i] == 1 || walk.strides[FROM][i] == -1)
@@ -234,8 +222,7 @@ extern "C" mb_status mb_cuda_copy_array(const mb_op_call *call, const mb_array *
                   (unsigned)(others < 65535 ? others : 65535));
         convert_tiles<<<grid, 256, 0, stream>>>(from->data, from->dtype, to->data, to->dtype, walk,
                                                 dense, others, map);
-        MB_LAUNCHED("convert_tiles");
-        return MB_STATUS_OK;
+        return MB_LAUNCH_STATUS("convert_tiles");
     }
     convert_any<<<mb_blocks(call, walk.count, MB_THREADS), MB_THREADS, 0, stream>>>(
         from->data, from->dtype, to->data, to->dtype, walk, map);
