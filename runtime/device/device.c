@@ -332,9 +332,8 @@ static mb_status open_planned(const char *name, mb_device **out)
     parse_planned(name, &record, &copy);
     if (record < 0 || record >= MAX_RECORDS)
         return mb_fail(MB_STATUS_ARGUMENT, "device",
-                       "no record of \"%s\"; devices that can be planned for: "
-                       "%s",
-                       name, planned_names(known, sizeof known));
+                       "no record of \"%s\"; devices that can be planned for: %s", name,
+                       planned_names(known, sizeof known));
     if (copy >= MB_PLANNED_DEVICES)
         return mb_fail(MB_STATUS_ARGUMENT, "device",
                        "no device " PLANNED "%s: devices of one record are numbered 0 to %d", name,

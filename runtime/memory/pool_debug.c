@@ -216,8 +216,7 @@ mb_status mb_pool_fail_free(mb_pool *pool, const mb_block *block)
     if (at.found)
         return mb_fail(
             MB_STATUS_ARGUMENT, NULL,
-            "block %p, freed at %s, is foreign to this pool: it was made at %s in the pool "
-            "of %s",
+            "block %p, freed at %s, is foreign to this pool: it was made at %s in the pool of %s",
             block->address, here, at.owner ? at.owner : "C", at.name);
     pthread_mutex_lock(&pool->lock);
     const mb_pool_event *event =

@@ -42,8 +42,7 @@ static mb_status check_angles(const mb_op_arg *arg, const mb_vector *vector)
     if (high - low > 2 * turn * (1 + 1e-9))
         return mb_fail(MB_STATUS_ARGUMENT, arg->name,
                        "%s span %.6g rad, %.1f turns: are they degrees? Radians are needed "
-                       "(math.rad converts one); for a scan of many turns give "
-                       "mb.tomo.wrapped(%s)",
+                       "(math.rad converts one); for a scan of many turns give mb.tomo.wrapped(%s)",
                        arg->name, high - low, (high - low) / turn, arg->name);
     return MB_STATUS_OK;
 }

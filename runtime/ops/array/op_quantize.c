@@ -104,8 +104,7 @@ const mb_op mb_op_quantize = {
     .doc =
         "u8, u16: low is stored as 0, high as the largest integer, and values between as the "
         "nearest integer, or rounded down; stored * (high - low) / largest + low is the value. "
-        "Values below low and "
-        "above high are clamped. NaN becomes 0.\n"
+        "Values below low and above high are clamped. NaN becomes 0.\n"
         "f16: low is stored as 0 and high as 1; the defaults store values unchanged. Values beyond "
         "+-65504 are clamped. NaN stays NaN. Values below 6e-5 lose accuracy.\n"
         "With nonfinite, NaN and infinities count as that value, in all types.\n"

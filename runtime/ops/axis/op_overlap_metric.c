@@ -145,11 +145,10 @@ const mb_op mb_op_overlap_metric = {
     .name = "overlap_metric",
     .summary = "How well the end of an image matches each window of another one.",
     .doc = "Finds by how much two images overlap. The window is the columns of the second image at "
-           "the end that meets the first one: its "
-           "first columns where it lies on the right, its last ones on the left. The result for "
-           "column x is 1 - r, where r is the correlation of the window with columns x ... x + "
-           "window - 1 of the first image, over all rows: 0 for equal images, but for a factor and "
-           "an offset.\n"
+           "the end that meets the first one: its first columns where it lies on the right, its "
+           "last ones on the left. The result for column x is 1 - r, where r is the correlation of "
+           "the window with columns x ... x + window - 1 of the first image, over all rows: 0 for "
+           "equal images, but for a factor and an offset.\n"
            "With blend, the metric is the mean of three: of the two windows, and of either one and "
            "their blend, which goes linearly from the first to the second image. Values are those "
            "of algotom.prep.calculation.search_overlap before it divides them by the least one.\n"

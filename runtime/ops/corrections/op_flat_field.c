@@ -476,17 +476,16 @@ const mb_op mb_op_flat_field = {
     .name = "flat_field",
     .summary = "Raw frames to transmission: (data - dark) / (flat - dark).",
     .doc =
-        "The dark frame and the flat frame are the mean (in double precision) or the median "
-        "over darks and flats. Without darks the dark frame is 0; without flats the denominator "
-        "is 1.\n"
+        "The dark frame and the flat frame are the mean (in double precision) or the median over "
+        "darks and flats. Without darks the dark frame is 0; without flats the denominator is 1.\n"
         "Flats in several groups, taken before, between and after the data, are combined group by "
         "group, and each frame of data is divided by what lies linearly between the two groups "
         "around it; before the first group and after the last one, by that group. scale and "
         "flat_scale multiply data - dark and flat - dark frame by frame: with the ratio of a usual "
         "to the frame's own ring current they take a beam that decays or is refilled out.\n"
-        "flat - dark below floor is raised to floor. Results that are not finite are replaced "
-        "by nonfinite. counts is {samples replaced, detector pixels raised, samples <= 0 among "
-        "the rest}.\n"
+        "flat - dark below floor is raised to floor. Results that are not finite are replaced by "
+        "nonfinite. counts is {samples replaced, detector pixels raised, samples <= 0 among the "
+        "rest}.\n"
         "Work in chunks of rows cuts all three stacks alike; in chunks of angles, darks and flats "
         "stay whole.",
     .reference = "(I - D) / (F - D)",

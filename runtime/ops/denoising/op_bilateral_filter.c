@@ -207,8 +207,7 @@ const mb_op mb_op_bilateral_filter = {
         "exp(-distance^2 / (2 sigma_spatial^2)) exp(-difference^2 / (2 sigma_value^2)). The "
         "neighborhood is a square or a cube.\n"
         "Neighbors that are not finite do not count, nor do those of a weight below about 2^-120. "
-        "Values that are "
-        "not finite stay as they are.",
+        "Values that are not finite stay as they are.",
     .reference = "C. Tomasi, R. Manduchi, ICCV (1998)",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,

@@ -169,8 +169,7 @@ const mb_op mb_op_dezinger = {
         "A NaN stays, and counts as greater than infinity in the windows of others; mend replaces "
         "those. counts is {values replaced}.\n"
         "For projections {1, k, k} looks at each frame alone, and k at the frames before and "
-        "after, "
-        "too.",
+        "after, too.",
     .reference = "|a - median(a)| > threshold",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,

@@ -72,8 +72,7 @@ const mb_op mb_op_blend_seam = {
     .doc =
         "The last overlap columns of the left image show the same as the first ones of the right "
         "image. In the result they are blended: the weight of the right image rises linearly from "
-        "0 "
-        "in the first of them to 1 in the last; a single one is the mean. A NaN stays in its "
+        "0 in the first of them to 1 in the last; a single one is the mean. A NaN stays in its "
         "column.",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,

@@ -35,8 +35,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     MB_TRY(mb_warp_check(&p->warp, &result.shape));
     if (rows->dims[0] != columns->dims[0] || rows->dims[1] != columns->dims[1])
         return mb_fail(MB_STATUS_SHAPE, "columns",
-                       "columns is %s and rows is %s: give one of each "
-                       "for each pixel",
+                       "columns is %s and rows is %s: give one of each for each pixel",
                        mb_shape_format(columns, have, sizeof have),
                        mb_shape_format(rows, want, sizeof want));
     if (result.shape.dims[rank - 2] == 0 || result.shape.dims[rank - 1] == 0)

@@ -160,10 +160,9 @@ const mb_op mb_op_resample = {
     .summary = "Frames with another number of rows and columns.",
     .doc =
         "The new pixels cover the same area: along an axis of m pixels that becomes n, pixel i, "
-        "from "
-        "0, covers i m / n to (i + 1) m / n. box takes the mean over it, the method to make frames "
-        "smaller: none of the signal is lost. linear takes the value at its middle, interpolated, "
-        "with the edges repeated. A NaN spreads to all pixels that it is a part of.\n"
+        "from 0, covers i m / n to (i + 1) m / n. box takes the mean over it, the method to make "
+        "frames smaller: none of the signal is lost. linear takes the value at its middle, "
+        "interpolated, with the edges repeated. A NaN spreads to all pixels that it is a part of.\n"
         "With part and rows, a holds the rows of the frames that rows of the result need; "
         "mb.op.piece tells which.",
     MB_OP_SPLIT_PARTS,

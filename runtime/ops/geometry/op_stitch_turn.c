@@ -111,17 +111,14 @@ const mb_op mb_op_stitch_turn = {
                "width.",
     .doc =
         "Frame k of the result is frame k joined with the mirrored frame k + half. The axis is "
-        "near "
-        "an edge of the detector, at column W - (overlap + 1) / 2 for the right side and (overlap "
-        "- "
-        "1) / 2 for the left. Columns that both see are blended linearly; an overlap that is not "
-        "whole moves the mirrored frame by linear interpolation. Columns that none sees, of a "
-        "negative overlap, are filled.\n"
+        "near an edge of the detector, at column W - (overlap + 1) / 2 for the right side and "
+        "(overlap - 1) / 2 for the left. Columns that both see are blended linearly; an overlap "
+        "that is not whole moves the mirrored frame by linear interpolation. Columns that none "
+        "sees, of a negative overlap, are filled.\n"
         "The result has floor(2 W - overlap) columns, and those that before and after add. Its "
-        "axis "
-        "is at the same column for the right side, moved by before; for the left side it is W - "
-        "overlap columns further right. Frames without a partner are left out. A NaN stays in its "
-        "column, and in those that are interpolated from it.",
+        "axis is at the same column for the right side, moved by before; for the left side it is W "
+        "- overlap columns further right. Frames without a partner are left out. A NaN stays in "
+        "its column, and in those that are interpolated from it.",
     .reference = "N. T. Vo et al., Opt. Express 29 (2021) 17849",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_ROWS,

@@ -29,8 +29,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 30, 21}}, params = {center = {12, 3}, factors = {1.1, 4e-3}, mode = "
     "'symmetric', inverse = true, rows = {5, 26}}}",
     "{inputs = {{'f32', 2, 50, 28}}, params = {center = {24, 13}, factors = {1.01, 1e-3}, order = "
-    "3, "
-    "mode = 'symmetric'}}",
+    "3, mode = 'symmetric'}}",
     "{inputs = {{'f32', 45, 20}}, params = {center = {24, 13}, factors = {0.98, 1e-3}, order = 3}}",
     "{inputs = {{'f32', 2, 20, 18}}, params = {center = {12, 3}, factors = {1.2, 4e-3}, mode = "
     "'reflect'}}"};

@@ -213,8 +213,7 @@ mb_status mb_warp_check_part(const mb_warp_params *p, const mb_warp_map *map, co
         return MB_STATUS_OK;
     return mb_fail(
         MB_STATUS_ARGUMENT, "part",
-        "rows %lld to %lld of the result need rows %lld to %lld of the frame; a has %lld "
-        "to %lld",
+        "rows %lld to %lld of the result need rows %lld to %lld of the frame; a has %lld to %lld",
         (long long)w.from + 1, (long long)(w.from + w.count), (long long)needs.first + 1,
         (long long)needs.end, (long long)w.first + 1, (long long)(w.first + rows));
 }

@@ -39,8 +39,7 @@ static const mb_op_arg args[] = {
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 30, 41}}, params = {fresnel = 0.5}}",
     "{inputs = {{'f32', 3, 9, 31}}, params = {fresnel = {0.4, 0.7}, method = 'generalized', "
-    "padding "
-    "= 'reflect', delta_beta = 100, size = 'smooth'}}",
+    "padding = 'reflect', delta_beta = 100, size = 'smooth'}}",
     "{inputs = {{'f32', 2, 11, 8}}, params = {fresnel = 0.9, method = 'ctf', delta_beta = 20, "
     "padding = 'symmetric'}}",
     "{inputs = {{'f32', 2, 33, 33}}, params = {fresnel = 3.5, method = 'ctf', delta_beta = 30, low "
@@ -108,8 +107,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     extents(p, shape, n, padded);
     if ((double)padded[0] * (double)padded[1] > (double)((int64_t)1 << 40))
         return mb_fail(MB_STATUS_SHAPE, "image",
-                       "the padded frame has %lld x %lld elements; the "
-                       "limit is 2^40",
+                       "the padded frame has %lld x %lld elements; the limit is 2^40",
                        (long long)padded[0], (long long)padded[1]);
     arrays[MB_PHASE_FILTER_RESULT] = arrays[MB_PHASE_FILTER_IMAGE];
     return MB_STATUS_OK;
@@ -378,21 +376,20 @@ const mb_op mb_op_phase_filter = {
     .summary = "Phase retrieval from one distance: Paganin, generalized Paganin, CTF, Farago.",
     .doc =
         "A frame of transmission I (intensity over flat field) is padded, multiplied in Fourier "
-        "space, and cropped. With the frequency f in cycles per pixel, the phase p = pi * "
-        "fresnel * f^2 and r = delta_beta, the factors are\n"
+        "space, and cropped. With the frequency f in cycles per pixel, the phase p = pi * fresnel "
+        "* f^2 and r = delta_beta, the factors are\n"
         "paganin 1 / (1 + r p); generalized the same with f^2 = (sin^2 pi fx + sin^2 pi fy) / "
         "pi^2, for features near the pixel size; farago 1 / (cos p + r sin p), refused where it "
         "has a pole. They keep the mean, and give the transmission in the plane of contact, or "
         "with log its -ln, the line integrals.\n"
         "ctf s / (2 s^2 + e) of I - 1, with s = sin p + cos(p) / r, gives the phase shift in rad, "
-        "negative behind matter. e is low below the first maximum of s along the rows, f = "
-        "sqrt(1 / (2 fresnel)) or 0.5, high above it, with an error function of width 0.01 "
-        "between.\n"
+        "negative behind matter. e is low below the first maximum of s along the rows, f = sqrt(1 "
+        "/ (2 fresnel)) or 0.5, high above it, with an error function of width 0.01 between.\n"
         "Around a frame its edge values repeat, by default. The padded extent is chosen to leave "
-        "room for 9 times the length over which the filter of Paganin decays, sqrt(r * "
-        "fresnel / (4 pi)) pixels, on either side, at most for the frame itself; for ctf and "
-        "farago it is at least twice the extent. Values that are not finite make their whole "
-        "frame NaN, and no other frame.\n"
+        "room for 9 times the length over which the filter of Paganin decays, sqrt(r * fresnel / "
+        "(4 pi)) pixels, on either side, at most for the frame itself; for ctf and farago it is at "
+        "least twice the extent. Values that are not finite make their whole frame NaN, and no "
+        "other frame.\n"
         "On an NVIDIA GPU of compute capability 8.0 or later, padded extents of 64, 512, 1024, "
         "2048 and 4096 (as the shared memory permits) are transformed by kernels of Moonbeam, "
         "others by the FFT library, frame by frame.",

@@ -23,16 +23,15 @@ MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_DEAD)
 const mb_op mb_op_stripes_dead = {
     .name = "stripes_dead",
     .summary = "Fills in columns of sinograms that do not respond, or that fluctuate.",
-    .doc = "A column's fluctuation is the sum of the absolute differences between its "
-           "values and their means over 10 angles. Its factor is the fluctuation over the "
-           "median of those of size columns. Columns whose factor stands out, as in "
-           "stripes_large, or that have values that are not finite, are interpolated "
-           "linearly between the nearest columns that do not. The two first and the two "
-           "last columns stay as they are; so do all if a third of them or more stand out, "
-           "or if there are fewer than 8. With residual, stripes_large follows, with the "
-           "same size and snr.\n"
-           "Borders, even windows, equal values, NaN and -0 are as in stripes_sorting. A "
-           "sinogram may be a permuted view of projections.",
+    .doc = "A column's fluctuation is the sum of the absolute differences between its values and "
+           "their means over 10 angles. Its factor is the fluctuation over the median of those of "
+           "size columns. Columns whose factor stands out, as in stripes_large, or that have "
+           "values that are not finite, are interpolated linearly between the nearest columns that "
+           "do not. The two first and the two last columns stay as they are; so do all if a third "
+           "of them or more stand out, or if there are fewer than 8. With residual, stripes_large "
+           "follows, with the same size and snr.\n"
+           "Borders, even windows, equal values, NaN and -0 are as in stripes_sorting. A sinogram "
+           "may be a permuted view of projections.",
     .reference =
         "N. T. Vo, R. C. Atwood, M. Drakopoulos, Superior techniques for eliminating ring "
         "artifacts in X-ray micro-tomography, Optics Express 26, 28396 (2018), algorithms 4 and 6",

@@ -25,18 +25,17 @@ MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_LARGE)
 const mb_op mb_op_stripes_large = {
     .name = "stripes_large",
     .summary = "Removes wide stripes of sinograms: finds them, and replaces them alone.",
-    .doc = "The values of each column are sorted, and filtered with a median over size "
-           "columns at each rank, as in stripes_sorting. A column's factor is its mean over "
-           "that of its filtered values, without the drop_ratio of least and greatest ones. "
-           "The factors of all columns are sorted and a line is fitted to the middle half "
-           "of them; what the line spans is the noise, at least 1e-6. If the largest "
-           "(smallest) factor is snr times the noise above (below) the line, columns beyond "
-           "half of that are stripes, with a column on each side. So are columns whose "
-           "factors are not finite. They get their filtered values. The other columns are "
-           "divided by their factors if normalize is true, unless a factor is 0. Fewer than "
-           "8 columns stay as they are.\n"
-           "Borders, even windows, equal values, NaN and -0 are as in stripes_sorting. A "
-           "sinogram may be a permuted view of projections.",
+    .doc = "The values of each column are sorted, and filtered with a median over size columns at "
+           "each rank, as in stripes_sorting. A column's factor is its mean over that of its "
+           "filtered values, without the drop_ratio of least and greatest ones. The factors of all "
+           "columns are sorted and a line is fitted to the middle half of them; what the line "
+           "spans is the noise, at least 1e-6. If the largest (smallest) factor is snr times the "
+           "noise above (below) the line, columns beyond half of that are stripes, with a column "
+           "on each side. So are columns whose factors are not finite. They get their filtered "
+           "values. The other columns are divided by their factors if normalize is true, unless a "
+           "factor is 0. Fewer than 8 columns stay as they are.\n"
+           "Borders, even windows, equal values, NaN and -0 are as in stripes_sorting. A sinogram "
+           "may be a permuted view of projections.",
     .reference =
         "N. T. Vo, R. C. Atwood, M. Drakopoulos, Superior techniques for eliminating ring "
         "artifacts in X-ray micro-tomography, Optics Express 26, 28396 (2018), algorithms 4 and 5",

@@ -21,15 +21,14 @@ MB_STRIPES_FUNCTIONS(MB_STRIPES_BY_SORTING)
 const mb_op mb_op_stripes_sorting = {
     .name = "stripes_sorting",
     .summary = "Removes stripes of sinograms by sorting: full, partial and small ones.",
-    .doc = "The values of each column are sorted along the angles. At each rank a median "
-           "over size neighboring columns replaces the value, which goes back to its angle. "
-           "A window that is too small leaves wide stripes, one that is too large blurs. "
-           "Columns beyond the border are reflected, with the border column itself. An even "
-           "window has one column more before than after, and the larger of the two middle "
-           "values.\n"
-           "Equal values keep the order of their angles. NaN counts as larger than every "
-           "number, so a single one becomes a finite value of the neighboring columns. -0 "
-           "counts as 0 and becomes 0.\n"
+    .doc = "The values of each column are sorted along the angles. At each rank a median over size "
+           "neighboring columns replaces the value, which goes back to its angle. A window that is "
+           "too small leaves wide stripes, one that is too large blurs. Columns beyond the border "
+           "are reflected, with the border column itself. An even window has one column more "
+           "before than after, and the larger of the two middle values.\n"
+           "Equal values keep the order of their angles. NaN counts as larger than every number, "
+           "so a single one becomes a finite value of the neighboring columns. -0 counts as 0 and "
+           "becomes 0.\n"
            "A sinogram may be a permuted view of projections.",
     .reference =
         "N. T. Vo, R. C. Atwood, M. Drakopoulos, Superior techniques for eliminating ring "

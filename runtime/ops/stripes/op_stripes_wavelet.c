@@ -276,9 +276,8 @@ const mb_op mb_op_stripes_wavelet = {
         "Removes stripes from sinograms: vertical details of a wavelet transform are damped.",
     .doc =
         "Each level of the transform has a band of details along the columns, smooth along the "
-        "angles. The Fourier transform of the band along the angles is multiplied by 1 - "
-        "exp(-f^2 / "
-        "(2 sigma^2)), f in cycles per band, and the transform is inverted. With an origin o, "
+        "angles. The Fourier transform of the band along the angles is multiplied by 1 - exp(-f^2 "
+        "/ (2 sigma^2)), f in cycles per band, and the transform is inverted. With an origin o, "
         "where the band has an even number of rows, f + o stands for f, and the real part is "
         "taken. Frequencies of which less than 1e-6 goes are left alone.\n"
         "What is damped is computed and subtracted, not the whole transformed: work and scratch "

@@ -93,21 +93,20 @@ const mb_op mb_op_backproject = {
     .name = "backproject",
     .summary = "Parallel-beam back-projection with linear interpolation.",
     .doc =
-        "Pixel (y, x) of the ny x nx slice lies at X = x - (nx-1)/2 and Y = (ny-1)/2 - y; row 0 "
-        "is on top. At angle t the pixel reads the detector at u = X cos t + Y sin t + center + "
-        "shift (the convention of ASTRA and scikit-image) by linear interpolation. Samples "
-        "outside the detector are 0. The result is scale times the sum over angles, in float32. "
-        "On a GPU slices are computed in packets of 16 (fewer where they are very large), counted "
-        "from the first, and how a slice is rounded depends on how many slices its packet has.\n"
-        "The relative L2 error against double precision is 2e-6 for exact. For fast on a GPU it "
-        "is up to 1e-4 for filtered projections of a phantom and 4e-4 for white noise. fast is "
-        "the same as exact on the host, with fewer than 640 angles, and for a packet of one slice. "
+        "Pixel (y, x) of the ny x nx slice lies at X = x - (nx-1)/2 and Y = (ny-1)/2 - y; row 0 is "
+        "on top. At angle t the pixel reads the detector at u = X cos t + Y sin t + center + shift "
+        "(the convention of ASTRA and scikit-image) by linear interpolation. Samples outside the "
+        "detector are 0. The result is scale times the sum over angles, in float32. On a GPU "
+        "slices are computed in packets of 16 (fewer where they are very large), counted from the "
+        "first, and how a slice is rounded depends on how many slices its packet has.\n"
+        "The relative L2 error against double precision is 2e-6 for exact. For fast on a GPU it is "
+        "up to 1e-4 for filtered projections of a phantom and 4e-4 for white noise. fast is the "
+        "same as exact on the host, with fewer than 640 angles, and for a packet of one slice. "
         "exact takes 2.6 times as long.\n"
         "With scale = 1 this operator is the exact adjoint of project with the same method. For "
         "method = 'distance' float32 is used throughout, and a GPU takes one slice at a time. "
-        "Filtered back-projection "
-        "is ramp_filter followed by backproject with its default scale, which gives densities "
-        "per pixel for angles that cover 180 degrees evenly.",
+        "Filtered back-projection is ramp_filter followed by backproject with its default scale, "
+        "which gives densities per pixel for angles that cover 180 degrees evenly.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     MB_OP_PARTS_OF(mb_backproject_host),
     .plan = plan,

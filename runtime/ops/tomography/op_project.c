@@ -37,8 +37,7 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 19, 23}}, params = {angles = {0, 0.4, 0.8, 1.3, 1.7, 2.2, 2.6}, cols = 31, "
     "center = 14.25, circle = 0.9}}",
     "{inputs = {{'f32', 26, 15, 29}}, params = {angles = {0, 0.02, 0.04, 0.06, 0.3, 0.31, 0.8, "
-    "2.5, "
-    "2.52, 3.2, 4.7}, cols = 40, center = 17.5, circle = 1}}",
+    "2.5, 2.52, 3.2, 4.7}, cols = 40, center = 17.5, circle = 1}}",
     "{inputs = {{'f32', 18, 13, 13}}, params = {angles = {0.1, 1.1, 2.1}, shifts = {0.5, -1, 2}, "
     "scale = 0.5, method = 'distance'}}"};
 
