@@ -11,6 +11,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local tables = require "moonbeam.internal.tables"
 
 local options = cli.parse(arg, {
     usage = "scripts/record_fft_sizes.lua --name NAME -o FILE [options]",
@@ -124,10 +125,7 @@ end
 -- (last axis: samples).
 local function measure(shape, axes)
     local n = shape[#shape]
-    local rows, points = {table.unpack(shape)}, 1
-    for _, extent in ipairs(shape) do
-        points = points * extent
-    end
+    local rows, points = {table.unpack(shape)}, tables.product(shape)
     rows[#rows] = 2 * (n // 2 + 1)
     local room <close> = mb.zeros(rows, {device = device})
     local spectrum <close> = room:reinterpret("c64")

@@ -5,6 +5,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local metrics = {}
 
@@ -26,11 +27,7 @@ function metrics.rmse(a, b)
     local difference <close> = real(a, 0)
     local other <close> = real(b, 0)
     mb.binary(difference, "sub", {b = other, out = difference})
-    local count = 1
-    for _, extent in ipairs(a.shape) do
-        count = count * extent
-    end
-    return difference:norm() / math.sqrt(count)
+    return difference:norm() / math.sqrt(tables.product(a.shape))
 end
 
 --- Peak signal-to-noise ratio in dB; the peak is that of the reference, greatest less least, or

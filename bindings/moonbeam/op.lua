@@ -4,7 +4,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local largest = require "moonbeam.internal.largest"
+local largest = require "moonbeam.plan.largest"
 
 local op = {
     list = core.op.list,

@@ -18,6 +18,7 @@ local scan_center = require "moonbeam.tomo.scan_center"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 local scan_recipe = require "moonbeam.tomo.scan_recipe"
 local scan_values = require "moonbeam.scan.values"
+local tables = require "moonbeam.internal.tables"
 local unpack = require "moonbeam.internal.unpack"
 local value_range = require "moonbeam.tomo.value_range"
 local vertical_shifts = require "moonbeam.tomo.vertical_shifts"
@@ -367,10 +368,7 @@ end
 -- report of recon.run, with the plan.
 function recon.reconstruct(projections, angles, options)
     options = declared.checked(WITH_FRAMES, options, "recon.reconstruct")
-    local settings = {}
-    for name, value in pairs(options) do
-        settings[name] = value
-    end
+    local settings = tables.merged(options)
     local scan = mb.scan.of_arrays(projections, angles,
         {flats = options.flats, darks = options.darks})
     scan_recipe.check(scan, settings)

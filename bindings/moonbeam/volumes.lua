@@ -25,6 +25,7 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local on_error = require "moonbeam.internal.on_error"
+local tables = require "moonbeam.internal.tables"
 
 local volumes = {}
 
@@ -42,11 +43,7 @@ volumes.ITEM_BYTES = ITEM_BYTES
 
 --- Bytes of all elements.
 function volumes.bytes(volume)
-    local bytes = ITEM_BYTES[volume.dtype]
-    for _, n in ipairs(volume.shape) do
-        bytes = bytes * n
-    end
-    return bytes
+    return ITEM_BYTES[volume.dtype] * tables.product(volume.shape)
 end
 
 -- What all volumes have in common: they do not travel unless they say so.

@@ -5,6 +5,7 @@
 --   moonbeam scripts/bench/iterative_starts.lua [SIZE]
 
 local mb = require "moonbeam"
+local tables = require "moonbeam.internal.tables"
 
 local size = tonumber(arg[1] or 129)
 local NOISE <const>, MARGIN <const> = 0.01, 1.05 -- of the largest line integral; of the error
@@ -29,12 +30,7 @@ end
 -- The errors after each iteration.
 local function errors_of(method, sinogram, angles, truth, way)
     local name, iterations, own = table.unpack(method)
-    local errors, options = {}, {iterations = iterations}
-    for _, list in ipairs {own, way} do
-        for key, value in pairs(list) do
-            options[key] = value
-        end
-    end
+    local errors, options = {}, tables.merged({iterations = iterations}, own, way)
     options.callback = function(k, x)
         local difference <close> = x - truth
         errors[k] = difference:norm() / truth:norm()

@@ -5,6 +5,7 @@
 -- in blocks of another size. One that does not raises an error of one line that names its step.
 
 local mb = require "moonbeam"
+local tables = require "moonbeam.internal.tables"
 local calls = require "scripts.fuzzing.calls"
 local catalog = require("moonbeam.pipeline.catalog").new()
 
@@ -127,11 +128,7 @@ local function make_step(def, n)
             step[entry.name] = option(entry, n)
         end
     end
-    local presets = {}
-    for name in pairs(def.presets or {}) do
-        presets[#presets + 1] = name
-    end
-    table.sort(presets)
+    local presets = tables.keys(def.presets or {})
     if #presets > 0 and once_in(5) then
         step.preset = one_of(presets)
     end

@@ -6,6 +6,7 @@ local core = require "moonbeam.core"
 local cluster = require "moonbeam.cluster"
 local fail = require "moonbeam.internal.fail"
 local sinks = require "moonbeam.chunked.sinks"
+local tables = require "moonbeam.internal.tables"
 
 local block_ranks = {}
 
@@ -64,11 +65,7 @@ function block_ranks.kept(known, count)
     end
     -- The blocks were dealt in turn: the n-th blocks of the ranks follow one another.
     function sink.settle()
-        local firsts = {}
-        for first in pairs(parts) do
-            firsts[#firsts + 1] = first
-        end
-        table.sort(firsts)
+        local firsts = tables.keys(parts)
         for n = 1, (count + cluster.size - 1) // cluster.size do
             local all = core.dry.on() and {} or cluster.gather(parts[firsts[n]] or "")
             parts[firsts[n] or false] = nil

@@ -20,6 +20,7 @@ local promise = require "moonbeam.plan.promise"
 local secure = require "moonbeam.plan.secure"
 local sinks = require "moonbeam.chunked.sinks"
 local stream = require "moonbeam.stream"
+local tables = require "moonbeam.internal.tables"
 
 local chunked = {}
 
@@ -436,9 +437,7 @@ local function plan_of(job)
     job.known, job.shared = plan.result, block_ranks.shared(job.options, plan.result.combine)
     if plan.result.combine == "none" and job.options.sink == nil then
         plan.sink_bytes = core.pool.element_bytes(plan.result.dtype)
-        for _, extent in ipairs(plan.result.shape) do
-            plan.sink_bytes = plan.sink_bytes * extent
-        end
+            * tables.product(plan.result.shape)
     end
     return plan
 end

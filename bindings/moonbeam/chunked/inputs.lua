@@ -5,6 +5,7 @@ local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local scan_frames = require "moonbeam.tomo.scan_frames"
+local tables = require "moonbeam.internal.tables"
 local unpack = require "moonbeam.internal.unpack"
 
 local inputs = {}
@@ -179,15 +180,7 @@ function inputs.all(given, whole)
     if single then
         names[1], by[1] = 1, inputs.of(given, "inputs")
     else
-        for name in pairs(given) do
-            names[#names + 1] = name
-        end
-        table.sort(names, function(a, b)
-            if type(a) == type(b) then
-                return a < b
-            end
-            return type(a) == "number"
-        end)
+        names = tables.keys(given)
     end
     if #names == 0 then
         fail("argument", OP, "inputs", "there are no inputs; give an array, an HDF5 dataset, a "

@@ -21,6 +21,7 @@ local file_name = require "moonbeam.internal.file_name"
 local log = require "moonbeam.internal.log"
 local suggestions = require "moonbeam.internal.command_line.suggestions"
 local surface = require "moonbeam.internal.command_line.surface"
+local tables = require "moonbeam.internal.tables"
 local types = require "moonbeam.internal.command_line.option_types"
 
 local cli = {}
@@ -105,11 +106,8 @@ end
 function cli.options(entries, changes, ...)
     local list = {}
     for i, name in ipairs {...} do
-        local own = {default = (changes.defaults or {})[name]}
-        for key, value in pairs(changes) do
-            own[key] = value
-        end
-        list[i] = cli.option(entries[name], own)
+        list[i] = cli.option(entries[name], tables.merged(
+            {default = (changes.defaults or {})[name]}, changes))
     end
     return list
 end

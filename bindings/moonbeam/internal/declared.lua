@@ -22,6 +22,7 @@ local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local strict = require "moonbeam.internal.strict"
+local tables = require "moonbeam.internal.tables"
 
 local declared = {}
 
@@ -50,10 +51,8 @@ function declared.from(operator, ...)
     end
     for i, name in ipairs(select("#", ...) > 0 and {...} or all) do
         local changes = type(name) == "table" and name or {name}
-        local entry = {operator = operator, optional = true}
-        for key, value in pairs(by_name_of[changes[1]]) do
-            entry[key] = value
-        end
+        local entry = tables.merged({operator = operator, optional = true},
+            by_name_of[changes[1]])
         for key, value in pairs(changes) do
             entry[key ~= 1 and key or "name"] = value
         end
@@ -224,12 +223,7 @@ end
 
 --- The names declared by `native`, sorted.
 function declared.natives()
-    local names = {}
-    for name in pairs(by_name) do
-        names[#names + 1] = name
-    end
-    table.sort(names)
-    return names
+    return tables.keys(by_name)
 end
 
 return setmetatable(declared, {

@@ -8,6 +8,7 @@ local cluster = require "moonbeam.cluster"
 local core = require "moonbeam.core"
 local ledger = require "moonbeam.ledger"
 local log = require "moonbeam.internal.log"
+local tables = require "moonbeam.internal.tables"
 local pool = require "moonbeam.pool"
 
 local script = {}
@@ -74,14 +75,6 @@ function script.quiet()
     return replaced(quiet_changes())
 end
 
-local function copy(t)
-    local result = {}
-    for key, value in pairs(t) do
-        result[key] = value
-    end
-    return result
-end
-
 -- The statements and then the script (either may be missing) as functions, or nil and the error.
 local function load_all(name, statements, globals)
     local chunks = {}
@@ -113,7 +106,7 @@ end
 local function run(name, statements, how, changes)
     local globals = setmetatable({}, {__index = _G})
     globals._G = globals
-    local arguments = copy(arg)
+    local arguments = tables.merged(arg)
     globals.arg = arguments
     local chunks, problem = load_all(name, statements, globals)
     if not chunks then

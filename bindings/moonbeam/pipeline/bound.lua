@@ -9,6 +9,7 @@ local plan = require "moonbeam.pipeline.plan"
 local report = require "moonbeam.pipeline.report"
 local run = require "moonbeam.pipeline.run"
 local scan_values = require "moonbeam.scan.values"
+local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
 
 local bound = {}
@@ -86,10 +87,7 @@ function methods:run(options)
     if type(options) == "function" then
         return run.execute(self:plan(), {sink = options, quiet = self.options.quiet})
     end
-    local own = {quiet = self.options.quiet, input = self.scan.path}
-    for name, value in pairs(options or {}) do
-        own[name] = value
-    end
+    local own = tables.merged({quiet = self.options.quiet, input = self.scan.path}, options)
     local last = self.chain.steps[#self.chain.steps]
     local saved = last.name == "save" and last.options or {}
     own.output = own.output or saved.file or fail("argument", "pipeline:run", "output",

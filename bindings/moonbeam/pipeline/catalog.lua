@@ -10,6 +10,7 @@ local fail = require "moonbeam.internal.fail"
 local kinds = require "moonbeam.pipeline.kinds"
 local own_step = require "moonbeam.pipeline.definitions.own_step"
 local step_options = require "moonbeam.pipeline.definitions.step_options"
+local tables = require "moonbeam.internal.tables"
 
 local catalog = {}
 local methods = {}
@@ -40,12 +41,7 @@ local function check_fields(def, where)
     for field, value in pairs(def) do
         local types = FIELDS[field]
         if not types then
-            local names = {}
-            for name in pairs(FIELDS) do
-                names[#names + 1] = name
-            end
-            table.sort(names)
-            local near = core.error.nearest(tostring(field), names)
+            local near = core.error.nearest(tostring(field), tables.keys(FIELDS))
             wrong(def, where, "unknown field '%s'%s", core.error.printable(tostring(field)), near
                 and ("; did you mean '%s'?"):format(near) or "")
         elseif not types:find(type(value), 1, true) then
@@ -115,10 +111,7 @@ local function checked(given, where)
             .. "definition, or a list of them", core.error.printable(where or "a step"),
             type(given))
     end
-    local def = {}
-    for field, value in pairs(given) do
-        def[field] = value
-    end
+    local def = tables.merged(given)
     check_fields(def, where)
     if not (def.name and def.name:find "^%l[%w_]*$") then
         wrong(def, where, "name must be a word in small letters")
@@ -259,15 +252,7 @@ end
 
 --- The names of all steps, sorted.
 function methods:names()
-    local names = {}
-    for name in pairs(families_of_steps()) do
-        names[#names + 1] = name
-    end
-    for name in pairs(self.own) do
-        names[#names + 1] = name
-    end
-    table.sort(names)
-    return names
+    return tables.keys(tables.merged(families_of_steps(), self.own))
 end
 
 --- The definition of the step with this name. Errors: argument, with the nearest name.

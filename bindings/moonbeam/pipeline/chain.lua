@@ -31,6 +31,7 @@ local geometry = require "moonbeam.pipeline.geometry"
 local kinds = require "moonbeam.pipeline.kinds"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local step_options = require "moonbeam.pipeline.definitions.step_options"
+local tables = require "moonbeam.internal.tables"
 
 local chain = {}
 
@@ -233,10 +234,7 @@ end
 function chain.resolved(bound)
     local list = {}
     for _, step in ipairs(bound.steps) do
-        local entry = {step.name}
-        for name, value in pairs(step.options) do
-            entry[name] = value
-        end
+        local entry = tables.merged({step.name}, step.options)
         list[#list + 1] = not step.partial and (next(step.options) and entry or step.name) or nil
     end
     return list
@@ -272,12 +270,9 @@ function chain.with(recipe, path, value, known)
     if problem then
         fail("argument", "step " .. path:match "^[^.]+", option, "%s", problem)
     end
-    local copy, changed = table.move(recipe, 1, #recipe, 1, {}), {}
-    for key, member in pairs(type(recipe[index]) == "table" and recipe[index] or {recipe[index]}) do
-        changed[key] = member
-    end
-    changed[option] = value
-    copy[index] = changed
+    local copy, before = table.move(recipe, 1, #recipe, 1, {}), recipe[index]
+    copy[index] = tables.merged(type(before) == "table" and before or {before})
+    copy[index][option] = value
     return copy
 end
 

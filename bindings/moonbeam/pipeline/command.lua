@@ -20,6 +20,7 @@ local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local captioned = require "moonbeam.pipeline.pictures.captioned"
 local snapshots = require "moonbeam.pipeline.pictures.snapshots"
 local sweep = require "moonbeam.pipeline.pictures.sweep"
+local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
 
 local command = {}
@@ -350,14 +351,11 @@ for _, option in ipairs(method_options.list) do
 end
 
 local function check(options)
-    local names = {}
-    for name in pairs(OF_CHAIN) do
-        names[#names + 1] = options.given[name] and name or nil
-    end
-    table.sort(names)
-    if names[1] then
-        cli.wrong("--%s cannot be used with --recipe; use %s", names[1]:gsub("_", "-"),
-            OF_CHAIN[names[1]])
+    for _, name in ipairs(tables.keys(OF_CHAIN)) do
+        if options.given[name] then
+            cli.wrong("--%s cannot be used with --recipe; use %s", (name:gsub("_", "-")),
+                OF_CHAIN[name])
+        end
     end
     local first
     for _, name in ipairs {"sweep", "vertical", "snapshots"} do

@@ -13,6 +13,7 @@
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local geometry = {}
 
@@ -32,14 +33,7 @@ end
 
 --- A copy with these fields changed; false removes a field.
 function geometry.with(old, changes)
-    local new = {}
-    for name, value in pairs(old) do
-        new[name] = value
-    end
-    for name, value in pairs(changes) do
-        new[name] = value
-    end
-    return new
+    return tables.merged(old, changes)
 end
 
 --- Raises an error if an earlier step finds the axis: for steps that the search must know about.

@@ -16,6 +16,7 @@ local disk_space = require "moonbeam.pipeline.disk_space"
 local run = require "moonbeam.pipeline.run"
 local several_devices = require "moonbeam.internal.several_devices"
 local store = require "moonbeam.pipeline.store"
+local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
 
 local output = {}
@@ -54,10 +55,7 @@ local function verdict_values(verdicts, values)
             end
         end
     end
-    for name, value in pairs(values) do
-        list[name] = value
-    end
-    return list
+    return tables.merged(list, values)
 end
 
 local function parameters_of(self, made)

@@ -10,7 +10,7 @@ local block = require "moonbeam.pipeline.block"
 local deals = require "moonbeam.plan.deals"
 local budget = require "moonbeam.plan.budget"
 local fail = require "moonbeam.internal.fail"
-local largest = require "moonbeam.internal.largest"
+local largest = require "moonbeam.plan.largest"
 local memory = require "moonbeam.plan.peak"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local scan_values = require "moonbeam.scan.values"
@@ -18,6 +18,7 @@ local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
 local store = require "moonbeam.pipeline.store"
 local stream = require "moonbeam.stream"
+local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
 local view = require "moonbeam.pipeline.view"
 local work = require "moonbeam.pipeline.work"
@@ -770,10 +771,7 @@ function plan.with_scan(made, scan)
     end
     local list = table.move(made.sections, 1, #made.sections, 1, {})
     list[1] = plan.reading_from(list[1], scan)
-    local own = {}
-    for key, value in pairs(made) do
-        own[key] = value
-    end
+    local own = tables.merged(made)
     own.sections, own.job = list, setmetatable({sections = list}, {__index = made.job})
     return own
 end
@@ -791,10 +789,7 @@ end
 
 --- A plan without the devices that are lost: on these ones, of which the first measures.
 function plan.without(made, devices)
-    local without = {}
-    for key, value in pairs(made) do
-        without[key] = value
-    end
+    local without = tables.merged(made)
     without.job = setmetatable({devices = devices, all = made.job.all or made.job.devices,
         options = for_fewer(made.job.devices, made.job.options)}, {__index = made.job})
     without = plan.settle(without, {})
@@ -910,10 +905,7 @@ end
 --- Plan B of one section, when its values are known: makes job.values theirs.
 function plan.settle(made, values)
     local found = next(values) ~= nil
-    local settled = setmetatable({}, {__index = made})
-    for key, value in pairs(made) do
-        settled[key] = value
-    end
+    local settled = setmetatable(tables.merged(made), {__index = made})
     local job = setmetatable({values = setmetatable(values, {__index = made.job.values})},
         {__index = made.job})
     settled.job = job

@@ -11,6 +11,7 @@ local core = require "moonbeam.core"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local store = {}
 local methods = {}
@@ -39,11 +40,7 @@ local function check_shape(shape, op)
 end
 
 local function bytes_of(shape, dtype)
-    local bytes = core.pool.element_bytes(dtype)
-    for _, extent in ipairs(shape) do
-        bytes = bytes * extent
-    end
-    return bytes
+    return core.pool.element_bytes(dtype) * tables.product(shape)
 end
 
 -- The bytes that the host's budget leaves.

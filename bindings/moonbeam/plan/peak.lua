@@ -10,7 +10,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local largest = require "moonbeam.internal.largest"
+local largest = require "moonbeam.plan.largest"
 local unknown = require "moonbeam.internal.unknown"
 
 local plan = {}

@@ -22,6 +22,7 @@ local file_name = require "moonbeam.internal.file_name"
 local hdf5_volume = require "moonbeam.result.hdf5_volume"
 local notes = require "moonbeam.result.notes"
 local pixel_size = require "moonbeam.scan.pixel_size"
+local tables = require "moonbeam.internal.tables"
 local tiff_volume = require "moonbeam.result.tiff_volume"
 local zarr_volume = require "moonbeam.result.zarr_volume"
 
@@ -88,11 +89,9 @@ result.disk_bytes = declared("result.disk_bytes", {
     {"path", "string", "its name"}, {"shape", "extents", "{nz, ny, nx} of the volume"},
     {"dtype", "string", "element type of the volume"},
 }, function(path, shape, dtype)
-    local format, bytes = format_of(path, "result.disk_bytes"), core.pool.element_bytes(dtype)
-    for _, extent in ipairs(shape) do
-        bytes = bytes * extent
-    end
-    return format.disk_bytes and format.disk_bytes(shape, dtype) or bytes
+    local format = format_of(path, "result.disk_bytes")
+    return format.disk_bytes and format.disk_bytes(shape, dtype)
+        or core.pool.element_bytes(dtype) * tables.product(shape)
 end)
 
 --- A new result file for a volume (z, y, x). Write all slices, then call finish(). A result that is

@@ -2,6 +2,7 @@
 -- file is closed, kept for later.
 
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local notes = {}
 local methods = {}
@@ -75,17 +76,8 @@ end
 --- Writes the members of a table into a group, in the order of their names, so that equal runs give
 -- equal files.
 function notes.write_table(file, path, values)
-    local names = {}
-    for name in pairs(values) do
-        names[#names + 1] = tostring(name)
-    end
-    table.sort(names)
-    for _, name in ipairs(names) do
-        local value = values[name]
-        if value == nil then
-            value = values[tonumber(name)]
-        end
-        write_value(file, path .. "/" .. name:gsub("/", "_"), value)
+    for _, name in ipairs(tables.keys(values)) do
+        write_value(file, path .. "/" .. tostring(name):gsub("/", "_"), values[name])
     end
 end
 

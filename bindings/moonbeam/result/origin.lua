@@ -1,6 +1,7 @@
 -- Where a result comes from: what every format says about how it was made.
 
 local core = require "moonbeam.core"
+local tables = require "moonbeam.internal.tables"
 
 local origin = {}
 
@@ -79,10 +80,7 @@ origin.time = iso_time
 
 --- What a result was reconstructed with: a table for parameters.
 function origin.parameters(options)
-    local parameters = {}
-    for name, value in pairs(options.parameters or {}) do
-        parameters[name] = value
-    end
+    local parameters = tables.merged(options.parameters)
     if options.input then
         parameters.raw_file = core.system.real_path(options.input) or options.input
     end

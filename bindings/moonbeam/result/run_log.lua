@@ -4,6 +4,7 @@
 local core = require "moonbeam.core"
 local log = require "moonbeam.internal.log"
 local origin = require "moonbeam.result.origin"
+local tables = require "moonbeam.internal.tables"
 
 local run_log = {}
 
@@ -20,12 +21,7 @@ end
 
 -- The lines of a table, sorted by name.
 local function add_sorted(lines, word, values)
-    local names = {}
-    for name in pairs(values) do
-        names[#names + 1] = name
-    end
-    table.sort(names)
-    for _, name in ipairs(names) do
+    for _, name in ipairs(tables.keys(values)) do
         lines[#lines + 1] = ("%-11s%s = %s"):format(word, name, text_of(values[name]))
     end
 end

@@ -3,6 +3,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local source = {}
 
@@ -78,10 +79,7 @@ end
 --- The elements of a dataset as one list. Where there are more than `most`, they are not read:
 -- {count =}.
 function source.numbers(file, path, most)
-    local count = 1
-    for _, extent in ipairs(file:dataset(path).shape) do
-        count = count * extent
-    end
+    local count = tables.product(file:dataset(path).shape)
     return count <= most and flatten(file:value(path), {}) or {count = count}
 end
 

@@ -4,6 +4,7 @@
 
 local core = require "moonbeam.core"
 local json_reader = require "moonbeam.internal.json_reader"
+local tables = require "moonbeam.internal.tables"
 local voxel = require "moonbeam.tiff.voxel"
 
 local z_heights = {}
@@ -35,10 +36,7 @@ end
 
 -- The height in a dataset, in meters, and nil; or nil and what is wrong with it.
 local function height_at(file, path)
-    local dataset, count = file:dataset(path), 1
-    for _, extent in ipairs(dataset.shape or {}) do
-        count = count * extent
-    end
+    local count = tables.product(file:dataset(path).shape or {})
     if count > MOST_VALUES then
         return nil, ("'%s' in '%s' has %d values"):format(path, file.path, count)
     end

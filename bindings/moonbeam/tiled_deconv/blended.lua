@@ -12,6 +12,7 @@ local deconv = require "moonbeam.deconv"
 local search = require "moonbeam.tiles.search"
 local stops = require "moonbeam.stream.stops"
 local sweep = require "moonbeam.tiles.sweep"
+local tables = require "moonbeam.internal.tables"
 local tile_ranks = require "moonbeam.tiled_deconv.tile_ranks"
 local volumes = require "moonbeam.volumes"
 
@@ -208,11 +209,8 @@ function blended.run(job, devices, plan, tiles_of, call)
     if sink.array and leads then
         sink.array:fill(0)
     end
-    local settings = {}
-    for name, value in pairs(job.settings) do
-        settings[name] = value
-    end
-    settings.iterations = call and options.iterations or math.min(2, options.iterations)
+    local settings = tables.merged(job.settings,
+        {iterations = call and options.iterations or math.min(2, options.iterations)})
     local own = tiles_of(search.cut(job.shape, job.shape, job.psf.shape, job.margin, plan.counts))
     local tiles, kept, times = with_ramps(own, job), job.kept, {}
     local parts <close> = kept and kept:parts("parts", tiles) or nil

@@ -12,6 +12,7 @@ local declared = require "moonbeam.internal.declared"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local fail = require "moonbeam.internal.fail"
 local records = require "moonbeam.result.records"
+local tables = require "moonbeam.internal.tables"
 local tile_ranks = require "moonbeam.tiled_deconv.tile_ranks"
 local unfinished = require "moonbeam.result.unfinished"
 local volumes = require "moonbeam.volumes"
@@ -302,12 +303,8 @@ end
 function states:parts(name, tiles)
     local volume = setmetatable({shape = {0}, dtype = "f32", place = "file", offsets = {}}, parts)
     for _, tile in ipairs(tiles) do
-        local count = 1
-        for _, n in ipairs(tile.extents) do
-            count = count * n
-        end
         volume.offsets[table.concat(tile.first, " ")] = 4 * volume.shape[1]
-        volume.shape[1] = volume.shape[1] + count
+        volume.shape[1] = volume.shape[1] + tables.product(tile.extents)
     end
     return is_real(self) and keep(self, volume, name) or volume
 end

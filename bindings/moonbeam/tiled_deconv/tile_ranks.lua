@@ -8,6 +8,7 @@
 local core = require "moonbeam.core"
 local cluster = require "moonbeam.cluster"
 local records = require "moonbeam.result.records"
+local tables = require "moonbeam.internal.tables"
 
 local tile_ranks = {}
 
@@ -57,13 +58,7 @@ end
 --- Waits for the tiles of all ranks. `rows`: what this rank's tiles have given, lists by number.
 -- Returns those of all.
 function tile_ranks.gather(rows)
-    local all = {}
-    for _, own in ipairs(cluster.gather(rows)) do
-        for number, row in pairs(own) do
-            all[number] = row
-        end
-    end
-    return all
+    return tables.merged(table.unpack(cluster.gather(rows)))
 end
 
 -- ---- what a rank notes that is not the first ----

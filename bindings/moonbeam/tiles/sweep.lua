@@ -12,6 +12,7 @@ local promise = require "moonbeam.plan.promise"
 local search = require "moonbeam.tiles.search"
 local secure = require "moonbeam.plan.secure"
 local stream = require "moonbeam.stream"
+local tables = require "moonbeam.internal.tables"
 
 local sweep = {}
 
@@ -106,12 +107,9 @@ end
 
 --- The numbers by tile, a list of lists, and their sums; nil in a dry run.
 function tally:read()
-    local tiles, sums, used = {}, {}, {}
+    local tiles, sums, used = tables.merged(self.known), {}, {}
     for _, id in pairs(self.by) do
         used[id] = true -- a device that is lost may not be
-    end
-    for number, row in pairs(self.known or {}) do
-        tiles[number] = row
     end
     for id, state in pairs(self.rows) do
         if state[1].device.dry then
@@ -170,11 +168,7 @@ end
 -- The pinned memory of a sweep on grids of these extents: a few blocks, and room for a row in every
 -- slot that the threads may have.
 local function pinned_of(settings, grid)
-    local points = 1
-    for _, n in ipairs(grid) do
-        points = points * n
-    end
-    local row = grid[#grid]
+    local points, row = tables.product(grid), grid[#grid]
     return settings.pinned or math.max(8 << 20, 512 * row, math.min(stream.PINNED, 16 * points))
 end
 

@@ -14,6 +14,7 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local memory = require "moonbeam.plan.peak"
 local fbp = require "moonbeam.tomo.fbp"
+local tables = require "moonbeam.internal.tables"
 
 local method = {}
 
@@ -116,10 +117,7 @@ end
 
 -- The bytes that a way takes beside what is given.
 local function peak_of(way, shape, angles, options, device)
-    local own = {}
-    for key, value in pairs(options) do
-        own[key] = value
-    end
+    local own = tables.merged(options)
     local given = mb.pool.round(4 * (#shape == 3 and shape[1]
         or 1) * shape[#shape - 1] * shape[#shape])
         + (options.out and mb.pool.round(options.out.bytes) or 0)

@@ -4,6 +4,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local phase_optics = {}
 
@@ -29,10 +30,7 @@ phase_optics.options = declared.options(
 
 --- The options with the pixel size from the geometry. Errors: argument.
 function phase_optics.prepared(options, g)
-    local own = {}
-    for name, value in pairs(options) do
-        own[name] = value
-    end
+    local own = tables.merged(options)
     own.pixel_size = options.pixel_size or g.pixel_size
     if not own.pixel_size then
         fail("argument", nil, "pixel_size", "the scan does not say its pixel size; give pixel_size "

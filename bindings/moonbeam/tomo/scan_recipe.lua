@@ -13,6 +13,7 @@ local pipeline_plan = require "moonbeam.pipeline.plan"
 local report = require "moonbeam.pipeline.report"
 local scan_center = require "moonbeam.tomo.scan_center"
 local several_devices = require "moonbeam.internal.several_devices"
+local tables = require "moonbeam.internal.tables"
 
 local scan_recipe = {}
 
@@ -249,11 +250,7 @@ function scan_recipe.plan(scan, options)
         ids[i] = each.id
     end
     scan_recipe.check(scan, options)
-    local settings = {}
-    for name, value in pairs(options) do
-        settings[name] = value
-    end
-    settings.devices = devices
+    local settings = tables.merged(options, {devices = devices})
     local made = pipeline_plan.on(devices, {}, function(live)
         return scan_recipe.job(scan, setmetatable({devices = live}, {__index = settings}), live[1])
     end)
@@ -276,15 +273,8 @@ end
 
 --- The plan when the axis is known. `made`: that of the pipeline, if it has been made.
 function scan_recipe.settle(scan, plan, center, made)
-    local settled, settings = {}, {}
-    for key, value in pairs(plan) do
-        settled[key] = value
-    end
-    for key, value in pairs(plan.settings) do
-        settings[key] = value
-    end
-    settings.center = center
-    settled.settings = settings
+    local settled = tables.merged(plan, {settings = tables.merged(plan.settings,
+        {center = center})})
     settled.made = made or pipeline_plan.on_alive(plan.made, function(own)
         return pipeline_plan.settle(own, {center = center})
     end)

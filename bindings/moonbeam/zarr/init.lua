@@ -9,6 +9,7 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local shards = require "moonbeam.zarr.shards"
+local tables = require "moonbeam.internal.tables"
 local tiff = require "moonbeam.tiff"
 local volumes = require "moonbeam.volumes"
 local voxel = require "moonbeam.tiff.voxel"
@@ -83,21 +84,15 @@ end
 
 -- A chunk as a page of one strip.
 local function page_of(array, offset, bytes)
-    local columns, elements = array.chunks[#array.chunks], 1
-    for _, extent in ipairs(array.chunks) do
-        elements = elements * extent
-    end
-    local rows = elements // columns
+    local columns = array.chunks[#array.chunks]
+    local rows = tables.product(array.chunks) // columns
     return {compression = 8, rows = rows, columns = columns, segment_rows = rows,
         segment_columns = columns, offsets = {offset}, bytes = {bytes}, swap = array.swap}
 end
 
 -- The most bytes that a chunk can have: what zlib makes of noise.
 local function most_bytes(array, dtype)
-    local bytes = volumes.ITEM_BYTES[dtype]
-    for _, extent in ipairs(array.chunks) do
-        bytes = bytes * extent
-    end
+    local bytes = volumes.ITEM_BYTES[dtype] * tables.product(array.chunks)
     return bytes + bytes // 1000 + 128
 end
 

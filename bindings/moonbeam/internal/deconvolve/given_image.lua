@@ -3,6 +3,7 @@
 
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
+local tables = require "moonbeam.internal.tables"
 
 local given_image = {}
 local methods = {}
@@ -49,16 +50,14 @@ function given_image.open(options, say)
     local meta, shape = source.meta, source.shape
     local all = not (options.channel or options.frame)
     local self = setmetatable({options = options, meta = meta, dtype = source.dtype,
-        channels = all and meta.channels or 1, frames = all and meta.frames or 1, voxels = 1},
+        channels = all and meta.channels or 1, frames = all and meta.frames or 1},
         metatable)
     if self.channels * self.frames > 1 then
         shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]}
             or {shape[#shape - 1], shape[#shape]}
     end
     self.shape, self.typed = shape, voxel_of(options, meta, say)
-    for _, n in ipairs(shape) do
-        self.voxels = self.voxels * n
-    end
+    self.voxels = tables.product(shape)
     return self
 end
 

@@ -4,6 +4,7 @@ local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local mb = require "moonbeam"
 local run_log = require "moonbeam.result.run_log"
+local tables = require "moonbeam.internal.tables"
 local voxel = require "moonbeam.tiff.voxel"
 
 local results = {}
@@ -39,13 +40,9 @@ end
 
 --- How the result of an image was made. A series of files is no file. `found`: more parameters.
 function results.origin(job, image, found)
-    local input, all = file_of(image), parameters_of(job)
-    all.image = image
-    for name, value in pairs(found) do
-        all[name] = value
-    end
+    local input = file_of(image)
     return {title = "deconvolution", input = core.system.stat(input) and input or nil,
-        parameters = all}
+        parameters = tables.merged(parameters_of(job), {image = image}, found)}
 end
 
 --- A new result. `each`: {image, output, meta}; `journal` nil: nothing is kept.

@@ -11,21 +11,12 @@ local declared = require "moonbeam.internal.declared"
 local file_name = require "moonbeam.internal.file_name"
 local mb = require "moonbeam"
 local process_memory = require "moonbeam.internal.process_memory"
+local tables = require "moonbeam.internal.tables"
 
 local way = {}
 
 local tiling = declared.of(mb.tiled_deconv.richardson_lucy_volume).options
 local format_bytes = mb.device.format_bytes
-
-local function with(settings, changes)
-    local copy = {}
-    for _, list in ipairs {settings, changes} do
-        for key, value in pairs(list) do
-            copy[key] = value
-        end
-    end
-    return copy
-end
 
 --- The transfer functions of the volumes to come, to be closed.
 function way.transfers(job)
@@ -37,7 +28,7 @@ function way.whole(job, volume, changes, channel, transfers)
     changes.otf = (job.many or job.image:is_series()) and job.taken.otf and transfers:of(channel)
         or nil
     local image <close> = mb.volumes.load_real(volume, job.device)
-    return job.run(image, job.psfs:of(channel), with(job.settings, changes))
+    return job.run(image, job.psfs:of(channel), tables.merged(job.settings, changes))
 end
 
 -- ---- what is taken ----
@@ -133,7 +124,7 @@ end
 -- Errors: those of tiled_deconv.plan.
 function way.plan_tiles(job, journal)
     local exact, options = job.mode == "exact", job.options
-    job.tile_settings = declared.part(tiling, with(job.settings, {mode = job.mode,
+    job.tile_settings = declared.part(tiling, tables.merged(job.settings, {mode = job.mode,
         tile = options.tile, devices = job.devices, place = options.place,
         metrics = exact and job.settings.metrics or false, journal = journal}))
     local planned = mb.volumes.planned(job.image.shape, job.dtype)

@@ -3,6 +3,7 @@
 
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 local vertical_shifts = require "moonbeam.tomo.vertical_shifts"
 
 local frame_shifts = {}
@@ -38,10 +39,7 @@ end
 --- The function `prepare` of a step: reads shifts that are in a file.
 function frame_shifts.prepare(unit)
     return function(options, _, source)
-        local own = {}
-        for name, value in pairs(options) do
-            own[name] = value
-        end
+        local own = tables.merged(options)
         if type(own.shifts) == "string" and source.scan then
             own.shifts = vertical_shifts.read(source.scan, own.shifts, unit)
         end

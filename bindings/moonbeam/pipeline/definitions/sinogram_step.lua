@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
+local tables = require "moonbeam.internal.tables"
 
 -- Completes the definition: the options are those of the operator, unless it has its own;
 -- `usual(block)` gives numbers for options that are absent.
@@ -14,12 +15,7 @@ return function(definition)
     definition.cuts = {"rows"}
     definition.run = function(block, options)
         local sinograms <close> = block.data:permute(2, 1, 3)
-        local own = usual and usual(block) or {}
-        for option, value in pairs(options) do
-            own[option] = value
-        end
-        own.out = sinograms
-        mb[name](sinograms, own)
+        mb[name](sinograms, tables.merged(usual and usual(block), options, {out = sinograms}))
     end
     return definition
 end

@@ -9,6 +9,7 @@
 local core = require "moonbeam.core"
 local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local step_options = {}
 
@@ -148,12 +149,7 @@ local PROBLEMS = {number = number_problem, float = number_problem, count = whole
 
 --- The kinds of options that a step may declare, sorted.
 function step_options.kinds()
-    local names = {"any"}
-    for name in pairs(PROBLEMS) do
-        names[#names + 1] = name
-    end
-    table.sort(names)
-    return names
+    return tables.keys(tables.merged(PROBLEMS, {any = true}))
 end
 
 --- What is wrong with a value of an option, as a sentence, or nil. The field `also` of an entry
@@ -243,11 +239,7 @@ end
 local function preset_of(def, name, op)
     local preset = def.presets and def.presets[name]
     if name ~= nil and not preset then
-        local names = {}
-        for known in pairs(def.presets or {}) do
-            names[#names + 1] = known
-        end
-        table.sort(names)
+        local names = tables.keys(def.presets or {})
         local near = type(name) == "string" and core.error.nearest(name, names)
         fail("argument", op, "preset", "preset is %s; %s%s", described(name), #names == 0
             and "the step has none" or "there are " .. table.concat(names, ", "), near

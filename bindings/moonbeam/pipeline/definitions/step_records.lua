@@ -2,6 +2,7 @@
 -- functions (documentation.lua), made from the definitions.
 
 local catalog = require "moonbeam.pipeline.catalog"
+local tables = require "moonbeam.internal.tables"
 
 local step_records = {}
 
@@ -83,15 +84,11 @@ local function preset_text(name, values)
 end
 
 local function notes_of(def)
-    local notes, names = {}, {}
+    local notes = {}
     local takes = by_default(def, "takes")
     notes[1] = ("%s takes %s, and gives %s."):format(type(def.takes) == "function"
         and "By default it" or "It", kind_text(takes), gives_text(def, takes))
-    for name in pairs(def.presets or {}) do
-        names[#names + 1] = name
-    end
-    table.sort(names)
-    for _, name in ipairs(names) do
+    for _, name in ipairs(tables.keys(def.presets or {})) do
         notes[#notes + 1] = preset_text(name, def.presets[name])
     end
     notes[#notes + 1] = def.reference and "Reference: " .. def.reference or nil

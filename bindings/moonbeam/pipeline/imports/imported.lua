@@ -4,6 +4,7 @@
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local recipe_text = require "moonbeam.pipeline.recipe"
+local tables = require "moonbeam.internal.tables"
 
 local imported = {}
 local methods = {}
@@ -20,10 +21,7 @@ end
 
 --- Adds a step with its options; returns its entry.
 function methods:step(name, options)
-    local entry = {name}
-    for key, value in pairs(options or {}) do
-        entry[key] = value
-    end
+    local entry = tables.merged({name}, options)
     self.recipe[#self.recipe + 1] = entry
     return entry
 end

@@ -2,6 +2,7 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local pixel_list = require "moonbeam.scan.pixel_list"
+local tables = require "moonbeam.internal.tables"
 local windows = require "moonbeam.pipeline.windows"
 
 -- The element of the data, from 1, of a pixel of the scan, from 1.
@@ -71,10 +72,7 @@ return {
         return options.detect == "constant" and {"rows"} or {"rows", "frames"}
     end,
     prepare = function(options, _, source)
-        local own = {}
-        for name, value in pairs(options) do
-            own[name] = value
-        end
+        local own = tables.merged(options)
         if type(own.pixels) == "string" and source.scan then
             own.pixels = pixel_list.read(source.scan, own.pixels)
         end

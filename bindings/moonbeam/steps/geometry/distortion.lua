@@ -3,6 +3,7 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local frame_warp = require "moonbeam.pipeline.frame_warp"
 local geometry = require "moonbeam.pipeline.geometry"
+local tables = require "moonbeam.internal.tables"
 
 local MOST_BYTES <const> = 65536 -- of a file of coefficients
 
@@ -47,10 +48,7 @@ return frame_warp.step({
         {"factors", "list", "factors of the polynomial, from the constant"},
         frame_warp.options "undistort"),
     prepare = function(options)
-        local own = {}
-        for name, value in pairs(options) do
-            own[name] = value
-        end
+        local own = tables.merged(options)
         if options.file and (options.center or options.factors) then
             fail("argument", nil, "file", "file and %s both give coefficients; remove one",
                 options.center and "center" or "factors")

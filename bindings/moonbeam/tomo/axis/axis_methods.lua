@@ -12,6 +12,7 @@ local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.tomo.lean"
 local scan_center = require "moonbeam.tomo.scan_center"
 local scan_frames = require "moonbeam.tomo.scan_frames"
+local tables = require "moonbeam.internal.tables"
 
 local axis_methods = {}
 
@@ -99,10 +100,7 @@ local REMEDIES = {
 
 -- A copy of the options with columns and rows of the data instead of the scan's.
 local function in_data(axis, place)
-    local own = {}
-    for name, value in pairs(axis) do
-        own[name] = value
-    end
+    local own = tables.merged(axis)
     if place then
         own.guess = axis.guess and place.element_of(axis.guess)
         own.range = axis.range and axis.range / place.step

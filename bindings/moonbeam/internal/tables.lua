@@ -1,0 +1,42 @@
+--- What is done with tables everywhere: copies, sorted keys, products.
+
+local tables = {}
+
+--- A new table with the members of all of these (nil: none). Of one name the last one counts.
+function tables.merged(...)
+    local all = {}
+    for i = 1, select("#", ...) do
+        for name, value in pairs((select(i, ...)) or {}) do
+            all[name] = value
+        end
+    end
+    return all
+end
+
+--- The keys of a table, sorted: numbers before texts.
+function tables.keys(t)
+    local keys = {}
+    for key in pairs(t) do
+        keys[#keys + 1] = key
+    end
+    table.sort(keys, function(a, b)
+        if type(a) ~= type(b) then
+            return type(a) < type(b)
+        elseif type(a) == "number" then
+            return a < b
+        end
+        return tostring(a) < tostring(b)
+    end)
+    return keys
+end
+
+--- The product of a list of numbers, such as extents; 1 without any.
+function tables.product(list)
+    local product = 1
+    for _, n in ipairs(list) do
+        product = product * n
+    end
+    return product
+end
+
+return tables
