@@ -165,6 +165,31 @@ describe("import_recipe", function()
             .. "paganin.delta_beta=50,250\n", source)
     end)
 
+    it("knows the methods of HTTomo that are a step by other names", function()
+        local status, text = run("names.yaml", [[
+- method: raven_filter
+  parameters: {uvalue: 20, nvalue: 4, vvalue: 2, pad_x: word, pad_y: 20}
+- method: remove_stripe_fw
+  parameters: {sigma: 1.5, wname: db5, level: 7}
+- method: total_variation_PD
+  parameters: {regularisation_parameter: 0.01, nonneg: true, isotropic: true}
+- method: median_filter
+  parameters: {kernel_size: 3, axis: auto, glitter: 9}
+- method: data_checker
+  parameters: {verbosity: true}
+]])
+        assert.equal(3, status)
+        assert.equal("no counterpart: median_filter: glitter = 9\n",
+            text:match "no counterpart: .-\n")
+        assert.equal(1, select(2, text:gsub("no counterpart", "")))
+        assert.same({
+            {"stripes_raven", preset = "httomo", cutoff = 20, order = 4, rows = 2},
+            {"stripes_wavelet", preset = "httomo", sigma = 1.5, wavelet = "db5", level = 7},
+            {"total_variation", preset = "httomo", lambda = 0.01, nonnegative = true},
+            {"median", size = 3},
+        }, made())
+    end)
+
     it("makes recipes that run", function()
         run("run.conf", "[preproc]\nflatfield = 1\n[reconstruction]\n"
             .. "rotation_axis_position = 23.5\n")

@@ -3,11 +3,13 @@
 
 local imported = require "moonbeam.pipeline.imports.imported"
 local step_search = require "moonbeam.pipeline.imports.step_search"
+local tables = require "moonbeam.internal.tables"
 local yaml_text = require "moonbeam.pipeline.imports.yaml_text"
 
 local from_httomo = {}
 
 local NULL <const> = yaml_text.NULL
+local HTTOMO <const> = {preset = "httomo"}
 
 -- ---- parameters ----
 
@@ -162,10 +164,6 @@ function METHODS.dark_flat_field_correction(made, get)
 end
 METHODS.normalize = METHODS.dark_flat_field_correction
 
-function METHODS.minus_log(made)
-    made:step("minus_log")
-end
-
 function METHODS.find_center_vo(made, get)
     local row = get.number "ind"
     made:step("center", {preset = "httomo", row = row and row + 1 or nil,
@@ -190,11 +188,6 @@ function METHODS.find_center_360(made, get)
     get.ignore("ind", "average_radius")
 end
 
-function METHODS.find_center_pc(made, get)
-    made:step("center", {method = "phase_correlation"})
-    get.ignore("proj1", "proj2", "tol", "rotc_guess")
-end
-
 function METHODS.sino_360_to_180(made, get)
     local found = false
     for _, entry in ipairs(made.recipe) do
@@ -214,27 +207,12 @@ function METHODS.remove_stripe_based_sorting(made, get)
     end
 end
 
-function METHODS.remove_stripe_ti(made, get)
-    made:step("stripes_titarenko", {preset = "httomo", beta = get.number "beta"})
-end
-
-function METHODS.remove_stripe_fw(made, get)
-    made:step("stripes_wavelet", {preset = "httomo", sigma = get.number "sigma",
-        wavelet = get.text "wname", level = get.number "level"})
-end
-
 function METHODS.remove_all_stripe(made, get)
     made:step("stripes_all", {preset = "httomo", snr = get.number "snr",
         large_size = get.number "la_size", small_size = get.number "sm_size"})
     if get.number "dim" == 2 then
         made:lose "remove_all_stripe: dim = 2"
     end
-end
-
-function METHODS.raven_filter(made, get)
-    made:step("stripes_raven", {preset = "httomo", cutoff = get.number "uvalue",
-        order = get.number "nvalue", rows = get.number "vvalue", pad = get.number "pad_x"})
-    get.ignore("pad_y", "pad_method")
 end
 
 function METHODS.paganin_filter(made, get)
@@ -255,46 +233,11 @@ function METHODS.paganin_filter_savu(made, get)
 end
 METHODS.paganin_filter_savu_legacy = METHODS.paganin_filter_savu
 
-function METHODS.distortion_correction_proj_discorpy(made, get)
-    made:step("distortion", {preset = "httomo", file = get.text "metadata_path",
-        order = get.number "order"})
-    get.ignore("mode", "shift_xy", "step_xy")
-end
-
-function METHODS.average_projection_frames(made, get)
-    made:step("average", {preset = "httomo", frames = get.number "projections_to_average"})
-    get.ignore "axis"
-end
-
-function METHODS.seam_blend_stitched_data(made, get)
-    made:step("blend_seam", {preset = "httomo", seam = get.number "seam_position",
-        overlap = get.number "overlap"})
-end
-
 function METHODS.data_resampler(made, get)
     local shape = get.map "newshape"
     made:step("resample", {preset = "httomo", rows = tonumber(shape[1]),
         columns = tonumber(shape[2])})
     get.ignore("axis", "interpolation")
-end
-
-function METHODS.median_filter(made, get)
-    made:step("median", {size = get.number "kernel_size"})
-    get.ignore "axis"
-end
-
-function METHODS.total_variation_PD(made, get)
-    made:step("total_variation", {preset = "httomo", lambda = get.number
-        "regularisation_parameter", iterations = get.number "iterations",
-        nonnegative = get.is "nonneg" or nil})
-    get.ignore("isotropic", "lipschitz_const", "half_precision")
-end
-
-function METHODS.total_variation_ROF(made, get)
-    made:step("total_variation", {preset = "httomo_rof", lambda = get.number
-        "regularisation_parameter", iterations = get.number "iterations",
-        step = get.number "time_marching_parameter"})
-    get.ignore "half_precision"
 end
 
 -- The center, the size and the mask that all reconstructions have.
@@ -401,16 +344,6 @@ function METHODS.rescale_to_int(made, get)
     get.ignore "glob_stats"
 end
 
-function METHODS.recon_mask(made, get)
-    made:step("circular_mask", {preset = "httomo", radius = get.number "radius"})
-end
-
--- What needs no step here.
-function METHODS.calculate_stats() end
-function METHODS.data_checker(_, get)
-    get.ignore("infsnans_correct", "zeros_warning", "data_to_method_name", "verbosity")
-end
-
 function METHODS.save_to_images(made, get)
     made:lose("save_to_images", "-o RESULT.tif writes a TIFF stack")
     get.ignore("subfolder_name", "axis", "file_format", "asynchronous", "perc_range_min",
@@ -420,6 +353,51 @@ end
 function METHODS.save_intermediate_data(made, get)
     made:lose("save_intermediate_data", "--snapshots FOLDER makes pictures after every step")
     get.ignore("compression", "frames_per_chunk", "path_to_file", "path_from_root")
+end
+
+-- Methods that are a step with other names: {step, options that it has always, number, text, is
+-- (the parameter by option), ignored (parameters that change nothing here)}; or no step.
+local PLAIN <const> = {
+    minus_log = {"minus_log"},
+    find_center_pc = {"center", {method = "phase_correlation"},
+        ignored = {"proj1", "proj2", "tol", "rotc_guess"}},
+    remove_stripe_ti = {"stripes_titarenko", HTTOMO, number = {beta = "beta"}},
+    remove_stripe_fw = {"stripes_wavelet", HTTOMO, number = {sigma = "sigma", level = "level"},
+        text = {wavelet = "wname"}},
+    raven_filter = {"stripes_raven", HTTOMO, number = {cutoff = "uvalue", order = "nvalue",
+        rows = "vvalue", pad = "pad_x"}, ignored = {"pad_y", "pad_method"}},
+    distortion_correction_proj_discorpy = {"distortion", HTTOMO, number = {order = "order"},
+        text = {file = "metadata_path"}, ignored = {"mode", "shift_xy", "step_xy"}},
+    average_projection_frames = {"average", HTTOMO, number = {frames = "projections_to_average"},
+        ignored = {"axis"}},
+    seam_blend_stitched_data = {"blend_seam", HTTOMO,
+        number = {seam = "seam_position", overlap = "overlap"}},
+    median_filter = {"median", number = {size = "kernel_size"}, ignored = {"axis"}},
+    total_variation_PD = {"total_variation", HTTOMO,
+        number = {lambda = "regularisation_parameter", iterations = "iterations"},
+        is = {nonnegative = "nonneg"}, ignored = {"isotropic", "lipschitz_const",
+        "half_precision"}},
+    total_variation_ROF = {"total_variation", {preset = "httomo_rof"},
+        number = {lambda = "regularisation_parameter", iterations = "iterations",
+        step = "time_marching_parameter"}, ignored = {"half_precision"}},
+    recon_mask = {"circular_mask", HTTOMO, number = {radius = "radius"}},
+    calculate_stats = {},
+    data_checker = {ignored = {"infsnans_correct", "zeros_warning", "data_to_method_name",
+        "verbosity"}},
+}
+for method, plain in pairs(PLAIN) do
+    METHODS[method] = function(made, get)
+        local options = tables.merged(plain[2])
+        for _, kind in ipairs {"number", "text", "is"} do
+            for option, name in pairs(plain[kind] or {}) do
+                options[option] = get[kind](name) or nil
+            end
+        end
+        if plain[1] then
+            made:step(plain[1], options)
+        end
+        get.ignore(table.unpack(plain.ignored or {}))
+    end
 end
 
 -- ---- the list ----
