@@ -6,6 +6,7 @@ local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local on_error = require "moonbeam.internal.on_error"
+local tables = require "moonbeam.internal.tables"
 local volumes = require "moonbeam.volumes"
 
 local npy = {}
@@ -80,10 +81,7 @@ end
 -- finish nothing is left.
 function npy.create(name, options)
     file_name.check(name, file_name.NPY, nil, "npy.create")
-    local extents = {}
-    for i, extent in ipairs(options.shape) do
-        extents[i] = ("%d,"):format(extent)
-    end
+    local extents = tables.mapped(options.shape, function(extent) return ("%d,"):format(extent) end)
     local header = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(
         to_numpy[options.dtype], table.concat(extents, " "))
     header = header .. (" "):rep(63 - (10 + #header) % 64) .. "\n"

@@ -5,6 +5,7 @@ local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local largest = require "moonbeam.plan.largest"
+local tables = require "moonbeam.internal.tables"
 
 local op = {
     list = core.op.list,
@@ -40,11 +41,9 @@ end
 
 -- "1", "1 (where not transformed)", ...: where an operator may be cut.
 local function axes_text(descriptor)
-    local list = {}
-    for i, split in ipairs(descriptor.split) do
-        list[i] = split.axis .. (split.when and (" (where %s)"):format(split.when) or "")
-    end
-    return table.concat(list, ", ")
+    return table.concat(tables.mapped(descriptor.split, function(split)
+        return split.axis .. (split.when and (" (where %s)"):format(split.when) or "")
+    end), ", ")
 end
 
 -- What the estimate says of the cut along an axis.
@@ -73,10 +72,7 @@ local function specs_for(options, axis, count)
     table.insert(first, axis + 1, count)
     local inputs = { first }
     for key, spec in pairs(options.inputs or {}) do
-        local copy = {}
-        for i, value in ipairs(spec) do
-            copy[i] = value == -1 and count or value
-        end
+        local copy = tables.mapped(spec, function(value) return value == -1 and count or value end)
         inputs[key] = copy
     end
     return inputs

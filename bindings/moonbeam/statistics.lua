@@ -10,6 +10,7 @@ local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local statistics = {}
 
@@ -69,11 +70,7 @@ end
 -- call of mb.histogram takes up to 16 prefixes, so that there may be up to 8 percents.
 function statistics.prefixes(high, percents)
     check_percents(percents, "statistics.prefixes")
-    local prefixes = {}
-    for i, neighbor in ipairs((neighbors(numbers_of(high), percents))) do
-        prefixes[i] = neighbor[1]
-    end
-    return prefixes
+    return tables.mapped((neighbors(numbers_of(high), percents)), 1)
 end
 
 -- The f32 whose ordered bits these are.

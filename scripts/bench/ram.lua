@@ -3,6 +3,7 @@
 -- download and computing, the links at the rates measured here with both directions busy.
 
 local mb = require "moonbeam"
+local tables = require "moonbeam.internal.tables"
 
 local FLATS, DARKS = 8, 8
 local BEAM, DARK = 40000, 100
@@ -75,11 +76,7 @@ local function teams(bench)
 end
 
 local function names(team)
-    local ids = {}
-    for i, device in ipairs(team) do
-        ids[i] = device.id
-    end
-    return table.concat(ids, ",")
+    return table.concat(tables.mapped(team, "id"), ",")
 end
 
 -- The median of the repeats, each of which takes what its plan says on every device.

@@ -3,6 +3,7 @@
 --   moonbeam scripts/fuzzing/facts.lua scan|image FILE
 
 local mb = require "moonbeam"
+local tables = require "moonbeam.internal.tables"
 
 local function quoted(value)
     return type(value) == "string" and ("%q"):format(value) or tostring(value)
@@ -23,10 +24,7 @@ if arg[1] == "scan" then
         local frames <close> = scan[name](scan, {1, 1})
         say(name, frames and frames.shape[1])
     end
-    local list = {}
-    for i, angle in ipairs(scan.angles) do
-        list[i] = ("%.17g"):format(angle)
-    end
+    local list = tables.mapped(scan.angles, function(angle) return ("%.17g"):format(angle) end)
     facts[#facts + 1] = ("angles = {%s}"):format(table.concat(list, ", "))
 else
     local image <close>, meta = mb.images.read(arg[2])

@@ -134,10 +134,7 @@ end
 
 -- Decodes the frames once, if the blocks would decode them more than once.
 function of_scan:prepare(axis, blocks)
-    local ranges = {}
-    for i, block in ipairs(blocks) do
-        ranges[i] = block.input
-    end
+    local ranges = tables.mapped(blocks, "input")
     local decoded = axis == ROWS and unpack.if_needed(self.scan, ranges)
     if decoded then
         self.scan = decoded

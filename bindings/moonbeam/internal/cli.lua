@@ -419,11 +419,7 @@ local function begin_log(spec, values)
         cli.stop(("--log %s cannot be written: %s"):format(values.log,
             (problem:gsub("^.*: ", ""))))
     end
-    local words = {}
-    for i, word in ipairs(arg or {}) do
-        words[i] = tostring(word)
-    end
-    log.write(("%s %s"):format(program, table.concat(words, " ")))
+    log.write(("%s %s"):format(program, table.concat(tables.mapped(arg or {}, tostring), " ")))
 end
 
 --- Checks the files that a run will write, a list of {name of the option, fields of cli.output}.

@@ -7,6 +7,7 @@ local declared = require "moonbeam.internal.declared"
 local modules = require "moonbeam.internal.modules"
 local op = require "moonbeam.op"
 local natives = require "moonbeam.internal.natives"
+local tables = require "moonbeam.internal.tables"
 
 local documentation = {}
 
@@ -165,11 +166,7 @@ end
 -- ---- operators ----
 
 local function names(list)
-    local result = {}
-    for i, arg in ipairs(list) do
-        result[i] = arg.name
-    end
-    return table.concat(result, ", ")
+    return table.concat(tables.mapped(list, "name"), ", ")
 end
 
 local STRIDES = {contiguous = "must be dense", rows = "need a dense last axis",
@@ -218,10 +215,7 @@ function documentation.operator(name)
             list[#list + 1] = arg
         end
     end
-    local keys = {}
-    for i, arg in ipairs(options) do
-        keys[i] = arg.name .. " ="
-    end
+    local keys = tables.mapped(options, function(arg) return arg.name .. " =" end)
     local call = names(args)
     if #options > 0 then
         call = ("%s%s{%s}]"):format(call, call ~= "" and " [, " or "[", table.concat(keys, ", "))

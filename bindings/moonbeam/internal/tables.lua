@@ -1,4 +1,5 @@
---- What is done with tables everywhere: copies, sorted keys, products.
+--- What is done with tables everywhere: copies, sorted keys, lists of what is made of others,
+-- products.
 
 local tables = {}
 
@@ -28,6 +29,19 @@ function tables.keys(t)
         return tostring(a) < tostring(b)
     end)
     return keys
+end
+
+--- A list of f(value) for each value of a list; f may be the name of a field of the values.
+function tables.mapped(list, f)
+    local made = {}
+    for i, value in ipairs(list) do
+        if type(f) == "function" then
+            made[i] = f(value)
+        else
+            made[i] = value[f]
+        end
+    end
+    return made
 end
 
 --- The product of a list of numbers, such as extents; 1 without any.

@@ -171,10 +171,9 @@ local function run_sweep(scan, source, options, talk)
             sweep_values = words, row = row}})
     result:write(stack, 1)
     result:finish()
-    local labels = {}
-    for i, word in ipairs(words) do
-        labels[i] = type(word) == "number" and ("%.6g"):format(word) or word
-    end
+    local labels = tables.mapped(words, function(word)
+        return type(word) == "number" and ("%.6g"):format(word) or word
+    end)
     captioned.save(options.preview, stack, {labels = labels, range = options.preview_range,
         pixel_size = list[1].chain.geometry.pixel_size, most = MOST_SIDE,
         overwrite = options.overwrite,

@@ -9,6 +9,7 @@ local core = require "moonbeam.core"
 local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local recipe_text = require "moonbeam.pipeline.recipe"
+local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
 local unfinished = require "moonbeam.result.unfinished"
 local work = require "moonbeam.pipeline.work"
@@ -31,19 +32,12 @@ end
 
 -- The files of a scan: path, size and time of each.
 local function files_of(scan)
-    local lines = {}
-    for i, name in ipairs(journal.scan_files(scan)) do
-        lines[i] = unfinished.file_text(name)
-    end
-    return table.concat(lines, "; ")
+    return table.concat(tables.mapped(journal.scan_files(scan), unfinished.file_text), "; ")
 end
 
 -- The angles of a scan as one word.
 local function angles_of(scan)
-    local words = {}
-    for i, angle in ipairs(scan.angles) do
-        words[i] = ("%a"):format(angle)
-    end
+    local words = tables.mapped(scan.angles, function(angle) return ("%a"):format(angle) end)
     return catalog.hash(table.concat(words, " "))
 end
 

@@ -59,10 +59,7 @@ local function verdict_values(verdicts, values)
 end
 
 local function parameters_of(self, made)
-    local devices = {}
-    for i, device in ipairs(self.devices) do
-        devices[i] = device.id
-    end
+    local devices = tables.mapped(self.devices, "id")
     local last = made.sections[#made.sections]
     return {recipe = recipe_text.text(chain.resolved(self.chain)), device = devices[1],
         devices = table.concat(devices, ","),
@@ -168,10 +165,7 @@ function output.run(self, options)
     if scaling then
         result:scaling(scaling[1] + 0.0, scaling[2] + 0.0) -- of one type, as CF requires
     end
-    local steps, replanned = {}, {}
-    for i, each in ipairs(report.replanned) do
-        replanned[i] = each.text
-    end
+    local steps, replanned = {}, tables.mapped(report.replanned, "text")
     for i, section in ipairs(report.sections) do
         steps["section_" .. i] = not section.skipped and mb.stream.summary(section.times) or nil
     end

@@ -506,11 +506,9 @@ end
 
 --- The values of a name that decide what blocks of these heights take.
 function plan.deciding_values(job, name, heights)
-    local list = {}
-    for i, values in ipairs(deciding(job, job.sections[1], heights, job.values)) do
-        list[i] = values[name]
-    end
-    return list
+    return tables.mapped(deciding(job, job.sections[1], heights, job.values), function(values)
+        return values[name]
+    end)
 end
 
 -- The first way that fits, its rows at a time, and why it is taken; nil where none does.

@@ -13,6 +13,7 @@ local schedule = require "moonbeam.stream.schedule"
 local stops = require "moonbeam.stream.stops"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local store = require "moonbeam.pipeline.store"
+local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
 local unpack = require "moonbeam.internal.unpack"
 local view = require "moonbeam.pipeline.view"
@@ -127,10 +128,7 @@ local function final_ends(section, final, others, bar)
                 others.call(final.each, data, z)
             end
             if out then
-                local ranges = {}
-                for i, extent in ipairs(out.shape) do
-                    ranges[i] = {1, extent}
-                end
+                local ranges = tables.mapped(out.shape, function(extent) return {1, extent} end)
                 ranges[block.axis(section.cut, section.layout)] = {z, rows[2] - first + 1}
                 local own <close> = out:view(table.unpack(ranges))
                 carrier:carry(own, data)

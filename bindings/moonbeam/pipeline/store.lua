@@ -174,10 +174,7 @@ local function check_array(self, array, ranges, op)
         same = same and array.shape[axis] == range[2] - range[1] + 1
     end
     if not same then
-        local shape = {}
-        for axis, range in ipairs(ranges) do
-            shape[axis] = range[2] - range[1] + 1
-        end
+        local shape = tables.mapped(ranges, function(range) return range[2] - range[1] + 1 end)
         fail("shape", op, "array", "the array is %s %s; this part of the store is %s %s",
             array.dtype, table.concat(array.shape, " x "), self.dtype, table.concat(shape, " x "))
     end

@@ -7,6 +7,7 @@ local fail = require "moonbeam.internal.fail"
 local image = require "moonbeam.plot.image"
 local output = require "moonbeam.plot.output"
 local scale = require "moonbeam.plot.scale"
+local tables = require "moonbeam.internal.tables"
 
 local plot = {}
 
@@ -98,10 +99,7 @@ plot.lines = declared("plot.lines", {{"values", "any", "the values of a line, or
         return output.put({}, {file = options.file, width = options.width,
             height = options.height})
     end
-    local ys = {}
-    for i, line in ipairs(lines) do
-        ys[i] = line.y
-    end
+    local ys = tables.mapped(lines, "y")
     local low, high = scale.range(ys)
     return output.put({lines = lines, x = {label = options.x_label}}, options,
         ("%d line%s of at most %d values from %.6g to %.6g; file = \"plot.svg\" draws them"):format(

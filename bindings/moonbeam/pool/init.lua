@@ -7,6 +7,7 @@ local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local formats = require "moonbeam.pool.trace"
+local tables = require "moonbeam.internal.tables"
 local timeline = require "moonbeam.pool.timeline"
 
 local pool = {}
@@ -100,10 +101,7 @@ local report_metatable = {
 local function grouped(blocks, members)
     local by_key, list = {}, { bytes = 0, blocks = 0 }
     for _, block in ipairs(blocks) do
-        local parts = {}
-        for i, member in ipairs(members) do
-            parts[i] = block[member]
-        end
+        local parts = tables.mapped(members, function(member) return block[member] end)
         local key = table.concat(parts, "\0")
         local row = by_key[key]
         if not row then

@@ -10,11 +10,7 @@ local run_log = {}
 
 local function text_of(value)
     if type(value) == "table" then
-        local parts = {}
-        for i, each in ipairs(value) do
-            parts[i] = text_of(each)
-        end
-        return table.concat(parts, ", ")
+        return table.concat(tables.mapped(value, text_of), ", ")
     end
     return math.type(value) == "float" and ("%.10g"):format(value) or tostring(value)
 end

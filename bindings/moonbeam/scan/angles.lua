@@ -2,6 +2,7 @@
 -- would make garbage is an error, what is merely odd is one warning.
 
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local TURN = 2 * math.pi
 
@@ -154,10 +155,7 @@ end
 -- The largest gap between directions, which repeat after half a turn: from, to and the usual
 -- step, or nil where it is as the others.
 local function largest_gap(list)
-    local within = {}
-    for i, angle in ipairs(list) do
-        within[i] = angle % 180
-    end
+    local within = tables.mapped(list, function(angle) return angle % 180 end)
     local values = distinct(sorted(within))
     local steps, widest = steps_of(values, 180), 1
     for i, step in ipairs(steps) do
@@ -197,10 +195,7 @@ end
 -- errors), unit ("deg" or "rad", as stored), given (the caller has named the unit), where (text
 -- after "the angles").
 return function(radians, facts)
-    local degrees = {}
-    for i, angle in ipairs(radians) do
-        degrees[i] = math.deg(angle)
-    end
+    local degrees = tables.mapped(radians, math.deg)
     check_magnitude(degrees, facts)
     if #degrees < 2 then
         return {angles = radians, warnings = {"there is only one projection"}}

@@ -8,6 +8,7 @@
 local fail = require "moonbeam.internal.fail"
 local picked = require "moonbeam.scan.picked"
 local source = require "moonbeam.scan.source"
+local tables = require "moonbeam.internal.tables"
 
 local timeline = {}
 
@@ -49,10 +50,7 @@ end
 -- A timeline in which a projection has its number, less one half, and a flat the number of
 -- projections before it.
 local function by_projections(numbers, positions, op)
-    local list = {}
-    for i, number in ipairs(numbers) do
-        list[i] = number - 0.5
-    end
+    local list = tables.mapped(numbers, function(number) return number - 0.5 end)
     for i, position in ipairs(positions) do
         if i > 1 and position < positions[i - 1] then
             fail("argument", op, "flat_positions", "element %d of flat_positions is %g, after %g; "

@@ -2,6 +2,7 @@
 -- leans, a stage that drifts, and propagation behind the sample.
 
 local mb = require "moonbeam"
+local tables = require "moonbeam.internal.tables"
 
 local sample = {}
 local methods = {}
@@ -46,10 +47,7 @@ local function shifted(self, first, last)
     for i = first, last do
         local down = self.vertical_shifts and self.vertical_shifts[i] or 0
         local center = self.center + (self.horizontal_shifts and self.horizontal_shifts[i] or 0)
-        local heights = {}
-        for row, height in ipairs(self.heights) do
-            heights[row] = height + down
-        end
+        local heights = tables.mapped(self.heights, function(height) return height + down end)
         local to <close> = integrals:view({i - first + 1, i - first + 1}, mb.all, mb.all)
         if self.lean ~= 0 then
             leaning(self, {self.angles[i]}, heights, center, to)

@@ -13,6 +13,7 @@ local lane = require "moonbeam.stream.lane"
 local on_error = require "moonbeam.internal.on_error"
 local schedule = require "moonbeam.stream.schedule"
 local shares = require "moonbeam.stream.shares"
+local tables = require "moonbeam.internal.tables"
 
 local stream = {}
 
@@ -48,11 +49,7 @@ stream.PINNED = shares.PINNED
 
 -- A list of opened devices, from one device or a list.
 local function list_of(devices)
-    local list = {}
-    for i, device in ipairs(type(devices) == "table" and devices or {devices}) do
-        list[i] = core.device.open(device)
-    end
-    return list
+    return tables.mapped(type(devices) == "table" and devices or {devices}, core.device.open)
 end
 
 -- The options with tallies if something must tell that a device has got on: if several devices

@@ -6,6 +6,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local schedule = {}
 
@@ -239,10 +240,8 @@ end
 
 -- Queues of the lanes for blocks by number; and the turns of a fixed schedule.
 function methods:deal(numbers, order)
-    local blocks, lanes = {}, self:alive(#self.lanes)
-    for i, number in ipairs(numbers) do
-        blocks[i] = self.blocks[number]
-    end
+    local lanes = self:alive(#self.lanes)
+    local blocks = tables.mapped(numbers, function(number) return self.blocks[number] end)
     if not order then
         local queue = {blocks = blocks, numbers = numbers, at = 0}
         for _, lane in ipairs(lanes) do
@@ -323,10 +322,7 @@ end
 
 -- Raises that no device is left.
 local function fail_all(self)
-    local names = {}
-    for i, lane in ipairs(self.lanes) do
-        names[i] = lane.device.id
-    end
+    local names = tables.mapped(self.lanes, function(lane) return lane.device.id end)
     fail("device", "stream.run", nil, "%s %s lost (%s); %d of %d blocks are finished",
         table.concat(names, ", "), #names == 1 and "is" or "are all", self.reason, self.count,
         #self.blocks)
@@ -357,10 +353,7 @@ function schedule.together(lanes, blocks, steps, options)
         rounds = math.max(rounds, #lists)
     end
     for r = 1, rounds do
-        local own = {}
-        for k, lists in ipairs(options.lists) do
-            own[k] = lists[r]
-        end
+        local own = tables.mapped(options.lists, function(lists) return lists[r] end)
         self:round(self:deal_lists(own))
     end
     if getmetatable(blocks) then

@@ -307,10 +307,7 @@ end
 -- those of sweep.settings, lanes, and hashes (facts have the hash of a tile). Returns the times of
 -- stream.run.
 function sweep.run(settings, grid, tiles, each)
-    local reads = {}
-    for i, read in ipairs(each.reads) do
-        reads[i] = read[1]
-    end
+    local reads = tables.mapped(each.reads, 1)
     local own <close> = not settings.lanes and sweep.lanes(settings, grid, reads, each.writes)
         or nil
     local steps = {

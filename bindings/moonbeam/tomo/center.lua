@@ -10,6 +10,7 @@ local axis_register = require "moonbeam.tomo.axis_register"
 local declared = require "moonbeam.internal.declared"
 local fbp = require "moonbeam.tomo.fbp"
 local finite = require "moonbeam.internal.finite"
+local tables = require "moonbeam.internal.tables"
 
 local center = {}
 
@@ -187,10 +188,7 @@ end)
 -- Frames of a block, weighted and added up: one frame (row, column).
 local function synthesized(source, block)
     local frames <close> = source.frames(block.first, block.last)
-    local list = {}
-    for i, weight in ipairs(block.weights) do
-        list[i] = {{weight}}
-    end
+    local list = tables.mapped(block.weights, function(weight) return {{weight}} end)
     local weights <close> = mb.array(list, {device = source.device})
     mb.binary(frames, "mul", {b = weights, out = frames})
     local sum <close> = mb.reduce(frames, "sum", {axis = 1})

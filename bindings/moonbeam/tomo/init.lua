@@ -21,6 +21,7 @@ local mlem = require "moonbeam.tomo.iterative.mlem"
 local sirt = require "moonbeam.tomo.iterative.sirt"
 local methods = require "moonbeam.tomo.method"
 local on_error = require "moonbeam.internal.on_error"
+local tables = require "moonbeam.internal.tables"
 local whole_call = require "moonbeam.internal.whole"
 
 local tomo = {
@@ -76,11 +77,7 @@ end)
 tomo.wrapped = declared("tomo.wrapped", {
     {"angles", "list", "one per projection", unit = "rad"},
 }, function(angles)
-    local within = {}
-    for i, angle in ipairs(angles) do
-        within[i] = angle % (2 * math.pi)
-    end
-    return within
+    return tables.mapped(angles, function(angle) return angle % (2 * math.pi) end)
 end)
 
 local LINE_OPTIONS = declared.options(

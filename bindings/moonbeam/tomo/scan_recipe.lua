@@ -245,10 +245,7 @@ end
 --- Plan A of settings, with the fields that recon.plan tells of, on the devices that are not lost.
 function scan_recipe.plan(scan, options)
     local devices = mb.device.several(options.devices or options.device or "host")
-    local ids = {}
-    for i, each in ipairs(devices) do
-        ids[i] = each.id
-    end
+    local ids = tables.mapped(devices, "id")
     scan_recipe.check(scan, options)
     local settings = tables.merged(options, {devices = devices})
     local made = pipeline_plan.on(devices, {}, function(live)

@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local channel_light = require "moonbeam.tiff.channel_light"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
+local tables = require "moonbeam.internal.tables"
 
 local psf_options = {}
 
@@ -121,10 +122,7 @@ function psf_options.from_file(options, meta)
         end
         local typed = told and options[name]
         if told and not typed then
-            local texts = {}
-            for i, nm in ipairs(told) do
-                texts[i] = ("%g"):format(nm)
-            end
+            local texts = tables.mapped(told, function(nm) return ("%g"):format(nm) end)
             options[name] = told
             taken[#taken + 1] = ("%s %s nm"):format(name, table.concat(texts, ", "))
         end

@@ -5,6 +5,7 @@
 
 local core = require "moonbeam.core"
 local inner_examples = require "moonbeam.internal.prompt.inner_examples"
+local tables = require "moonbeam.internal.tables"
 
 local SINO <const> = "sino = mb.random({4, 30, 64})\n"
 local SCAN <const> = "scan = mb.scan.open(\"scan.h5\")\n"
@@ -347,10 +348,7 @@ local function literal(value)
     elseif type(value) ~= "table" then
         return tostring(value)
     end
-    local parts = {}
-    for i, member in ipairs(value) do
-        parts[i] = literal(member)
-    end
+    local parts = tables.mapped(value, literal)
     return "{" .. table.concat(parts, ", ") .. "}"
 end
 

@@ -15,10 +15,9 @@ local step_options = {}
 
 local function described(value)
     if type(value) == "table" and #value > 0 and #value <= 4 and type(value[1]) == "number" then
-        local parts = {}
-        for i, number in ipairs(value) do
-            parts[i] = type(number) == "number" and ("%.10g"):format(number) or type(number)
-        end
+        local parts = tables.mapped(value, function(number)
+            return type(number) == "number" and ("%.10g"):format(number) or type(number)
+        end)
         return "{" .. table.concat(parts, ", ") .. "}"
     end
     return value ~= value and "NaN"
@@ -208,11 +207,7 @@ end
 -- ---- an entry of a recipe ----
 
 local function names_of(list)
-    local names = {}
-    for i, entry in ipairs(list) do
-        names[i] = entry.name
-    end
-    return names
+    return tables.mapped(list, "name")
 end
 
 local function copied(value)

@@ -67,10 +67,7 @@ local function value_text(value)
     if type(value) ~= "table" then
         return type(value) == "string" and '"' .. value .. '"' or tostring(value)
     end
-    local parts = {}
-    for i, member in ipairs(value) do
-        parts[i] = value_text(member)
-    end
+    local parts = tables.mapped(value, value_text)
     return "{" .. table.concat(parts, ", ") .. "}"
 end
 
@@ -118,11 +115,8 @@ end
 
 --- The records of all steps of the library, sorted.
 function step_records.all()
-    local known, list = catalog.new(), {}
-    for i, name in ipairs(known:names()) do
-        list[i] = record_of(known:find(name))
-    end
-    return list
+    local known = catalog.new()
+    return tables.mapped(known:names(), function(name) return record_of(known:find(name)) end)
 end
 
 return step_records

@@ -7,6 +7,7 @@ local mb = require "moonbeam"
 local process_memory = require "moonbeam.internal.process_memory"
 local projections = require "moonbeam.plot.projections"
 local surface = require "moonbeam.internal.command_line.surface"
+local tables = require "moonbeam.internal.tables"
 
 local stack_picture = {}
 
@@ -58,10 +59,7 @@ end
 
 -- How the planes of options.planes are named, and their labels.
 local function names_of(list)
-    local labels = {}
-    for i, z in ipairs(list) do
-        labels[i] = ("z %d"):format(z)
-    end
+    local labels = tables.mapped(list, function(z) return ("z %d"):format(z) end)
     return #list > 1 and labels or nil, (#list > 1 and "planes " or "plane ")
         .. table.concat(list, ", ")
 end

@@ -5,6 +5,7 @@ local axis_curve = require "moonbeam.tomo.axis.axis_curve"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
+local tables = require "moonbeam.internal.tables"
 
 local axis_wedge = {}
 
@@ -83,10 +84,7 @@ local function coarse(sino, guess, range, options)
     local trials = axis_curve.centers(first, 1, math.ceil(high / across) - first + 1,
         small.shape[2])
     local metric <close> = mb.double_wedge(small, trials, wedge_of(options))
-    local columns = {}
-    for i, trial in ipairs(trials) do
-        columns[i] = trial * across + 0.5 * across
-    end
+    local columns = tables.mapped(trials, function(trial) return trial * across + 0.5 * across end)
     return columns, mb.bound({}, metric.to_table, metric)
 end
 

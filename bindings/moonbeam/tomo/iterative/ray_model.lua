@@ -13,6 +13,7 @@
 local mb = require "moonbeam"
 local direct_start = require "moonbeam.tomo.iterative.direct_start"
 local fail = require "moonbeam.internal.fail"
+local tables = require "moonbeam.internal.tables"
 
 local ray_model = {}
 
@@ -268,11 +269,7 @@ function ray_model.deciding(name, geometry_at, nearest, farthest, rows, counts, 
     for _, off in ipairs(of_classes(nearest_one, nearest, farthest)) do
         take(off)
     end
-    local list = {}
-    for i, own in ipairs(kept) do
-        list[i] = own.off
-    end
-    return list
+    return tables.mapped(kept, "off")
 end
 
 local function greatest_divisor(a, b)
