@@ -6,6 +6,7 @@
 */
 #include "ops/corrections/op_eigen_flat_field.h"
 #include "core/multiversion.h"
+#include "ops/corrections/op_flat_field.h"
 #include "ops/op_args.h"
 #include <float.h>
 
@@ -91,26 +92,11 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     mb_planner_slot(planner, "tally", host ? 0 : 2 * sizeof(uint64_t), 0, 1);
 }
 
-#define READ(type, expression)                                                                     \
-    do {                                                                                           \
-        const type *s = (const type *)array->data + at;                                            \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            to[i] = (float)expression(s[i]);                                                       \
-    } while (0)
-
 /* n samples from (frame, y, x) on, less the dark. */
-MB_MULTIVERSION
 static void read_samples(const mb_array *array, const mb_array *dark, int64_t frame, int64_t y,
                          int64_t x, int64_t n, float *to)
 {
-    const int64_t at = frame * array->strides[0] + y * array->strides[1] + x;
-    switch (array->dtype) {
-    case MB_U8: READ(uint8_t, ); break;
-    case MB_U16: READ(uint16_t, ); break;
-    case MB_I32: READ(int32_t, ); break;
-    case MB_F16: READ(uint16_t, mb_half_to_float); break;
-    default: READ(float, ); break;
-    }
+    mb_flat_field_read(array, frame, y, x, n, to);
     if (dark) {
         const float *less = (const float *)dark->data + y * dark->strides[0] + x;
         for (int64_t i = 0; i < n; i++)

@@ -197,10 +197,9 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
             to[i] = (float)expression(s[i]);                                                       \
     } while (0)
 
-/* n samples from (frame, y, x) on. */
 MB_MULTIVERSION
-static void read_samples(const mb_array *array, int64_t frame, int64_t y, int64_t x, int64_t n,
-                         float *to)
+void mb_flat_field_read(const mb_array *array, int64_t frame, int64_t y, int64_t x, int64_t n,
+                        float *to)
 {
     int64_t at = frame * array->strides[0] + y * array->strides[1] + x;
     switch (array->dtype) {
@@ -216,7 +215,7 @@ static void mean_samples(const mb_array *frames, int64_t y, int64_t x, int64_t n
 {
     double sums[BLOCK] = {0};
     for (int64_t k = 0; k < frames->shape.dims[0]; k++) {
-        read_samples(frames, k, y, x, n, to);
+        mb_flat_field_read(frames, k, y, x, n, to);
         for (int64_t i = 0; i < n; i++)
             sums[i] += (double)to[i];
     }
@@ -245,7 +244,7 @@ static void median_samples(const mb_array *frames, int64_t y, int64_t x, int64_t
 {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < frames->shape.dims[0]; k++)
-            read_samples(frames, k, y, x + i, 1, values + k);
+            mb_flat_field_read(frames, k, y, x + i, 1, values + k);
         to[i] = median(values, frames->shape.dims[0]);
     }
 }
@@ -277,7 +276,7 @@ static void combine_group(const mb_op_call *call, int64_t first, int64_t count, 
     if (p->mode == MB_FLAT_FIELD_MEAN) {
         double sums[BLOCK] = {0};
         for (int64_t j = first; j < first + count; j++) {
-            read_samples(flats, j, y, x, n, to);
+            mb_flat_field_read(flats, j, y, x, n, to);
             for (int64_t i = 0; i < n; i++)
                 sums[i] += (double)list[j].scale * ((double)to[i] - (dark ? (double)dark[i] : 0));
         }
@@ -288,7 +287,7 @@ static void combine_group(const mb_op_call *call, int64_t first, int64_t count, 
     for (int64_t i = 0; i < n; i++) {
         float *values = values_of(call);
         for (int64_t j = 0; j < count; j++) {
-            read_samples(flats, first + j, y, x + i, 1, values + j);
+            mb_flat_field_read(flats, first + j, y, x + i, 1, values + j);
             values[j] = list[first + j].scale * (values[j] - (dark ? dark[i] : 0.0f));
         }
         to[i] = median(values, count);
@@ -459,7 +458,7 @@ static mb_status run_host(const mb_op_call *call)
             float values[BLOCK];
             int64_t many = w - x < BLOCK ? w - x : BLOCK;
             int bad, low;
-            read_samples(data, frame, y, x, many, values);
+            mb_flat_field_read(data, frame, y, x, many, values);
             divide(call, frame, y * w + x, many, values);
             mend(to + x, values, substitute, many, &bad, &low);
             replaced += bad;

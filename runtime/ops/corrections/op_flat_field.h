@@ -125,4 +125,8 @@ MB_BOTH static inline float mb_flat_field_denominator(float difference, float fl
     return *clamped ? floor_value : difference;
 }
 
+/* On the host: n samples of a row of an array (frame, row, column), from (frame, y, x) on. */
+void mb_flat_field_read(const mb_array *array, int64_t frame, int64_t y, int64_t x, int64_t n,
+                        float *to);
+
 #endif
