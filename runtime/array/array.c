@@ -50,17 +50,16 @@ void mb_array_destroy(mb_array *array)
         free(array);
 }
 
-/* Returns a copy of the record that shares the storage; the caller adjusts it. */
-static mb_array *share(const mb_array *array)
+/* Makes a view as `view` describes it: an array's record, changed, whose storage it shares. */
+static mb_status make_view(const mb_array *view, mb_array **out)
 {
-    mb_array *view = malloc(sizeof *view);
-    if (!view) {
-        mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
-        return NULL;
-    }
-    *view = *array;
-    mb_storage_retain(view->storage);
-    return view;
+    mb_array *made = malloc(sizeof *made);
+    if (!made)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory for an array's record");
+    *made = *view;
+    mb_storage_retain(made->storage);
+    *out = made;
+    return MB_STATUS_OK;
 }
 
 mb_status mb_array_view(const mb_array *array, const mb_range *ranges, mb_array **out)
@@ -85,15 +84,12 @@ mb_status mb_array_view(const mb_array *array, const mb_range *ranges, mb_array 
         strides[rank++] = array->strides[i] * r->step;
     }
     shape.rank = rank;
-    mb_array *view = share(array);
-    if (!view)
-        return MB_STATUS_MEMORY;
-    view->shape = shape;
-    memcpy(view->strides, strides, sizeof strides);
-    view->offset = offset;
-    locate(view);
-    *out = view;
-    return MB_STATUS_OK;
+    mb_array view = *array;
+    view.shape = shape;
+    memcpy(view.strides, strides, sizeof strides);
+    view.offset = offset;
+    locate(&view);
+    return make_view(&view, out);
 }
 
 mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **out)
@@ -105,15 +101,12 @@ mb_status mb_array_permute(const mb_array *array, const int *axes, mb_array **ou
                            array->shape.rank);
         seen |= 1u << axes[i];
     }
-    mb_array *view = share(array);
-    if (!view)
-        return MB_STATUS_MEMORY;
+    mb_array view = *array;
     for (int i = 0; i < array->shape.rank; i++) {
-        view->shape.dims[i] = array->shape.dims[axes[i]];
-        view->strides[i] = array->strides[axes[i]];
+        view.shape.dims[i] = array->shape.dims[axes[i]];
+        view.strides[i] = array->strides[axes[i]];
     }
-    *out = view;
-    return MB_STATUS_OK;
+    return make_view(&view, out);
 }
 
 /*
@@ -189,13 +182,10 @@ mb_status mb_array_reshape(const mb_array *array, const mb_shape *wanted, mb_arr
                        "this view of %s cannot become %s without a copy; call a:copy() first",
                        mb_shape_format(&array->shape, from, sizeof from),
                        mb_shape_format(&shape, to, sizeof to));
-    mb_array *view = share(array);
-    if (!view)
-        return MB_STATUS_MEMORY;
-    view->shape = shape;
-    memcpy(view->strides, strides, sizeof strides);
-    *out = view;
-    return MB_STATUS_OK;
+    mb_array view = *array;
+    view.shape = shape;
+    memcpy(view.strides, strides, sizeof strides);
+    return make_view(&view, out);
 }
 
 mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_array **out)
@@ -214,13 +204,10 @@ mb_status mb_array_broadcast(const mb_array *array, const mb_shape *shape, mb_ar
         return mb_fail(MB_STATUS_SHAPE, "shape", "%s does not broadcast to %s",
                        mb_shape_format(&array->shape, from, sizeof from),
                        mb_shape_format(shape, to, sizeof to));
-    mb_array *view = share(array);
-    if (!view)
-        return MB_STATUS_MEMORY;
-    view->shape = *shape;
-    memcpy(view->strides, strides, sizeof strides);
-    *out = view;
-    return MB_STATUS_OK;
+    mb_array view = *array;
+    view.shape = *shape;
+    memcpy(view.strides, strides, sizeof strides);
+    return make_view(&view, out);
 }
 
 mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array **out)
@@ -248,12 +235,7 @@ mb_status mb_array_reinterpret(const mb_array *array, mb_dtype dtype, mb_array *
     view.strides[last] = 1;
     view.shape.dims[last] = array->shape.dims[last] * from / to;
     view.offset = array->offset * from / to;
-    mb_array *made = share(array);
-    if (!made)
-        return MB_STATUS_MEMORY;
-    *made = view;
-    *out = made;
-    return MB_STATUS_OK;
+    return make_view(&view, out);
 }
 
 bool mb_array_contiguous(const mb_array *array)
