@@ -269,21 +269,28 @@ mb_status mb_h5_dataset_read_host(mb_h5_dataset *dataset, const mb_range *ranges
     return move(dataset, ranges, dtype, &where, true);
 }
 
-mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_array *array)
+static mb_status move_array(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array,
+                            bool reading)
 {
     MB_H5_GUARD;
     place where = {.array = array};
-    MB_TRY(goes_raw(dataset, ranges, array->dtype, true) ? mb_h5_usable(dataset->file, false)
-                                                         : mb_h5_ready(dataset->file, false));
-    MB_TRY(check_types(dataset, array->dtype, true));
-    MB_TRY(check_array(dataset, ranges, array, true));
+    MB_TRY(goes_raw(dataset, ranges, array->dtype, reading) ? mb_h5_usable(dataset->file, !reading)
+                                                            : mb_h5_ready(dataset->file, !reading));
+    MB_TRY(check_types(dataset, array->dtype, reading));
+    MB_TRY(check_array(dataset, ranges, array, reading));
     if (!mb_array_has_data(array))
         return MB_STATUS_OK;
     if (on_host(array)) {
         MB_TRY(mb_device_sync(array->device));
-        where.host = array->data;
+        if (mb_array_contiguous(array)) /* always so where it is read into: check_array */
+            where.host = array->data;
     }
-    return move(dataset, ranges, array->dtype, &where, true);
+    return move(dataset, ranges, array->dtype, &where, reading);
+}
+
+mb_status mb_h5_dataset_read(mb_h5_dataset *dataset, const mb_range *ranges, mb_array *array)
+{
+    return move_array(dataset, ranges, array, true);
 }
 
 mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
@@ -297,18 +304,5 @@ mb_status mb_h5_dataset_write_host(mb_h5_dataset *dataset, const mb_range *range
 
 mb_status mb_h5_dataset_write(mb_h5_dataset *dataset, const mb_range *ranges, const mb_array *array)
 {
-    MB_H5_GUARD;
-    place where = {.array = array};
-    MB_TRY(goes_raw(dataset, ranges, array->dtype, false) ? mb_h5_usable(dataset->file, true)
-                                                          : mb_h5_ready(dataset->file, true));
-    MB_TRY(check_types(dataset, array->dtype, false));
-    MB_TRY(check_array(dataset, ranges, array, false));
-    if (!mb_array_has_data(array))
-        return MB_STATUS_OK;
-    if (on_host(array)) {
-        MB_TRY(mb_device_sync(array->device));
-        if (mb_array_contiguous(array))
-            where.host = array->data;
-    }
-    return move(dataset, ranges, array->dtype, &where, false);
+    return move_array(dataset, ranges, array, false);
 }
