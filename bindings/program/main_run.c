@@ -23,15 +23,20 @@ static bool has_code(lua_State *L, int index, mb_status status)
     return found;
 }
 
-/* Writes the text on the top of the stack to the log, if --log FILE opened one
-** (moonbeam/internal/log.lua). */
+/* Pushes a function of moonbeam/internal/log.lua; false, with other values pushed, if that module is
+** not loaded. */
+static bool push_log(lua_State *L, const char *function)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "moonbeam.internal.log");
+    return lua_istable(L, -1) && lua_getfield(L, -1, function) == LUA_TFUNCTION;
+}
+
+/* Writes the text on the top of the stack to the log, if --log FILE opened one. */
 static void log_failure(lua_State *L, bool named)
 {
     const int top = lua_gettop(L);
-    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_getfield(L, -1, "moonbeam.internal.log");
-    if (lua_istable(L, -1)) {
-        lua_getfield(L, -1, "write");
+    if (push_log(L, "write")) {
         lua_pushfstring(L, "%s%s%s", named ? "" : mbm_program, named ? "" : ": ",
                         lua_tostring(L, top));
         (void)lua_pcall(L, 1, 0, 0);
@@ -61,23 +66,19 @@ static void print_callers(lua_State *L, int index)
 }
 
 /* Replaces the error on the top of the stack by what the command that runs says about it, if there
-** is one (moonbeam/internal/log.lua). Returns false, and leaves the error, if not. */
+** is one. Returns false, and leaves the error, if not. */
 static bool spoken(lua_State *L)
 {
     const int top = lua_gettop(L);
-    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_getfield(L, -1, "moonbeam.internal.log");
-    if (lua_istable(L, -1)) {
-        lua_getfield(L, -1, "speak");
+    bool found = push_log(L, "speak");
+    if (found) {
         lua_pushvalue(L, top);
-        if (lua_isfunction(L, -2) && lua_pcall(L, 1, 1, 0) == LUA_OK && lua_isstring(L, -1)) {
-            lua_replace(L, top);
-            lua_settop(L, top);
-            return true;
-        }
+        found = lua_pcall(L, 1, 1, 0) == LUA_OK && lua_isstring(L, -1);
     }
+    if (found)
+        lua_replace(L, top);
     lua_settop(L, top);
-    return false;
+    return found;
 }
 
 int mbm_report(lua_State *L, int status)

@@ -121,32 +121,28 @@ static mb_status direct(mb_cuda_device *device, void *to, const void *from, uint
     return MB_STATUS_OK;
 }
 
-mb_status mb_cuda_upload(void *self, void *to, const void *host, uint64_t bytes)
+static mb_status transfer(mb_cuda_device *device, void *to, const void *from, uint64_t bytes,
+                          enum cudaMemcpyKind kind)
 {
-    mb_cuda_device *device = (mb_cuda_device *)self;
+    const bool up = kind == cudaMemcpyHostToDevice;
     if (bytes == 0)
         return MB_STATUS_OK;
     MB_TRY(mb_cuda_select(device));
-    if (pinned(host, bytes))
-        return direct(device, to, host, bytes, cudaMemcpyHostToDevice);
+    if (pinned(up ? from : to, bytes))
+        return direct(device, to, from, bytes, kind);
     pthread_mutex_lock(&device->staging.lock);
-    mb_status status =
-        upload_staged(device, (unsigned char *)to, (const unsigned char *)host, bytes);
+    mb_status status = (up ? upload_staged : download_staged)(device, (unsigned char *)to,
+                                                              (const unsigned char *)from, bytes);
     pthread_mutex_unlock(&device->staging.lock);
     return status;
 }
 
+mb_status mb_cuda_upload(void *self, void *to, const void *host, uint64_t bytes)
+{
+    return transfer((mb_cuda_device *)self, to, host, bytes, cudaMemcpyHostToDevice);
+}
+
 mb_status mb_cuda_download(void *self, void *host, const void *from, uint64_t bytes)
 {
-    mb_cuda_device *device = (mb_cuda_device *)self;
-    if (bytes == 0)
-        return MB_STATUS_OK;
-    MB_TRY(mb_cuda_select(device));
-    if (pinned(host, bytes))
-        return direct(device, host, from, bytes, cudaMemcpyDeviceToHost);
-    pthread_mutex_lock(&device->staging.lock);
-    mb_status status =
-        download_staged(device, (unsigned char *)host, (const unsigned char *)from, bytes);
-    pthread_mutex_unlock(&device->staging.lock);
-    return status;
+    return transfer((mb_cuda_device *)self, host, from, bytes, cudaMemcpyDeviceToHost);
 }

@@ -124,9 +124,10 @@ static mb_status planned_event_create(void *self, void **event)
     return refuse(self);
 }
 
-static void planned_event_destroy(void *self, void *event)
+/* An event, or an FFT plan. */
+static void planned_forget(void *self, void *made)
 {
-    (void)self, (void)event;
+    (void)self, (void)made;
 }
 
 static mb_status planned_pin(void *self, uint64_t bytes, void **host)
@@ -140,11 +141,6 @@ static mb_status planned_lane_copy(void *self, mb_lane lane, void *to, const voi
 {
     (void)lane;
     return planned_transfer(self, to, from, rows->count);
-}
-
-static void planned_unpin(void *self, void *host, uint64_t bytes)
-{
-    (void)self, (void)host, (void)bytes;
 }
 
 /* Records an event, or has a lane wait for it. */
@@ -175,11 +171,6 @@ static mb_status planned_fft_create(void *self, const mb_fft_desc *desc, void **
     *work_bytes = mb_fft_record_work(&record->fft, desc, &how);
     *library_bytes = record->fft.plan_bytes;
     return MB_STATUS_OK;
-}
-
-static void planned_fft_destroy(void *self, void *plan)
-{
-    (void)self, (void)plan;
 }
 
 static mb_status planned_fft_exec(void *self, void *plan, const mb_fft_desc *desc, void *in,
@@ -232,16 +223,16 @@ const mb_backend mb_planned_backend = {
     .copy = planned_transfer,
     .fill = planned_fill,
     .pin = planned_pin,
-    .unpin = planned_unpin,
+    .unpin = planned_unreserve,
     .lane_copy = planned_lane_copy,
     .lane_wait = planned_lane_event,
     .event_create = planned_event_create,
-    .event_destroy = planned_event_destroy,
+    .event_destroy = planned_forget,
     .event_record = planned_lane_event,
     .event_wait = planned_event_wait,
     .event_elapsed_ms = planned_event_elapsed_ms,
     .fft_create = planned_fft_create,
-    .fft_destroy = planned_fft_destroy,
+    .fft_destroy = planned_forget,
     .fft_exec = planned_fft_exec,
     .kernels = kernels,
     .launch = planned_launch,
