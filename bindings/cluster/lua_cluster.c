@@ -4,6 +4,7 @@
 */
 #define _GNU_SOURCE
 #include "cluster/lua_cluster.h"
+#include "cluster/lua_spread.h"
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_table.h"
@@ -143,5 +144,7 @@ int mbl_open_cluster(lua_State *L)
                                          {"share_node", cluster_share_node},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);
+    mbl_open_spread(L);
+    lua_setfield(L, -2, "spread");
     return 1;
 }

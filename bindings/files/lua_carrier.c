@@ -12,6 +12,7 @@
 #include "call/lua_owner.h"
 #include "call/lua_table.h"
 #include "call/lua_type.h"
+#include "cluster/lua_spread.h"
 #include "device/lua_device.h"
 #include "files/lua_h5.h"
 #include "files/lua_rawfile.h"
@@ -113,6 +114,15 @@ static int queue(lua_State *L, bool last)
         mbl_check(L, mb_carrier_queue_file(carrier, file, mbl_check_offset(L, 4), steps, array));
         return 0;
     }
+    mb_spread *spread = mbl_test_spread(L, 2);
+    if (spread) {
+        int64_t steps[MB_MAX_RANK];
+        mb_array *array = mbl_check_array(L, 3);
+        mbl_check_steps(L, 5, array, steps);
+        const uint64_t offset = mbl_check_offset(L, 4);
+        mbl_check(L, mb_carrier_queue_spread(carrier, spread, offset, steps, array));
+        return 0;
+    }
     mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 2);
     mb_array *array = mbl_check_array(L, 3);
     mbl_check_h5_ranges(L, 4, lua_gettop(L), mb_h5_dataset_info(dataset), ranges);
@@ -125,7 +135,7 @@ static int queue(lua_State *L, bool last)
 }
 
 /* carry(dataset, array, range, ...): queues the transfer; carry(view of an array on the host,
-** array) and carry(rawfile, array, offset, steps) likewise. */
+** array), carry(rawfile, array, offset, steps) and carry(spread, array, offset, steps) likewise. */
 static int carrier_carry(lua_State *L)
 {
     return queue(L, false);

@@ -10,8 +10,10 @@
 #define _GNU_SOURCE
 #include "cluster/cluster.h"
 #include "cluster/mail.h"
+#include "cluster/spread_thread.h"
 #include "core/clock.h"
 #include <dlfcn.h>
+#include <sys/prctl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,13 +22,15 @@
 #include <unistd.h>
 
 #define POLL_NS UINT64_C(200000)
+/* While bytes move. A thread that does not sleep takes processors from those that compute. */
+#define HASTE_NS UINT64_C(10000)
 #define GRACE_NS UINT64_C(500000000)      /* in which other ranks may fail in the same way */
 #define CLEANING_NS UINT64_C(3000000000)  /* in which the main thread may end what it does */
 #define PATIENCE_NS UINT64_C(10000000000) /* after which a failed rank ends all by itself */
 
 /* The kinds of messages. NEXT (number of the deal, a = its count, b = work done), PART (text) and
 ** FAIL (a = exit status, text = node, 0, line) and BYE go to rank 0. DEALT (a = number), ALL (text)
-** and GO come from it. */
+** and GO come from it. Those from MB_SPREAD_KINDS on are for spread.c. */
 enum { NEXT, DEALT, PART, ALL, FAIL, BYE, GO };
 
 /* A deal: how many numbers have gone, and how much work has been told of. */
@@ -250,8 +254,10 @@ static void handle(int from, const mb_mail_head *head, const char *text, size_t 
             check_waiting();
         return;
     case GO: gone = true; return;
-    default: /* DEALT, ALL */
-        if (mb_mailbox_send(&come, from, head, text, bytes) != MB_STATUS_OK)
+    default: /* DEALT, ALL, and the kinds of spread.c */
+        if (head->kind >= MB_SPREAD_KINDS)
+            mb_spread_handle(from, head, text);
+        else if (mb_mailbox_send(&come, from, head, text, bytes) != MB_STATUS_OK)
             end_all(EXIT_FAILURE);
     }
 }
@@ -270,19 +276,29 @@ static bool receive_one(void)
     return true;
 }
 
+/* A message of another thread of this rank, for the thread. */
+static mb_status ask(const mb_mail_head *head)
+{
+    return mb_mailbox_send(&leaving, place.rank, head, NULL, 0);
+}
+
 static void *work(void *unused)
 {
     (void)unused;
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* HASTE_NS is short */
     const bool started = engine->start(&place, start_problem, sizeof start_problem);
     parts = started ? calloc((size_t)place.size, sizeof(mb_mail *)) : NULL;
+    mb_spread_link(
+        &(mb_spread_links){.engine = engine, .tell = send_to, .ask = ask, .end = end_all});
     mb_mailbox_send(&come, 0, &(mb_mail_head){.a = started && parts}, NULL, 0);
     if (!started)
         return NULL;
     while (!gone) {
         while (receive_one())
             ;
-        const bool sent = engine->sent();
-        mb_mail *mail = mb_mailbox_take(&leaving, sent ? POLL_NS : POLL_NS / 4);
+        /* MPI moves large messages and pieces only while it is asked. */
+        const bool moving = mb_spread_work(), hurries = !engine->sent() || moving;
+        mb_mail *mail = mb_mailbox_take(&leaving, hurries ? HASTE_NS : POLL_NS);
         if (mail)
             send_to(mail->rank, &mail->head, mail->text, mb_mail_text_bytes(mail));
         free(mail);

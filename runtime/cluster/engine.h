@@ -3,7 +3,8 @@
 ** is not linked with MPI; it loads the plug-in when a launcher has started it.
 **
 ** All functions are called by one thread, which has called `start`. A message is bytes; messages
-** from one rank to another arrive in their order.
+** from one rank to another arrive in their order. A piece is bytes between the memory of two ranks
+** that have agreed on it by messages: one calls `push`, the other `pull` with the same tag.
 */
 #ifndef MB_CLUSTER_ENGINE_H
 #define MB_CLUSTER_ENGINE_H
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MB_ENGINE_ABI 1
+#define MB_ENGINE_ABI 2
 #define MB_ENGINE_ENTRY "mb_engine_entry"
 
 typedef struct mb_place {
@@ -32,6 +33,12 @@ typedef struct mb_engine {
     bool (*receive)(int *from, void **data, size_t *bytes);
     /* Lets messages get on. Returns whether all have left. */
     bool (*sent)(void);
+    /* Begin to send a piece, and to receive one. The memory is in use until `over`. The tag, 0 to
+    ** 32767, tells pieces between the same two ranks apart. NULL: no memory. */
+    void *(*push)(int to, int tag, const void *data, size_t bytes);
+    void *(*pull)(int from, int tag, void *data, size_t bytes);
+    /* Is a piece over? Then it is freed. */
+    bool (*over)(void *piece);
     void (*finish)(void);
     /* Ends all ranks with this exit status. */
     void (*abort)(int status);

@@ -36,6 +36,7 @@
 #ifndef MB_STREAM_CARRIER_H
 #define MB_STREAM_CARRIER_H
 
+#include "cluster/spread.h"
 #include "files/h5/h5.h"
 #include "files/rawfile.h"
 
@@ -85,6 +86,10 @@ mb_status mb_carrier_queue_host(mb_carrier *carrier, const mb_array *host, mb_ar
 ** enough. The file may be closed before the transfer is over. */
 mb_status mb_carrier_queue_file(mb_carrier *carrier, mb_rawfile *file, uint64_t offset,
                                 const int64_t *steps, mb_array *array);
+/* The same with memory that is spread over ranks, which must not be closed before the transfer is
+** over. */
+mb_status mb_carrier_queue_spread(mb_carrier *carrier, mb_spread *spread, uint64_t offset,
+                                  const int64_t *steps, mb_array *array);
 /* Can the carriers of a device move this array's memory without a ring? */
 bool mb_carrier_direct(const mb_device *device, const mb_array *host);
 /* Waits until every queued transfer is through the ring. Reading: all uploads are queued, and
@@ -121,7 +126,8 @@ mb_status mb_carrier_wait_any(const mb_carrier_point *points, int count, int *wh
 ** numbers `from` to `to` - 1 (mb_carrier_queued), which must be over. A line is a row of the last
 ** axis, as the array has it; its place is the distance in bytes of its first element from that of
 ** the dataset, or from the beginning of the file. So the sum does not depend on how transfers are
-** cut into pieces. Transfers to host memory count as 0. The hashes are forgotten. */
+** cut into pieces. Transfers to host memory, of this rank or of several, count as 0. The hashes are
+** forgotten. */
 mb_status mb_carrier_hash(mb_carrier *carrier, uint64_t from, uint64_t to, uint64_t *sum);
 
 /* Are transfers of this dataset under way? After a failure nobody knows: then they are. */

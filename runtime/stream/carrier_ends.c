@@ -1,7 +1,7 @@
 /*
 ** The other ends of transfers: slabs of HDF5 datasets (without libhdf5, through our decoders, or
-** through libhdf5), files of plain elements, and host memory. Workers move their bytes without the
-** carrier's lock.
+** through libhdf5), files of plain elements, host memory, and that of several ranks. Workers move
+** their bytes without the carrier's lock.
 */
 #include "stream/carrier_internal.h"
 #include <string.h>
@@ -65,6 +65,11 @@ mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void
     mb_range part[MB_H5_MAX_RANK];
     if (t->file)
         return carry_lines(t, line, lines, memory, writing);
+    if (t->spread) {
+        const mb_spread_lines own = {t->offset,      t->line_bytes, t->line_pitch, t->frame_pitch,
+                                     t->frame_lines, line,          lines};
+        return mb_spread_move(t->spread, &own, memory, writing);
+    }
     if (!t->dataset) {
         copy_lines(t, line, lines, memory, writing);
         return MB_STATUS_OK;

@@ -20,9 +20,10 @@ typedef struct slot {
 typedef struct transfer {
     struct transfer *next;
     uint64_t number;        /* how many transfers were queued before it */
-    mb_h5_dataset *dataset; /* the other end; or NULL: a file of plain elements, or host memory */
+    mb_h5_dataset *dataset; /* the other end; or NULL: one of the following */
     mb_range ranges[MB_H5_MAX_RANK];
     mb_rawfile *file;                 /* in use */
+    mb_spread *spread;                /* a reference */
     uint64_t offset;                  /* of its first row */
     mb_storage *host_storage;         /* a reference */
     unsigned char *host;              /* its first row */

@@ -133,8 +133,9 @@ mb_status mb_carrier_queue_host(mb_carrier *c, const mb_array *host, mb_array *a
     return mb_carrier_enqueue(c, t, status);
 }
 
-/* Does the block lie in the file? Its steps go to the transfer. */
-static mb_status place_in_file(transfer *t, const int64_t *steps, const mb_array *array)
+/* Puts a block at its place in `bytes` bytes of what `what` names. */
+static mb_status put_block(transfer *t, const int64_t *steps, const mb_array *array, uint64_t bytes,
+                           const char *what)
 {
     const int rank = array->shape.rank;
     const uint64_t element = mb_dtype_bytes(array->dtype);
@@ -148,14 +149,23 @@ static mb_status place_in_file(transfer *t, const int64_t *steps, const mb_array
         end = mb_bytes_add(
             end, mb_bytes_mul((uint64_t)(array->shape.dims[axis] - 1), (uint64_t)steps[axis]));
     }
-    if (end > mb_rawfile_bytes(t->file))
-        return mb_fail_bytes(MB_STATUS_IO, end, mb_rawfile_bytes(t->file),
-                             "the block ends at byte %llu of '%s', which has %llu",
-                             (unsigned long long)end, mb_rawfile_path(t->file),
-                             (unsigned long long)mb_rawfile_bytes(t->file));
+    if (end > bytes)
+        return mb_fail_bytes(MB_STATUS_IO, end, bytes,
+                             "the block ends at byte %llu of %s, which has %llu",
+                             (unsigned long long)end, what, (unsigned long long)bytes);
     t->line_pitch = rank > 1 && t->frame_lines > 1 ? (uint64_t)steps[rank - 2] : t->line_bytes;
     t->frame_pitch = rank > 2 ? (uint64_t)steps[0] : t->line_bytes * t->frame_lines;
     return MB_STATUS_OK;
+}
+
+/* Cuts a transfer whose other end is named, and puts it at its place there. */
+static mb_status cut_and_put(const mb_carrier *c, transfer *t, uint64_t offset,
+                             const int64_t *steps, const mb_array *array, uint64_t bytes,
+                             const char *what)
+{
+    t->offset = offset;
+    MB_TRY(cut(c, t, array->shape.rank, array->shape.dims, 1, what));
+    return put_block(t, steps, array, bytes, what);
 }
 
 mb_status mb_carrier_queue_file(mb_carrier *c, mb_rawfile *file, uint64_t offset,
@@ -174,9 +184,20 @@ mb_status mb_carrier_queue_file(mb_carrier *c, mb_rawfile *file, uint64_t offset
         return status;
     }
     t->file = file;
-    t->offset = offset;
-    status = cut(c, t, array->shape.rank, array->shape.dims, 1, what);
-    if (status == MB_STATUS_OK)
-        status = place_in_file(t, steps, array);
+    status = cut_and_put(c, t, offset, steps, array, mb_rawfile_bytes(file), what);
     return mb_carrier_enqueue(c, t, status);
+}
+
+mb_status mb_carrier_queue_spread(mb_carrier *c, mb_spread *spread, uint64_t offset,
+                                  const int64_t *steps, mb_array *array)
+{
+    static const char what[] = "the memory of the ranks";
+    transfer *t = NULL;
+    MB_TRY(check_array(c, array, array->shape.rank, what));
+    if (!mb_array_has_data(array))
+        return MB_STATUS_OK;
+    MB_TRY(start_transfer(array, &t));
+    t->spread = mb_spread_retain(spread);
+    return mb_carrier_enqueue(
+        c, t, cut_and_put(c, t, offset, steps, array, mb_spread_bytes(spread), what));
 }

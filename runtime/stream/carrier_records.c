@@ -46,6 +46,7 @@ static void leave_ends(const mb_carrier *c, transfer *t)
 {
     mb_storage_release(t->storage);
     mb_storage_release(t->host_storage);
+    mb_spread_release(t->spread);
     if (t->dataset)
         mb_h5_dataset_use(t->dataset, -1);
     if (t->file) {
@@ -57,6 +58,7 @@ static void leave_ends(const mb_carrier *c, transfer *t)
     t->storage = t->host_storage = NULL;
     t->dataset = NULL;
     t->file = NULL;
+    t->spread = NULL;
 }
 
 void mb_carrier_free_transfer(mb_carrier *c, transfer *t)
