@@ -427,6 +427,7 @@ do
     else
         least, greatest = measured(one, journal, transfers)
     end
+    way.forget(job)
 end
 
 -- ---- what is said and written in the end ----

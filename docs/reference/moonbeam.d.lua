@@ -3038,6 +3038,7 @@ function mb.tiled_deconv.journal(path, options) end
 ---@field tolerance? number stop when the relative change falls below
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go
+---@field keep? boolean the transfer functions stay in the plan, for the next volume with this PSF and this plan, until plan.kept:release()
 ---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least
@@ -3076,6 +3077,7 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field tolerance? number stop when the relative change falls below
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go
+---@field keep? boolean the transfer functions stay in the plan, for the next volume with this PSF and this plan, until plan.kept:release()
 ---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least
@@ -3113,6 +3115,7 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field tolerance? number stop when the relative change falls below
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go
+---@field keep? boolean the transfer functions stay in the plan, for the next volume with this PSF and this plan, until plan.kept:release()
 ---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least

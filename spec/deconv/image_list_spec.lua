@@ -105,6 +105,9 @@ describe("several images", function()
             assert.matches("images     3 done, 0 skipped, 0 failed of 3", text, 1, true)
             assert.matches("difference 0; 0 of", text, 1, true)
             assert.equal(1, select(2, text:gsub("\ntiles  ", "")))
+            -- Reading the .npy takes other memory than reading the .tif: it has a plan of its own.
+            local made = select(2, text:gsub("\n%d+ +otf ", ""))
+            assert.is_true(i == 2 or made == 2, made)
             assert.equal(assert(text:match "memory +peak [^\n]-%((%d+) bytes%)"),
                 assert(text:match "measured +peak [^\n]-%((%d+) bytes%)"))
             for output, name in pairs {a = "a.tif", b = "b.ome.tif", c = "c.npy"} do

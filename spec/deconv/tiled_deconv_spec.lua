@@ -313,6 +313,34 @@ describe("tiled_deconv", function()
         end
     end)
 
+    it("keeps the transfer functions in the plan for the next volume, and what it tells", function()
+        local shape = { 9, 20, 22 }
+        local image <close> = measured(shape, "host")
+        local psf <close> = crooked({ 3, 4, 5 }, "host")
+        local other <close> = psf * psf
+        for _, devices in ipairs { { "host" }, { "host", "host:1" } } do
+            local options = { iterations = 2, tile = { 5, 9, 12 }, devices = devices }
+            local want <close> = tiled.richardson_lucy(image, psf, options)
+            local want_other <close> = tiled.richardson_lucy(image, other, options)
+            options.keep = true
+            local result <close> = mb.zeros(shape)
+            local volume, sink = volumes.of_array(image), volumes.of_array(result)
+            local plan = tiled.plan(volume, psf, sink, options)
+            assert.is_nil(plan.kept)
+            options.plan = plan
+            for k, each in ipairs { psf, psf, other, other, psf } do
+                local before, live = plan.kept, mb.pool.stats("host").live
+                local report = tiled.richardson_lucy_volume(volume, each, sink, options)
+                helper.assert_close(rawequal(each, psf) and want or want_other, result, 0)
+                assert.is_true(report.as_planned)
+                assert.same(report.replayed or plan.peaks, report.peaks)
+                assert.equal(k == 2 or k == 4, before == plan.kept)
+                assert.equal(k == 1, mb.pool.stats("host").live > live)
+            end
+            plan.kept:release()
+        end
+    end)
+
     it("plans for a GPU that is not here what its dry run takes", function()
         local shape = { 20, 60, 64 }
         local source, sink = volumes.planned(shape, "u16"), volumes.planned(shape, "f32")

@@ -277,10 +277,11 @@ local function metric_of(misfit, sums)
         change = change[3] > 0 and math.sqrt(change[2] / change[3]) or 0}
 end
 
--- What the sweeps need beside the volumes, to be closed.
+-- What the sweeps need beside the volumes: new, or what a run before has left in the plan.
 function runs:states()
     local job, plan, options = self.job, self.plan, self.job.options
-    return sweep.states(self.devices, job.psf, function(own, _, psf)
+    local there = plan.kept or self.kept_states
+    return there or sweep.states(self.devices, job.psf, function(own, _, psf)
         own.otf = convolution.transfer(psf, plan.grid,
             {center = job.last, normalize = options.normalize})
         own.table = mb.summed_area(psf,
@@ -413,7 +414,9 @@ end
 -- The iterations. `call` is there unless this is a plan, for which one is enough.
 function runs:iterate(report, call)
     local job, plan, options = self.job, self.plan, self.job.options
-    local states <close> = self:states()
+    local states = self:states()
+    self.kept_states = options.keep and states or nil
+    local _ <close> = not options.keep and states ~= plan.kept and states or nil
     local y, copy = self:placed(job.source)
     local _ <close> = owned(copy)
     local mean = self:mean(y)
@@ -483,10 +486,23 @@ function runs:iterate_on(report, call)
     end
 end
 
+-- The end of a run with the option keep: what the sweeps needed stays in the plan, for its PSF.
+local function keep_states(run, err)
+    local plan, states = run.plan, run.kept_states
+    if states and states ~= plan.kept and (err ~= nil or run.job.dry) then
+        states:release()
+    elseif states then
+        plan.kept, plan.kept_psf = states, run.job.psf
+    end
+end
+
 --- Deconvolves: planned and run. Returns the report, the times of the sweeps, and the sink (which
 -- may be a function that makes it when there is room).
 function exact.run(job, devices, plan, tiles_of, call)
     local run = new_run(job, devices, plan, tiles_of)
+    local _ <close> = setmetatable({}, {__close = function(_, err)
+        keep_states(run, err)
+    end})
     local report, sink = {iterations = 0, metrics = {}}, job.sink
     local momentum = job.options.acceleration == "heavy_ball"
     if job.kept then

@@ -45,7 +45,9 @@ local ONLY = {
         {"place", "choice", "where image, estimate and ratio are",
             choices = {"device", "host", "file"}, usual = "the first of these that the budgets "
                 .. "allow"},
-        {"scratch", "string", "the name of a file beside which scratch files may go"}),
+        {"scratch", "string", "the name of a file beside which scratch files may go"},
+        {"keep", "boolean", "the transfer functions stay in the plan, for the next volume with "
+            .. "this PSF and this plan, until plan.kept:release()"}),
     blended = declared.options(rl.total_variation, rl.spacing,
         {"margin", "count", "elements around a tile that are worked on with it, at least",
             usual = "three quarters of the PSF"}),
@@ -88,6 +90,10 @@ local function job_of(source, psf, sink, options, usual, planning)
         job.kept, job.counts = options.journal:volume(planning), options.journal:counts()
     end
     local plan = options.plan
+    if plan and plan.kept and not rawequal(plan.kept_psf, psf) then
+        plan.kept:release()
+        plan.kept = nil
+    end
     if not plan and job.kept and not job.counts and tile_ranks.shared() then
         job.counts = tile_ranks.once(function() -- budgets of others may differ
             return plan_of(job).counts

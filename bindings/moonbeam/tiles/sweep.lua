@@ -476,6 +476,17 @@ local function replayed(job, plan, times)
     return run_of(job, plan, true, dry).peak
 end
 
+-- Adds to bytes by device those that a plan keeps of a run, times `sign`: the next run of the plan
+-- finds them, and takes less.
+local function add_kept(bytes, kept, sign)
+    for id, arrays in pairs(kept or {}) do
+        for _, array in pairs(arrays) do
+            bytes[id] = bytes[id] and bytes[id] + sign * mb.pool.round(array.bytes)
+        end
+    end
+    return bytes
+end
+
 -- Commits the memory of a planned job. Returns the plan that is committed, which is another one if
 -- memory is refused, and what there is to report.
 local function commit(job, plan)
@@ -484,7 +495,7 @@ local function commit(job, plan)
             local taken = run_of(job, each, true, {dealt = deals.all})
             return (select(2, reserve_of(job, each, true, taken)))
         end, peaks = function(each)
-            return each.reserved
+            return add_kept(tables.merged(each.reserved), each.kept, -1)
         end, smaller = function(_, available)
             return smaller(job, available)
         end}, plan)
@@ -546,9 +557,11 @@ function sweep.promised(job, plan, fn)
     local devices = job.devices
     local own, report = commit(job, plan)
     local call, others = promise.others(devices)
+    local kept = own.kept
     local peaks, times = promise.measured(devices, function()
         return fn(own, call)
     end)
+    add_kept(peaks, kept, 1)
     report.peak, report.peaks, report.times = peaks[devices[1].id], peaks, times
     report.again = times.again or {}
     table.move(times.budgets or {}, 1, #(times.budgets or {}), #report.budgets + 1, report.budgets)
@@ -562,6 +575,7 @@ function sweep.promised(job, plan, fn)
     end
     local some = goes_on(job)
     report.replayed = not (some or times.repeated) and replayed(job, own, times) or nil
+    add_kept(report.replayed or {}, own.kept, 1)
     if some or not report.replayed and #report.lost > 0 then -- also after the last tile
         report.as_planned = within(job, own, report, others)
         return report, own

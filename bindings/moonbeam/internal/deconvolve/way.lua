@@ -120,13 +120,23 @@ function way.choose(job)
     end
 end
 
+--- Releases the transfer functions that a plan of tiles keeps for the next volume.
+function way.forget(job)
+    if job.plan and job.plan.kept then
+        job.plan.kept:release()
+        job.plan.kept = nil
+    end
+end
+
 --- Plans the tiles of the image, with a journal (kept_runs).
 -- Errors: those of tiled_deconv.plan.
 function way.plan_tiles(job, journal)
+    way.forget(job)
     local exact, options = job.mode == "exact", job.options
     job.tile_settings = declared.part(tiling, tables.merged(job.settings, {mode = job.mode,
         tile = options.tile, devices = job.devices, place = options.place,
-        metrics = exact and job.settings.metrics or false, journal = journal}))
+        metrics = exact and job.settings.metrics or false, journal = journal,
+        keep = exact and (job.many or job.image:is_series()) or false}))
     local planned = mb.volumes.planned(job.image.shape, job.dtype)
     local one <close> = job.image:volume(1, 1)
     job.plan = mb.tiled_deconv.plan(one, job.psfs:of(1),

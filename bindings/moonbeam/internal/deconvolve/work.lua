@@ -139,6 +139,7 @@ function methods:search(transfers)
     local job, ends, found = self.job, {}, {}
     if job.automatic then
         transfers:release()
+        way.forget(job)
     end
     for channel = 1, job.automatic and job.image.channels or 0 do
         local volume <close> = job.image:volume(channel, 1)
