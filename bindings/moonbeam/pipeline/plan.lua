@@ -670,14 +670,40 @@ local function sum(job, made)
     return made
 end
 
-local function room_of(job)
-    local available, live, list = {}, {}, {}
-    for k, device in ipairs(job.devices) do
-        list[k] = job.options.available or budget.available(device)
+-- What each of these devices may take, false for one that is lost; and the first error of these.
+local function offers_of(job, devices)
+    local list, problem = {}, nil
+    for k, device in ipairs(devices) do
+        local ok, bytes = true, job.options.available
+        if not bytes then
+            ok, bytes = pcall(budget.available, device)
+        end
+        if not ok and not device:lost() then
+            error(bytes, 0)
+        end
+        list[k], problem = ok and bytes, problem or not ok and bytes or nil
     end
-    list = team.of(job.options).least(list, "the number of devices")
-    for k, device in ipairs(job.devices) do
-        available[device.id] = list[k]
+    return list, problem
+end
+
+-- What devices may take, and what is live there, by their ids. Ranks agree once, on all devices:
+-- `agreed` is a table for what they have said, which a plan on fewer devices takes.
+local function room_of(job, agreed)
+    local own, devices = team.of(job.options), job.all or job.devices
+    local available, live, problem = agreed.available, {}, nil
+    if not available or own.size == 1 then
+        local list
+        available, devices = {}, own.size > 1 and devices or job.devices
+        list, problem = offers_of(job, devices)
+        for k, bytes in ipairs(own.least(list, "the number of devices")) do
+            available[devices[k].id] = bytes
+        end
+        agreed.available = available
+    end
+    if problem then
+        error(problem, 0)
+    end
+    for _, device in ipairs(job.devices) do
         live[device.id] = job.options.available and 0 or mb.pool.stats(device).live
     end
     return available, live
@@ -714,9 +740,9 @@ function plan.job(chain, devices, options)
     return job
 end
 
---- Plan A: chooses blocks and ways of all sections of a job. Raises where the least do not fit.
-function plan.make(job)
-    job.available, job.live = room_of(job)
+-- Plan A: chooses blocks and ways of all sections of a job. Raises where the least do not fit.
+local function make(job, agreed)
+    job.available, job.live = room_of(job, agreed)
     job.places = places_of(job)
     job.look = look_peaks(job)
     local made = {job = job, sections = job.sections, pinned = 0, scratch = 0}
@@ -742,16 +768,18 @@ local function for_fewer(devices, options)
         {__index = options})
 end
 
---- Plan A on those of the devices that are not lost; again if one of several is lost meanwhile.
--- `job_on(devices, options)` makes the job.
+--- Plan A on those of the devices that are not lost; again if one of several is lost meanwhile:
+-- blocks and ways of all sections. `job_on(devices, options)` makes the job. Raises where the least
+-- do not fit.
 function plan.on(devices, options, job_on)
+    local agreed = {}
     return work.on_alive(devices, function(live)
         if #live == #devices then
-            return plan.make(job_on(devices, options))
+            return make(job_on(devices, options), agreed)
         end
         local job = job_on(live, for_fewer(devices, options))
         job.all = devices
-        return plan.make(job)
+        return make(job, agreed)
     end)
 end
 

@@ -333,27 +333,29 @@ local function steps_of(section, states, values, ends, settings, counted)
     }
 end
 
--- What all ranks have summed, one state for each.
-local function of_all_ranks(reduction, list, own)
-    local reduce = reduction.def.reduce
-    if own.size == 1 then
-        return list
-    elseif not reduce.share then
-        fail("argument", "pipeline:run", "steps", "step %s sums over all data, and several ranks "
-            .. "cannot add what each has: its reduce needs share(list), which returns a state of "
-            .. "numbers and texts", reduction.step.label)
-    end
-    return own.gather(reduce.share(list))
-end
-
--- Gives each reduction its result, from the devices that are not lost.
-local function finish_reductions(section, lanes, states, own)
-    for _, reduction in ipairs(section.reductions) do
-        local list = {}
+-- What the devices that are not lost have summed, by reduction: lists of states; of several ranks
+-- what this one shares.
+local function sums_of(section, lanes, states, own)
+    local sums = {}
+    for k, reduction in ipairs(section.reductions) do
+        local list, reduce = {}, reduction.def.reduce
         for _, lane in ipairs(lanes) do
             list[#list + 1] = not lane.lost and states[lane.device.id].reduced[reduction] or nil
         end
-        list = of_all_ranks(reduction, list, own)
+        if own.size > 1 and not reduce.share then
+            fail("argument", "pipeline:run", "steps", "step %s sums over all data, and several "
+                .. "ranks cannot add what each has: its reduce needs share(list), which returns a "
+                .. "state of numbers and texts", reduction.step.label)
+        end
+        sums[k] = own.size > 1 and reduce.share(list) or list
+    end
+    return sums
+end
+
+-- Gives each reduction its result. Ranks add what each has shared.
+local function finish_reductions(section, sums, own)
+    for k, reduction in ipairs(section.reductions) do
+        local list = own.size > 1 and own.gather(sums[k]) or sums[k]
         reduction.result = reduction.def.reduce.finish(list, reduction.step.options,
             reduction.pass, reduction.found)
     end
@@ -387,15 +389,19 @@ local function lost_blocks(lanes, times)
 end
 
 -- Reduces. If a device is lost meanwhile, the others do its blocks again, without writing them.
+-- After that no device of several ranks is asked: all of them exchange their sums once.
 local function reduce(section, lanes, states, times, own, again)
-    if #lanes == 1 then
-        return finish_reductions(section, lanes, states, own)
-    end
     while true do
-        local ok, err = pcall(finish_reductions, section, lanes, states, own)
+        local sums
+        local ok, err = pcall(function()
+            sums = sums_of(section, lanes, states, own)
+            if own.size == 1 then
+                finish_reductions(section, sums, own)
+            end
+        end)
         if ok then
-            return
-        elseif not give_up(lanes) then
+            return own.size > 1 and finish_reductions(section, sums, own)
+        elseif #lanes == 1 or not give_up(lanes) then
             error(err, 0)
         end
         local blocks = lost_blocks(lanes, times)

@@ -43,14 +43,14 @@ end
 local all = {rank = cluster.rank, size = cluster.size, once = cluster.once,
     gather = cluster.gather}
 
---- The least of each number of a list, over all ranks. Raises where these have lists of different
--- lengths: `what` is what the numbers are of.
+--- The least of each number of a list, over all ranks that have it: false is no number. Raises
+-- where these have lists of different lengths: `what` is what the numbers are of.
 function all.least(list, what)
     local least = table.move(list, 1, #list, 1, {})
     cluster.agree(#list, what)
     for _, own in ipairs(cluster.gather(list)) do
         for i, value in ipairs(own) do
-            least[i] = math.min(least[i], value)
+            least[i] = least[i] and value and math.min(least[i], value) or least[i] or value
         end
     end
     return least
