@@ -85,6 +85,13 @@ static int cluster_next(lua_State *L)
     return 1;
 }
 
+/* tell(done): what this rank has finished since; it takes no number. */
+static int cluster_tell(lua_State *L)
+{
+    mbl_check(L, mb_cluster_tell(mbl_check_integer(L, 1, "done")));
+    return 0;
+}
+
 /* done(): what all ranks have told of as done in this deal; on rank 0. */
 static int cluster_done(lua_State *L)
 {
@@ -137,6 +144,7 @@ int mbl_open_cluster(lua_State *L)
     static const luaL_Reg functions[] = {{"place", cluster_place},
                                          {"deal", cluster_deal},
                                          {"next", cluster_next},
+                                         {"tell", cluster_tell},
                                          {"done", cluster_done},
                                          {"post", cluster_post},
                                          {"collect", cluster_collect},

@@ -455,16 +455,17 @@ void mb_cluster_deal(int64_t count)
     deal_count = count;
 }
 
-mb_status mb_cluster_next(int64_t done, int64_t *number)
+/* Tells of work, and takes a number up to `count`. */
+static mb_status take_number(int64_t count, int64_t done, int64_t *number)
 {
     if (deal_number == 0)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "nothing has been dealt yet");
     if (place.size == 1) {
-        *number = next_of(deal_number, deal_count, done);
+        *number = next_of(deal_number, count, done);
         return *number >= 0 ? MB_STATUS_OK
                             : mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left for a deal");
     }
-    const mb_mail_head head = {.kind = NEXT, .number = deal_number, .a = deal_count, .b = done};
+    const mb_mail_head head = {.kind = NEXT, .number = deal_number, .a = count, .b = done};
     MB_TRY(mb_mailbox_send(&leaving, 0, &head, NULL, 0));
     mb_mail *mail = NULL;
     while (!mail)
@@ -472,6 +473,17 @@ mb_status mb_cluster_next(int64_t done, int64_t *number)
     *number = mail->head.a;
     free(mail);
     return MB_STATUS_OK;
+}
+
+mb_status mb_cluster_next(int64_t done, int64_t *number)
+{
+    return take_number(deal_count, done, number);
+}
+
+mb_status mb_cluster_tell(int64_t done)
+{
+    int64_t none;
+    return take_number(0, done, &none);
 }
 
 mb_status mb_cluster_post(const void *data, size_t bytes)

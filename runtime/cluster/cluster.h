@@ -32,6 +32,8 @@ void mb_cluster_deal(int64_t count);
 /* The next number of this deal, or 0 if all are dealt. `done`: how much of the deal's work this rank
 ** has finished since it asked last, in any unit. */
 mb_status mb_cluster_next(int64_t done, int64_t *number);
+/* Tells of work that this rank has finished, and takes no number. */
+mb_status mb_cluster_tell(int64_t done);
 /* How much work of the latest deal all ranks have told of. For rank 0. */
 int64_t mb_cluster_done(void);
 

@@ -179,7 +179,7 @@ describe("the plan of ranks", function()
                 end
                 assert.equal(bytes, most, output)
                 local blocks, waits = 0, 0
-                for own, told in output:gmatch "rank %d on %S+ (%d+) blocks in [%d.]+ s, ([^\n]+)" do
+                for own, told in output:gmatch "rank %d on %S+ (%d+) blocks? in [%d.]+ s, ([^\n]+)" do
                     blocks = blocks + tonumber(own)
                     waits = waits + select(2, told:gsub("%d+%.%d+ s for %a", ""))
                 end

@@ -178,16 +178,32 @@ local function expected(job, section, passes, live, stopped)
     return plan.replayed(setmetatable({devices = live}, {__index = job}), section, lists)
 end
 
+-- The blocks that each device has got in a pass, lists by round, by the ids of the devices.
+local function lists_of(times)
+    local lists = {}
+    for _, lane in ipairs(times.lanes) do
+        lists[lane.device.id] = lane.lists
+    end
+    return lists
+end
+
 -- Compares what was measured with a dry run of the blocks that each device has got, and with the
 -- plan. Returns whether both promises were kept, and the bytes of the dry run. Lost devices are not
 -- compared.
 local function compare(made, section, measured, passes, others, times)
     local job, kept = made.job, true
     local live = work.alive(job.devices)
-    if #live == 0 then
+    if #live == 0 and team.of(job.options).size > 1 then
+        return true, {} -- the other ranks did its blocks
+    elseif #live == 0 then
         job.devices[1]:sync() -- raises that it is lost
     end
     local peaks = expected(job, section, passes, live, times.stopped)
+    for _, more in ipairs(times.again or {}) do
+        for id, bytes in pairs(expected(job, section, {lists_of(more)}, live, times.stopped)) do
+            peaks[id] = math.max(peaks[id] or 0, bytes)
+        end
+    end
     -- In a fixed schedule the blocks of a lost device are reserved for.
     local bounds = #live == #job.devices and section.peaks or section.reserved
     for _, device in ipairs(live) do
@@ -210,15 +226,6 @@ local function settings_of(job, section)
     return {overlap = section.overlap, threads = job.options.threads, pinned = job.options.pinned,
         order = job.options.order, schedule = job.options.ranks and "free" or job.options.schedule,
         team = team.of(job.options)}
-end
-
--- The blocks that each device has got in a pass, lists by round, by the ids of the devices.
-local function lists_of(times)
-    local lists = {}
-    for _, lane in ipairs(times.lanes) do
-        lists[lane.device.id] = lane.lists
-    end
-    return lists
 end
 
 -- Ends the first pass of a section's reductions and makes the later ones, over what it has stored.
@@ -379,8 +386,9 @@ function state_methods:drop_lost(i)
         if lost and not noted[device.id] then
             noted[device.id] = true
             noted[#noted + 1] = {device = device.id, section = i, reason = reason, text = ("%s was "
-                .. "lost %s (%s); the other devices did its blocks"):format(device.id,
-                i == 0 and "before the first section" or "in section " .. i, reason)}
+                .. "lost %s (%s); the other %s did its blocks"):format(device.id,
+                i == 0 and "before the first section" or "in section " .. i, reason,
+                rank_run.is_over(job.devices) and "ranks" or "devices")}
         end
     end
     local live = work.alive(job.devices)
@@ -407,6 +415,21 @@ function state_methods:guarded(i, fn)
     end
 end
 
+-- Commits the memory of section i, for the given plan or its own. A rank that has lost all of its
+-- devices needs none.
+function state_methods:secured(i, made, unpacked)
+    local ok, secured = pcall(self.guarded, self, i, function()
+        return activate.section(made or self.made, i, unpacked)
+    end)
+    if ok then
+        return secured
+    elseif self.team.size == 1 or not rank_run.is_over(self.made.job.devices) then
+        error(secured, 0)
+    end
+    made = made or self.made
+    return {made = made, section = made.sections[i], committed = false, budgets = {}}
+end
+
 function state_methods:run(i, final)
     local report = self.report
     local section = self:guarded(i, function()
@@ -419,9 +442,7 @@ function state_methods:run(i, final)
         and unpack.if_needed(section.source.scan, work.reads(section, section.blocks)) or nil
     mb.collect()
     local secured = rank_run.secured(self.team, i, function(made)
-        return self:guarded(i, function()
-            return activate.section(made or self.made, i, unpacked)
-        end)
+        return self:secured(i, made, unpacked)
     end)
     self.made = secured.made
     report.replanned[#report.replanned + 1] = secured.replanned

@@ -10,25 +10,94 @@ local work = require "moonbeam.pipeline.work"
 
 local rank_run = {}
 
+--- Has this process lost all of these devices?
+function rank_run.is_over(devices)
+    return #work.alive(devices) == 0
+end
+
+-- Times of work that has not been done.
+local function no_times(began)
+    return {wall = core.system.clock() - began, read = 0, upload = 0, compute = 0, download = 0,
+        write = 0, wait_read = 0, wait_write = 0, read_bytes = 0, write_bytes = 0, raw_bytes = 0,
+        blocks = 0, pinned = 0, lanes = {}}
+end
+
+-- work.run with dealt blocks. Returns its totals and times; the blocks that are left where this
+-- rank has lost all of its devices, and nothing is summed on them; and how many are finished.
+local function attempt(section, devices, dealt, values, ends, settings)
+    local began, finished, totals, done = core.system.clock(), {}, {}, 0
+    local own = setmetatable({finished = function(rows, facts)
+        done = done + (finished[rows] and 0 or 1)
+        finished[rows] = true
+        work.add(totals, facts.tallies)
+        if ends.finished then
+            ends.finished(rows, facts)
+        end
+    end}, {__index = ends})
+    local ok, all, times = pcall(work.run, section, devices, dealt, values, own, settings)
+    if ok then
+        return all, times, {}, done
+    elseif not rank_run.is_over(devices) or #section.reductions > 0 then
+        error(all, 0)
+    end
+    local left = {}
+    for i = 1, #dealt do
+        left[#left + 1] = not finished[dealt[i]] and dealt[i] or nil
+    end
+    return totals, no_times(began), left, done
+end
+
+-- Adds the times of more work. What each device got then is in `again`.
+local function add_times(times, more)
+    for name, value in pairs(more) do
+        if math.type(value) then
+            times[name] = name == "pinned" and math.max(times[name] or 0, value)
+                or (times[name] or 0) + value
+        end
+    end
+    times.again = times.again or {}
+    table.insert(times.again, more)
+    times.stopped = more.stopped
+end
+
 --- work.run with blocks that are dealt to the ranks of settings.team. Returns when all blocks of
 -- all ranks are finished; the times have the seconds that this rank has waited for that (`waited`)
--- and for blocks (`asked`).
+-- and for blocks (`asked`), and `again`, the times of blocks that ranks have left which have lost
+-- all of their devices. Raises where no rank has a device, or where sums were on a device.
 function rank_run.work(section, devices, blocks, values, ends, settings)
     local own = settings.team
     if own.size == 1 then
         return work.run(section, devices, blocks, values, ends, settings)
     end
-    local dealt, count = own.deal(blocks, ends.bar)
-    local counted = setmetatable({done = ends.bar and function(rows)
-        count:step(rows[2] - rows[1] + 1)
-    end}, {__index = ends})
-    local totals, times = work.run(section, devices, dealt, values, counted, settings)
-    times.asked = count.asked
-    if not times.stopped then
+    local totals, times, asked, waited = {}, nil, 0, 0
+    while #blocks > 0 do
+        local dealt, count = own.deal(blocks, ends.bar)
+        local counted = setmetatable({done = ends.bar and function(rows)
+            count:step(rows[2] - rows[1] + 1)
+        end}, {__index = ends})
+        local left, done = {}, 0
+        if not rank_run.is_over(devices) then
+            local some, more
+            some, more, left, done = attempt(section, devices, dealt, values, counted, settings)
+            work.add(totals, some)
+            times = times and add_times(times, more) or times or more
+        elseif #section.reductions > 0 then
+            devices[1]:sync() -- raises that it is lost
+        end
+        asked = asked + count.asked
+        if times and times.stopped then
+            break
+        end
         local over = core.system.clock()
-        own.dealt(count)
-        times.waited = core.system.clock() - over
+        blocks = own.dealt(count, {all = #blocks, done = done, left = left,
+            over = rank_run.is_over(devices)})
+        waited = waited + core.system.clock() - over
+        if not blocks then
+            devices[1]:sync()
+        end
     end
+    times = times or no_times(core.system.clock())
+    times.asked, times.waited = asked, waited
     return totals, times
 end
 
@@ -103,9 +172,11 @@ end
 local function facts_of(ended, report)
     local names, predicted, measured = {}, {}, {}
     for i, device in ipairs(ended.job.devices) do
-        names[i] = device.id
-        predicted[i] = i == 1 and report.predicted or report.expected[device.id] or 0
-        measured[i] = report.peaks[device.id] or 0
+        if not device:lost() then
+            names[#names + 1] = device.id
+            predicted[#names] = i == 1 and report.predicted or report.expected[device.id] or 0
+            measured[#names] = report.peaks[device.id] or 0
+        end
     end
     return {devices = names, predicted = predicted, measured = measured,
         planned_pinned = ended.pinned, pinned = report.pinned, as_planned = report.as_planned,

@@ -9,6 +9,7 @@ local cluster = require "moonbeam.cluster"
 local core = require "moonbeam.core"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local fail = require "moonbeam.internal.fail"
+local stops = require "moonbeam.stream.stops"
 
 local team = {}
 
@@ -32,7 +33,9 @@ function alone.deal(blocks, bar)
     return blocks, bar
 end
 
-function alone.dealt() end
+function alone.dealt()
+    return {}
+end
 
 function alone.sum(counts)
     return counts
@@ -97,13 +100,30 @@ function all.deal(blocks, bar)
     end}), own
 end
 
---- Returns when all ranks have come to the end of a deal.
-function all.dealt(count)
-    core.cluster.next(count:tell())
-    cluster.gather(true, function()
+--- Returns when all ranks have come to the end of a deal: the blocks that ranks have left; nil if
+-- there are some and no rank is left. `ended`: {all = the number of blocks that were dealt, done =
+-- of those that this rank has finished, left = its other ones, over = does it do no more blocks?}.
+function all.dealt(count, ended)
+    local blocks, alive, done = {}, false, 0
+    core.cluster.tell(count:tell())
+    local ranks = cluster.gather(ended, function()
         count:show()
+        if stops.waits() then -- nothing of this rank is in flight
+            core.system.hold_stop(false)
+        end
     end)
     count:show()
+    for _, own in ipairs(ranks) do
+        table.move(own.left, 1, #own.left, #blocks + 1, blocks)
+        alive, done = alive or not own.over, done + own.done
+    end
+    if not alive and done < ended.all then
+        return nil
+    elseif done + #blocks ~= ended.all then
+        fail("internal", "pipeline:run", nil, "%d of %d blocks were finished by the ranks", done,
+            ended.all)
+    end
+    return blocks
 end
 
 --- The sums over all ranks of counts by name, lists of numbers.
