@@ -107,15 +107,9 @@ function statistics.from_counts(high, low, percents)
     return values
 end
 
-local release_all = {__close = function(totals)
-    for _, counts in pairs(totals) do
-        counts:release()
-    end
-end}
-
 -- The counts of all arrays of a source, as a table of numbers; nil in a dry run, which has none.
 local function count(source, bits, prefixes)
-    local totals <close> = setmetatable({}, release_all) -- by device
+    local totals <close> = tables.group() -- by device
     local function visit(array)
         arguments.array(array, "statistics.percentiles", "source", 0, math.huge, "or a function")
         local into = totals[array.device.id]

@@ -233,11 +233,7 @@ end
 
 local function try(index)
     local scan, arrays, input = make_scan()
-    local _ <close> = setmetatable({}, {__close = function()
-        for _, array in pairs(arrays) do
-            array:release()
-        end
-    end})
+    local _ <close> = tables.group(arrays)
     local case = {index = index, scan = scan, input = input}
     local said = ("%d x %d x %d %s, flats %d, darks %d, %s, "):format(scan.n_angles, scan.rows,
         scan.cols, scan.dtype, scan.n_flats, scan.n_darks, input or "counts")

@@ -1,5 +1,5 @@
 --- What is done with tables everywhere: copies, sorted keys, lists of what is made of others,
--- products.
+-- products, release.
 
 local tables = {}
 
@@ -51,6 +51,20 @@ function tables.product(list)
         product = product * n
     end
     return product
+end
+
+local group = {__index = {}}
+
+function group.__index:release()
+    for _, each in pairs(self) do
+        each:release()
+    end
+end
+group.__close = group.__index.release
+
+--- A new table of things that are released together, to be closed; `things` are the first ones.
+function tables.group(things)
+    return setmetatable(things or {}, group)
 end
 
 return tables

@@ -14,6 +14,7 @@ local deals = require "moonbeam.plan.deals"
 local on_error = require "moonbeam.internal.on_error"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 local stream = require "moonbeam.stream"
+local tables = require "moonbeam.internal.tables"
 
 local work = {}
 
@@ -259,23 +260,16 @@ function state_methods:release()
     if self.references then
         self.references:release()
     end
-    for _, array in pairs(self.held) do
-        array:release()
-    end
-    for _, sum in pairs(self.reduced) do
-        sum:release()
-    end
+    self.held:release()
+    self.reduced:release()
 end
 
 local function new_states(section, devices)
-    local states = setmetatable({}, {__close = function(self)
-        for _, state in pairs(self) do
-            state:release()
-        end
-    end})
-    local _ <close> = on_error(function() getmetatable(states).__close(states) end)
+    local states = tables.group()
+    local _ <close> = on_error(function() states:release() end)
     for _, device in ipairs(devices) do
-        local state = setmetatable({held = {}, reduced = {}}, state_methods)
+        local state = setmetatable({held = tables.group(), reduced = tables.group()},
+            state_methods)
         states[device.id] = state
         if section.cut == "frames" and section.source.scan and section.source.kind == "counts" then
             state.references = scan_frames.references(section.source.scan, device,

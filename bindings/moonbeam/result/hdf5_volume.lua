@@ -210,21 +210,12 @@ function methods:write(array, first, last)
     end
 end
 
-function methods:prepare(first, last)
-    if self.parts then
-        self.parts:prepare(first, last)
-    end
-end
-
-function methods:await()
-    if self.parts then
-        self.parts:await()
-    end
-end
-
-function methods:arrived(first, last)
-    if self.parts then
-        self.parts:arrived(first, last)
+-- What only a volume in several files has to know.
+for _, name in ipairs {"prepare", "await", "arrived", "have"} do
+    methods[name] = function(self, ...)
+        if self.parts then
+            self.parts[name](self.parts, ...)
+        end
     end
 end
 
@@ -262,12 +253,6 @@ function methods:skeleton()
     local place = self.notes.keeping and self.volume:place()
     return place and {{path = self.file.part_path, offset = place.offset, bytes = place.bytes,
         first = 1, last = self.shape[1]}} or nil
-end
-
-function methods:have(first, last)
-    if self.parts then
-        self.parts:have(first, last)
-    end
 end
 
 -- Where slices are: a list of regions of lines (core.unfinished.hash); nil where some are missing.

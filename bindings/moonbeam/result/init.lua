@@ -148,9 +148,17 @@ methods.write = declared.method("result:write(array: array, z_first: any)",
     mark(self, first, last)
 end)
 
+-- Calls a method of the volume that not all formats have.
+local function tell(self, name, ...)
+    local method = self.volume[name]
+    if method then
+        method(self.volume, ...)
+    end
+end
+
 --- Makes ready for the writing of slices z_first ... z_last, which is worth its while before carry.
 function methods:prepare(z_first, z_last)
-    self.volume:prepare(z_first, z_last)
+    tell(self, "prepare", z_first, z_last)
 end
 
 --- Queues the writing of slices by a carrier (mb.stream). The array may be released after the
@@ -168,16 +176,12 @@ end)
 -- several files (slices_per_file) completes each file by that; otherwise when no carrier has any of
 -- its slices left. A device that is lost leaves slices to others, and does not know which.
 function methods:await()
-    if self.volume.await then
-        self.volume:await()
-    end
+    tell(self, "await")
 end
 
 --- All bytes of slices z_first ... z_last are in the files.
 function methods:arrived(z_first, z_last)
-    if self.volume.arrived then
-        self.volume:arrived(z_first, z_last)
-    end
+    tell(self, "arrived", z_first, z_last)
 end
 
 --- Says what the stored integers mean: value = stored * scale + offset. It has to be called before
@@ -228,7 +232,7 @@ end
 --- Slices z_first ... z_last are in the file already: an earlier process has written them.
 function methods:have(z_first, z_last)
     mark(self, z_first, z_last)
-    self.volume:have(z_first, z_last)
+    tell(self, "have", z_first, z_last)
 end
 
 --- The hash of slices z_first ... z_last as they are in the files: that of a carrier that wrote

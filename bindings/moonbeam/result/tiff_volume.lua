@@ -137,8 +137,6 @@ function methods:write(array, first)
     self.file:write(array, place_of(self, array, first))
 end
 
-function methods.prepare() end
-
 function methods:carry(carrier, array, first)
     check_type(self, array, "result:carry")
     carrier:carry(self.file, array, place_of(self, array, first))
@@ -159,8 +157,6 @@ function methods:skeleton()
     return {{path = self.file:now(), offset = self.data_at, bytes = self.shape[1] * self.steps[1],
         first = 1, last = self.shape[1]}}
 end
-
-function methods.have() end
 
 function methods:regions(first, last)
     local line, lines = self.steps[2], (last - first + 1) * self.shape[2]

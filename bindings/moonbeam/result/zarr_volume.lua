@@ -186,8 +186,6 @@ function methods:write(array, first, last)
     end)
 end
 
-function methods.prepare() end
-
 function methods:carry(carrier, array, first, last)
     each_array(self, array, first, last, "result:carry", function(file, offset, part, steps)
         carrier:carry(file, part, offset, steps)
@@ -213,8 +211,6 @@ function methods:skeleton()
     end
     return list
 end
-
-function methods.have() end
 
 function methods:regions(z_first, z_last)
     local list, level = {}, self.levels[1]

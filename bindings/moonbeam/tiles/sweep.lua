@@ -45,24 +45,14 @@ end
 
 -- ---- one sweep ----
 
--- Arrays by the number of their volume, released together.
-local group = {}
-group.__index = group
-function group:release()
-    for _, array in pairs(self) do
-        array:release()
-    end
-end
-group.__close = group.release
-
 --- What each device keeps during sweeps, to be closed: tables of arrays by the device's id, which
 -- make(state, device, psf) fills; the PSF, if there is one, is on the device.
 function sweep.states(devices, psf, make)
-    local states = setmetatable({}, group)
+    local states = tables.group()
     local _ <close> = on_error(function() states:release() end)
     for _, device in ipairs(devices) do
         local there <close> = psf and psf.device ~= device and psf:to(device) or nil
-        states[device.id] = setmetatable({}, group)
+        states[device.id] = tables.group()
         make(states[device.id], device, there or psf)
     end
     return states
@@ -174,7 +164,7 @@ end
 
 -- What is read of a tile before the work on it.
 local function fetch(each, tile, carrier, device)
-    local blocks = setmetatable({}, group)
+    local blocks = tables.group()
     local _ <close> = on_error(function() blocks:release() end)
     for i, read in ipairs(each.reads) do
         local volume, where = table.unpack(read)
@@ -198,7 +188,7 @@ local function compute(each, blocks, tile, device)
             blocks[i] = volume:read(first, extents, device)
         end
     end
-    local parts = setmetatable({}, group)
+    local parts = tables.group()
     local _ <close> = on_error(function() parts:release() end)
     each.compute(blocks, tile, device, function(i, part, changed)
         local volume = each.writes[i]

@@ -99,15 +99,11 @@ end
 -- Memory for a decoded chunk and for decoding it, the same for all chunks: {rows, scratch}; empty
 -- where chunks are not compressed.
 local function decoder(self, device)
-    local made = setmetatable({}, {__close = function(own)
-        for _, array in pairs(own) do
-            array:release()
-        end
-    end})
+    local made = tables.group()
     if self.array.codec == "none" then
         return made
     end
-    local _ <close> = on_error(function() getmetatable(made).__close(made) end)
+    local _ <close> = on_error(function() made:release() end)
     local page = page_of(self.array, 0, most_bytes(self.array, self.dtype))
     made.rows = mb.empty({page.rows, page.columns}, {dtype = self.dtype, device = device})
     made.scratch = mb.empty({core.rawfile.tiff_scratch_bytes(page, self.dtype)},

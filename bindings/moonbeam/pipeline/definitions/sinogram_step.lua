@@ -11,7 +11,6 @@ return function(definition)
     definition.usual = nil
     definition.options = definition.options or declared.options(declared.from(name))
     definition.takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"}
-    definition.gives = {quantity = "same", layout = "same"}
     definition.cuts = {"rows"}
     definition.run = function(block, options)
         local sinograms <close> = block.data:permute(2, 1, 3)

@@ -13,7 +13,6 @@ return {
         {"coefficients", "list", "factors of the powers 0, 1, 2, ... of a line integral, such as "
             .. "{0, 1, 0.05}; 2 to 16 numbers", required = true}),
     takes = {quantity = "line integrals", layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     check = function(options)
         local list = options.coefficients

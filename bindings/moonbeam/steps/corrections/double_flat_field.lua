@@ -42,7 +42,6 @@ return {
         declared.from("gaussian_filter", {"mode", default = "symmetric"})),
     presets = {nabu = {average = "transmission", mode = "symmetric"}},
     takes = {quantity = {"transmission", "line integrals"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows"},
     check = function(options, _, _, kind)
         if options.average == "line_integrals" and kind.quantity == "transmission" then

@@ -16,7 +16,6 @@ return {
     options = declared.options(declared.from("normalize_background", "method", "width", "floor")),
     presets = {nabu = {method = "chebyshev"}},
     takes = {quantity = {"transmission", "line integrals"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     check = function(options, shape)
         if options.method == "edges" and 2 * options.width > shape[3] then

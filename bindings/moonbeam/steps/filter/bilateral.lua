@@ -30,7 +30,6 @@ return {
         declared.from("bilateral_filter")),
     takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
         "weights"}, layout = {"frames", "slices"}},
-    gives = {quantity = "same", layout = "same"},
     cuts = function(_, step)
         return {step.kind_before.layout == "frames" and "frames" or "rows"}
     end,

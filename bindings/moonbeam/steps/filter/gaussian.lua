@@ -45,7 +45,6 @@ return {
         declared.from("gaussian_filter", "mode", "value", "truncate")),
     takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
         "weights"}, layout = {"frames", "slices"}},
-    gives = {quantity = "same", layout = "same"},
     check = function(options, _, _, kind)
         local count = type(options.sigma) == "table" and #options.sigma or 2
         local most = kind.layout == "frames" and 2 or 3

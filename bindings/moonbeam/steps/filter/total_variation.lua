@@ -143,7 +143,6 @@ return {
             min = 0, max = 1000000, default = 16}),
     takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
         "weights"}, layout = {"frames", "slices"}},
-    gives = {quantity = "same", layout = "same"},
     cuts = function(_, step)
         return {step.kind_before.layout == "frames" and "frames" or "rows"}
     end,

@@ -22,7 +22,6 @@ return {
             .. "nothing", choices = {"keep", "drop"}, default = "keep"}),
     takes = {quantity = {"counts", "transmission", "line integrals", "phase"}, layout = "frames",
         dtypes = {"u8", "u16", "i32", "f16"}},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     sources = function(options, first, last, g)
         return (first - 1) * options.frames + 1, math.min(#g.frames, last * options.frames)

@@ -20,7 +20,6 @@ return {
         {"columns", "count", "columns that become one", min = 1, max = 1024, default = 2}),
     takes = {quantity = {"counts", "transmission", "line integrals", "phase"}, layout = "frames",
         dtypes = {"u8", "u16", "i32", "f16"}},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     check = function(options, shape)
         for axis, name in pairs {[2] = "rows", [3] = "columns"} do

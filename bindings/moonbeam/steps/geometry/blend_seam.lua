@@ -22,7 +22,6 @@ return {
         {"overlap", "count", "columns that both images show", min = 0, max = 1 << 20, unit = "px",
             required = true}),
     takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     check = function(options, shape, g, _, before)
         geometry.before_center(before)

@@ -50,7 +50,6 @@ return {
         {"shifts", "boolean", "the maps are added to the places of the pixels", default = false},
         frame_warp.options "remap"),
     takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"frames"},
     check = function(options, shape)
         for _, name in ipairs {"rows", "columns"} do

@@ -13,7 +13,6 @@ return {
         declared.from("horizontal_shift", "mode", {"value", usual = "the open beam: 1 in "
             .. "transmission, otherwise 0", default = "auto"})),
     takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     prepare = frame_shifts.prepare "columns",
     check = function(options, _, g, _, before)

@@ -29,7 +29,6 @@ return {
         declared.from("resample", "method")),
     takes = {quantity = {"transmission", "line integrals", "phase", "attenuation"},
         layout = {"frames", "slices"}},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     check = function(options)
         if not (options.rows or options.columns or options.factor) then

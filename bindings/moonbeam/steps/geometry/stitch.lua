@@ -59,7 +59,6 @@ return {
             default = false},
         {"even", "boolean", "round the overlap to an even number", default = false}),
     takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows"},
     sources = function(_, first, last, g)
         return first, last + half_of(g)

@@ -19,7 +19,6 @@ return {
         .. "rows. Beyond the detector the beam is unattenuated.",
     options = frame_shifts.options "rows",
     takes = {quantity = {"line integrals", "phase"}, layout = "frames"},
-    gives = {quantity = "same", layout = "same"},
     cuts = {"rows", "frames"},
     prepare = frame_shifts.prepare "rows",
     check = function(options, _, g)

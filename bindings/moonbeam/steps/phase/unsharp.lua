@@ -37,7 +37,6 @@ return {
         declared.from("gaussian_filter", "mode", "truncate")),
     takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity"},
         layout = {"frames", "slices"}},
-    gives = {quantity = "same", layout = "same"},
     check = function(options)
         if options.method == "imagej" and options.coefficient == 1 then
             fail("argument", nil, "coefficient", "coefficient is 1, and imagej divides by 1 - "

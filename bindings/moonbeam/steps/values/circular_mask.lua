@@ -24,7 +24,6 @@ return {
         declared.from("circular_mask", "value")),
     presets = {httomo = {radius = 0.95}},
     takes = {quantity = "any", layout = "slices"},
-    gives = {quantity = "same", layout = "same"},
     check = function(options, shape, g)
         local slice = g.slice or {shape[2], shape[3]}
         if options.radius * math.min(slice[1], slice[2]) < 1 then
