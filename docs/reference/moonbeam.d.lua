@@ -414,7 +414,7 @@ function array:view(range, ...) end
 ---@param fn any an operator, or a function of a block
 ---@param inputs any the arrays, datasets and scans that it is applied to
 ---@param options? moonbeam.options.chunked_plan
----@return any # {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included, pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result if there is no sink), basis (the source of a planned device's figures)}.
+---@return any # {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included, pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result if there is no sink), kept_bytes (of the results of blocks that a rank keeps beside the pools until all ranks are over), basis (the source of a planned device's figures)}.
 function mb.chunked.plan(fn, inputs, options) end
 
 ---Ends all ranks with exit status 1.

@@ -35,6 +35,14 @@ for _, how in ipairs {"sum", "min", "max"} do
     said(how, hex(value))
     value:release()
     assert(report.as_planned)
+    assert(report.kept_bytes == report.plan.kept_bytes and (cluster.size == 1) ==
+        (report.kept_bytes == nil))
+    local bytes = 0
+    for _, own in ipairs(cluster.gather(report.kept_bytes or 0)) do
+        bytes = bytes + own
+    end
+    assert(cluster.size == 1 or bytes == report.plan.blocks * 9 * 7
+        * mb.pool.element_bytes(report.plan.result.dtype))
 end
 local rows, count = {}, 0
 local _, report = mb.chunked(function(block)
@@ -94,6 +102,23 @@ describe("mb.chunked on ranks", function()
             mb.chunked("convert", array, {ranks = true, params = {dtype = "f64"}})]])
         assert.equal(1, status)
         assert.matches("ranks share blocks whose results are combined", output, 1, true)
+    end)
+
+    ranks.it("says what a rank keeps beside the pools, and where that does not fit", function()
+        local output, status = ranks.run(folder, 2, [[local mb = require "moonbeam"
+            local array <close> = mb.ones({101, 4, 5})
+            local function work(block) return mb.reduce(block, "sum", {axis = 1}) end
+            local options = {ranks = true, combine = "sum", block = 1}
+            local plan = mb.chunked.plan(work, array, options)
+            assert(plan.blocks == 101 and plan.kept_bytes == (51 - mb.cluster.rank) * 4 * 5 * 8)
+            mb.device "host":budget(mb.pool.stats("host").live + 7999)
+            local ok, problem = pcall(mb.chunked.plan, work, array, options)
+            assert(not ok and problem.code == "budget")
+            mb.cluster.barrier()
+            if mb.cluster.rank == 0 then print(problem.message) end]])
+        assert.equal(0, status, output)
+        assert.matches("keeps the results of its blocks until all ranks are over, 8160 bytes, and "
+            .. "the host has 7487: give larger blocks, or more ranks", output)
     end)
 
     it("is nothing for one process", function()

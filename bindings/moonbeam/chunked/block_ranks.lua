@@ -47,14 +47,23 @@ function block_ranks.share(blocks)
     return own
 end
 
+--- The bytes of the results of this rank's blocks, which are kept beside the pools until all ranks
+-- have come to their end. `count`: how many blocks there are in all.
+function block_ranks.kept_bytes(known, count)
+    local own = math.max(0, count - cluster.rank + cluster.size - 1) // cluster.size
+    return own * core.pool.element_bytes(known.dtype) * tables.product(known.shape)
+end
+
 --- What keeps the results of this rank's blocks until all are there: a sink, whose method settle
--- combines those of all ranks. `count`: how many blocks there are in all.
+-- combines those of all ranks, and which counts the bytes that it keeps. `count`: how many blocks
+-- there are in all.
 function block_ranks.kept(known, count)
-    local parts, sink = {}, {}
+    local parts, sink = {}, {bytes = 0}
     local total = sinks.of(nil, known)
     function sink.write(_, slices, first)
         local part <close> = slices:to "host"
         parts[first] = not core.dry.on() and part:to_string() or ""
+        sink.bytes = sink.bytes + #parts[first]
     end
     -- The part of a block, as an array.
     local function part_of(text)

@@ -475,6 +475,8 @@ end
 local function measure(job, plan)
     local made, fits = run_of(job, plan, deals.most), true
     plan.blocks = #blocks_of(job, plan.block)
+    plan.kept_bytes = job.shared and plan.result.combine ~= "none"
+        and block_ranks.kept_bytes(plan.result, plan.blocks) or nil
     plan.peak, plan.basis = made.peak, made.basis
     plan.pinned, plan.peak.pinned = made.peak.pinned, nil
     for id, bytes in pairs(job.available) do
@@ -509,6 +511,12 @@ local function complete(job, plan)
     if not fits then
         too_small(job, tight)
     end
+    local left = budgets.available(mb.device "host")
+    if (plan.kept_bytes or 0) > left then
+        fail("budget", OP, "ranks", "this rank keeps the results of its blocks until all ranks are "
+            .. "over, %d bytes, and the host has %d: give larger blocks, or more ranks",
+            plan.kept_bytes, left)
+    end
     return plan
 end
 
@@ -516,7 +524,8 @@ end
 --
 -- Returns {block (rows), blocks, packet, overlap, peak = bytes by device id, the host included,
 -- pinned, result = {shape, dtype, axis}, sink_bytes (of the new array for the result if there is no
--- sink), basis (the source of a planned device's figures)}.
+-- sink), kept_bytes (of the results of blocks that a rank keeps beside the pools until all ranks
+-- are over), basis (the source of a planned device's figures)}.
 -- Errors: those of mb.chunked.
 chunked.plan = declared("chunked.plan", {
     {"fn", "any", "an operator, or a function of a block"},
@@ -623,6 +632,11 @@ local function run(fn, inputs, options)
     report.pinned, report.seconds = report.times.pinned, report.times.wall
     report.replayed = replayed(job, plan, report.times)
     report.as_planned = promise.compare("the work in blocks", plan, report, others)
+    report.kept_bytes = plan.kept_bytes and sink.bytes
+    if plan.kept_bytes then
+        report.as_planned = promise.check_bytes("the results that a rank keeps", sink.bytes,
+            plan.kept_bytes) and report.as_planned
+    end
     return sink.value, report
 end
 
