@@ -134,4 +134,16 @@ describe("ranks that lose devices", function()
         assert.equal(0, status, output)
         assert.is_true(own.bits() == bits_of(GIVEN))
     end)
+
+    ranks.it("say what is kept also while the first one waits for a rank that fails", function()
+        local output, status = ranks.run(folder, 2, (text(GIVEN, "{}", '{"host:1"}')
+            :gsub("mb%.system%.sleep%(mb%.device%.dry%(%) and 0 or 0%.05%)", [[
+                if not mb.device.dry() and cluster.rank == 1 then
+                    mb.system.sleep(0.5)
+                    error("no more", 0)
+                end]])))
+        assert.equal(1, status, output)
+        assert.matches("rank 1 on %S+ [^\n]*no more", output)
+        assert.matches("out.h5.unfinished' keeps [45] of 6 rows", output)
+    end)
 end)
