@@ -171,9 +171,6 @@ if cli.preview_range(options) and options.output_dtype ~= "float32" then
     cli.wrong("--preview-range is in the values of a float32 volume; --output-dtype %s stores "
         .. "codes", options.output_dtype)
 end
-if options.preview_rows and not options.preview then
-    cli.wrong("--preview-rows is for --preview FILE, which is not given")
-end
 if options.slurm and not options.plan then
     cli.wrong("--slurm needs --plan: it prints what to ask a batch system for")
 elseif options.ranks and not options.plan then

@@ -1,18 +1,13 @@
 --- The arrays there are: `mb.mem()` lists them with names, shapes, bytes, ages and the lines that
 -- made them.
 
+local arguments = require "moonbeam.internal.arguments"
 local columns = require "moonbeam.internal.columns"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 
 local mem = {}
-
-local array_metatable = core.array.metatable
-
-local function is_array(value)
-    return debug.getmetatable(value) == array_metatable
-end
 
 local function add_name(names, value, name)
     local id = core.garbage.id(value)
@@ -27,7 +22,7 @@ local function search(names, t, prefix, deeper)
         if type(key) == "string" and key:match("^[%a_][%w_]*$") or math.type(key) == "integer" then
             local name = math.type(key) == "integer" and ("%s[%d]"):format(prefix, key)
                 or prefix ~= "" and prefix .. "." .. key or key
-            if is_array(value) then
+            if arguments.is_array(value) then
                 add_name(names, value, name)
             elseif deeper and type(value) == "table" and debug.getmetatable(value) == nil
                 and value ~= t and value ~= _G and value ~= package.loaded then

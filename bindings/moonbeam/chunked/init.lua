@@ -6,6 +6,7 @@
 -- as fit the budget. Its memory is planned before anything is read, and the run takes exactly that.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local block_ranks = require "moonbeam.chunked.block_ranks"
 local budgets = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
@@ -186,10 +187,6 @@ local function read(job, block, device, carrier, held)
     return frames
 end
 
-local function is_array(value)
-    return debug.getmetatable(value) == core.array.metatable
-end
-
 -- The block's rows of the result that the work has returned: a dense array on the device, and what
 -- must be released with it.
 local function trimmed(job, block, result)
@@ -240,18 +237,18 @@ local function compute(job, frames, block, device)
                 device = device}))
     end
     for i = 2, results.n do
-        if is_array(results[i]) then
+        if arguments.is_array(results[i]) then
             results[i]:release()
         end
     end
     local result = results[1]
-    if not is_array(result) then
+    if not arguments.is_array(result) then
         fail("argument", OP, "fn", "the function must return an array, not a %s", type(result))
     end
     for key, value in pairs(values) do -- an input changed in place is the result
         if value == result then
             values[key] = nil
-        elseif not is_array(value) and value.data == result then
+        elseif not arguments.is_array(value) and value.data == result then
             value.data = nil
         end
     end

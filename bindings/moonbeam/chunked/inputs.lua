@@ -1,6 +1,7 @@
 -- The inputs of `mb.chunked`: arrays, HDF5 datasets and scans. Each is a source of blocks along an
 -- axis, or is given whole to every block.
 
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
@@ -14,10 +15,6 @@ local OP <const> = "chunked"
 
 -- The most axes that a carrier can move.
 local MOST_AXES <const> = 3
-
-local function class_of(value)
-    return (debug.getmetatable(value) or {}).__name
-end
 
 -- The ranges of all axes: {first, last} for `axis`, everything for the others.
 local function ranges_along(rank, axis, first, last)
@@ -147,7 +144,7 @@ end
 --- The source of a value: {name, shape, dtype, host (whether it is an array in host memory)}, or an
 -- error. `name` is what messages call it.
 function inputs.of(value, name)
-    local class, source = class_of(value), nil
+    local class, source = arguments.class_of(value), nil
     if class == "moonbeam.array" then
         source = setmetatable({array = value, shape = value.shape, dtype = value.dtype,
             host = value.device.kind == "host" and value or nil}, of_array)
@@ -173,7 +170,7 @@ end
 -- only one}. `given` is one input or a table of inputs; `whole` lists those that are not cut.
 function inputs.all(given, whole)
     local by, names = {}, {}
-    local single = type(given) ~= "table" or class_of(given) == "moonbeam.scan"
+    local single = type(given) ~= "table" or arguments.class_of(given) == "moonbeam.scan"
     if single then
         names[1], by[1] = 1, inputs.of(given, "inputs")
     else

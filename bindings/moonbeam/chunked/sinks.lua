@@ -5,6 +5,7 @@
 -- A sink has write(slices, first, last, carrier) and value (what the caller gets). Some also have
 -- array (for the carrier), files (whether there are several), prepare and drop.
 
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
@@ -12,10 +13,6 @@ local op = require "moonbeam.op"
 local sinks = {}
 
 local OP <const> = "chunked"
-
-local function class_of(value)
-    return (debug.getmetatable(value) or {}).__name
-end
 
 local function text_of(shape)
     return table.concat(shape, " x ")
@@ -130,7 +127,7 @@ function sinks.of(sink, known)
         end
         return combined(known)
     end
-    local class = class_of(sink)
+    local class = arguments.class_of(sink)
     if sink == nil then
         local array = core.array.empty(known.shape, {dtype = known.dtype, device = "host"})
         local made = to_array(array, known)

@@ -7,7 +7,15 @@ local fail = require "moonbeam.internal.fail"
 
 local arguments = {}
 
-local array_metatable = core.array.metatable
+--- Is a value an array?
+function arguments.is_array(value)
+    return debug.getmetatable(value) == core.array.metatable
+end
+
+--- The name of the kind of a userdata, or nil.
+function arguments.class_of(value)
+    return (debug.getmetatable(value) or {}).__name
+end
 
 local function described(value)
     return value == nil and "missing" or value ~= value and "NaN"
@@ -18,7 +26,7 @@ end
 --- `value` must be an array of `least` to `most` axes and not be empty; `layout` says what the axes
 -- are.
 function arguments.array(value, op, arg, least, most, layout)
-    if debug.getmetatable(value) ~= array_metatable then
+    if not arguments.is_array(value) then
         fail("argument", op, arg, "%s is %s; give an array, %s", arg, described(value), layout)
     elseif value.rank < least or value.rank > most then
         fail("shape", op, arg, "%s has %d axes; give %s", arg, value.rank, layout)
@@ -100,7 +108,7 @@ end
 -- given. The operators' checks of angles (a span of more than two turns is taken for degrees) are
 -- made here, before anything runs.
 function arguments.angles(value, op, arg, count)
-    local is_array = debug.getmetatable(value) == array_metatable
+    local is_array = arguments.is_array(value)
     if is_array then
         arguments.array(value, op, arg, 1, 1, "the angles, one per projection")
     elseif type(value) == "table" or not count then
@@ -155,22 +163,18 @@ local function of_type(name)
     end
 end
 
-local function named(value)
-    return (debug.getmetatable(value) or {}).__name
-end
-
 -- Kinds of arguments: a test, and what the error tells the user to give.
 local KINDS = {
     angles = {function(value)
         return type(value) == "table" or type(value) == "number"
-            or debug.getmetatable(value) == array_metatable
+            or arguments.is_array(value)
     end, "the angles in radians, a table or an array of one axis"},
     any = {function(value) return value ~= nil end, "a value"},
     boolean = {of_type "boolean", "true or false"},
     bytes = {function(value)
         return type(value) == "number" or type(value) == "string"
     end, "a number of bytes, or a size such as \"8G\""},
-    array = {function(value) return debug.getmetatable(value) == array_metatable end, "an array"},
+    array = {arguments.is_array, "an array"},
     callable = {function(value)
         return type(value) == "function" or (debug.getmetatable(value) or {}).__call ~= nil
     end, "a function"},
@@ -179,7 +183,7 @@ local KINDS = {
         return type(value) == "number" and math.tointeger(value) ~= nil and value >= 0
     end, "a whole number"},
     device = {function(value)
-        return type(value) == "string" or named(value) == "moonbeam.device"
+        return type(value) == "string" or arguments.class_of(value) == "moonbeam.device"
     end, "a device or its name"},
     extents = {function(value)
         for i = 1, type(value) == "table" and #value or 0 do

@@ -221,14 +221,15 @@ function cli.warn(format, ...)
     cli.tell(("%s: warning: %s"):format(program, cli.spoken(format:format(...))))
 end
 
---- The values of --preview-range, checked; nil without it. So is --preview-z.
+--- The values of --preview-range, checked; nil without it. So are --preview-z and --preview-rows.
 function cli.preview_range(options)
     local range = options.preview_range
-    if options.preview_z and not options.preview then
-        cli.wrong("--preview-z is for --preview FILE, which is not given")
-    elseif range and not options.preview then
-        cli.wrong("--preview-range is for --preview FILE, which is not given")
-    elseif range and range[1] >= range[2] then
+    for _, name in ipairs {"preview_z", "preview_rows", "preview_range"} do
+        if options[name] and not options.preview then
+            cli.wrong("--%s is for --preview FILE, which is not given", (name:gsub("_", "-")))
+        end
+    end
+    if range and range[1] >= range[2] then
         cli.wrong("--preview-range is \"%g:%g\"; give two numbers as LOW:HIGH, the lower first",
             range[1], range[2])
     end
@@ -343,16 +344,11 @@ function cli.device(options)
     return list[1]
 end
 
--- FILE.h5:/path -> FILE.h5
-local function file_of(name)
-    return (name:gsub("^(.+):/.*$", "%1"))
-end
-
 local outputs = {} -- options by the file that they name as output
 
 -- Device and inode of an input file: FILE, or the file of FILE:/PATH.
 local function facts_of_input(name)
-    return core.system.stat(name) or core.system.stat(file_of(name))
+    return core.system.stat(name) or core.system.stat(file_name.without_member(name))
 end
 
 --- Checks an output file before anything else is done, so that a wrong name does not cost work and

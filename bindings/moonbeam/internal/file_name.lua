@@ -30,6 +30,11 @@ function file_name.base(path)
     return path:match "[^/]*/*$"
 end
 
+--- The file of FILE.h5:/PATH, which may also be the name of a file.
+function file_name.without_member(name)
+    return (name:gsub(":/.*$", ""))
+end
+
 --- Are two names those of one file or folder that exists? Of FILE.h5:/PATH the paths count, too.
 function file_name.same(one, other)
     local function parts(name)

@@ -3,6 +3,7 @@
 -- "stdin:7" is the line that was typed as number 7. Specs replace reading and writing. The module
 -- is the global `mb`, and help is the global `help`.
 
+local arguments = require "moonbeam.internal.arguments"
 local columns = require "moonbeam.internal.columns"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
@@ -18,12 +19,6 @@ local repl = {}
 local ROWS, COLUMNS, ENTRIES, DEPTH = 6, 8, 20, 3
 
 local INTERRUPT = 2 -- SIGINT
-
-local array_metatable = core.array.metatable
-
-local function is_array(value)
-    return debug.getmetatable(value) == array_metatable
-end
 
 local function number_text(x)
     if type(x) == "table" then
@@ -153,7 +148,7 @@ end
 
 -- How the prompt shows a value.
 function repl.show(value)
-    if is_array(value) then
+    if arguments.is_array(value) then
         return repl.array_text(value)
     end
     return value_text(value, 0)

@@ -1,6 +1,7 @@
 --- Charts: lines, histograms, stacked areas, in the terminal or as PNG and SVG files. mb.show shows
 -- arrays as pictures, mb.pool.plot the memory over time.
 
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -14,14 +15,10 @@ local plot = {}
 local run = core.op.run
 local MOST_VALUES <const> = 65536 -- of an array that a line shows
 
-local function is_array(value)
-    return debug.getmetatable(value) == core.array.metatable
-end
-
 -- The numbers of a list or of an array of one axis, and the distance of those that are shown; nil
 -- in a dry run.
 local function numbers_of(values, op, name)
-    if is_array(values) then
+    if arguments.is_array(values) then
         if values.rank ~= 1 then
             fail("shape", op, name, "%s has %d axes; a line is an array of one axis, as "
                 .. "v:view(1, 20) or the mean of an axis", name, values.rank)
@@ -45,7 +42,7 @@ end
 
 -- The lines of what is given: one line, or a list of lines.
 local function lines_of(given)
-    if is_array(given) then
+    if arguments.is_array(given) then
         if given.rank == 2 and given.shape[1] <= 16 then
             local rows = {}
             for i = 1, given.shape[1] do
@@ -82,7 +79,7 @@ plot.lines = declared("plot.lines", {{"values", "any", "the values of a line, or
             local x = options.x and numbers_of(options.x, "plot.lines", "x")
             if x and (#x ~= #y or step > 1) then
                 fail("shape", "plot.lines", "x", "x has %d numbers, line %d has %d", #x, i,
-                    is_array(given) and given.elements or #y)
+                    arguments.is_array(given) and given.elements or #y)
             end
             if not x then
                 x = {}

@@ -3,18 +3,14 @@
 
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
+local file_name = require "moonbeam.internal.file_name"
 local mb = require "moonbeam"
 
 local kept_runs = {}
 
--- OUT.h5:/path -> OUT.h5
-local function file_of(name)
-    return (name:gsub(":/.*$", ""))
-end
-
 --- Has an interrupted run left something beside this result?
 function kept_runs.exists(output)
-    return core.unfinished.exists(file_of(output))
+    return core.unfinished.exists(file_name.without_member(output))
 end
 
 -- What identifies a run, beside what the library sees: the options as they were typed.
@@ -33,15 +29,15 @@ end
 -- nothing. With --into and --resume only an image with a run that was interrupted goes on.
 -- Errors: io (there is a run already, or none to resume).
 function kept_runs.open(options, asked, image, output)
-    local inputs, also = {file_of(image)}, {}
-    inputs[2] = options.psf and file_of(options.psf) or nil
+    local inputs, also = {file_name.without_member(image)}, {}
+    inputs[2] = options.psf and file_name.without_member(options.psf) or nil
     for _, name in ipairs(NAMES) do
         local value = asked[name]
         also[#also + 1] = {"--" .. name, type(value) == "table" and table.concat(value, ",")
             or tostring(value or "not given")}
     end
     local plan = options.plan or not output
-    local path = output and file_of(output) or ""
+    local path = output and file_name.without_member(output) or ""
     return mb.tiled_deconv.journal(path, {inputs = inputs, also = also,
         plan = plan, ranks = options.plan and options.ranks or nil, discard = options.discard,
         overwrite = options.overwrite,

@@ -2,6 +2,7 @@
 
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
+local file_name = require "moonbeam.internal.file_name"
 local mb = require "moonbeam"
 local run_log = require "moonbeam.result.run_log"
 local tables = require "moonbeam.internal.tables"
@@ -15,11 +16,6 @@ local NOTED <const> = {"acceleration", "total_variation", "tolerance", "lambda",
     "excitation", "pinhole", "sheet", "sheet_na", "field", "polarization", "psf_background",
     "psf_crop", "channel", "frame"}
 
--- OUT.h5:/path -> OUT.h5
-local function file_of(name)
-    return (name:gsub(":/.*$", ""))
-end
-
 local function plain(value)
     return type(value) == "table" and #value == 1 and value[1] or value
 end
@@ -28,7 +24,7 @@ end
 local function parameters_of(job)
     local options, psfs = job.options, job.psfs
     local parameters = {method = options.method, model = not options.psf and options.model or nil,
-        psf = options.psf and core.system.real_path(file_of(options.psf)) or nil,
+        psf = options.psf and core.system.real_path(file_name.without_member(options.psf)) or nil,
         psf_shape = psfs.shape, psf_center = psfs.center, pixel_nm = options.pixel,
         step_nm = options.step, tiles = job.mode, device = job.device.id,
         iterations = job.settings.iterations}
@@ -40,7 +36,7 @@ end
 
 --- How the result of an image was made. A series of files is no file. `found`: more parameters.
 function results.origin(job, image, found)
-    local input = file_of(image)
+    local input = file_name.without_member(image)
     return {title = "deconvolution", input = core.system.stat(input) and input or nil,
         parameters = tables.merged(parameters_of(job), {image = image}, found)}
 end
@@ -71,7 +67,7 @@ end
 
 --- The name of the log beside a result.
 function results.log_of(output)
-    return file_of(output):gsub("/+$", "") .. ".log"
+    return file_name.without_member(output):gsub("/+$", "") .. ".log"
 end
 
 --- Writes the log beside a result. `memory`: {name = bytes}.

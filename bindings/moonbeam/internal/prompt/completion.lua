@@ -1,14 +1,9 @@
 --- Completion at the prompt: names, members, options and their values, and what help knows.
 
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local modules = require "moonbeam.internal.modules"
-
-local array_metatable = core.array.metatable
-
-local function is_array(value)
-    return debug.getmetatable(value) == array_metatable
-end
 
 local function add_matching(found, names, prefix, head, tail)
     for _, name in ipairs(names) do
@@ -31,7 +26,7 @@ end
 
 -- The members of a value: only methods after a colon, everything after a dot.
 local function members(value, colon)
-    if is_array(value) then
+    if arguments.is_array(value) then
         local names, properties = string_keys(core.array.methods), core.array.properties
         return colon and names or table.move(properties, 1, #properties, #names + 1, names)
     elseif type(value) == "userdata" then
@@ -67,7 +62,7 @@ local function resolve(path, env)
                 raw = ok and member or nil
             end
             value = raw
-        elseif is_array(value) and part == "device" and not value.released then
+        elseif arguments.is_array(value) and part == "device" and not value.released then
             value = value.device
         else
             return nil

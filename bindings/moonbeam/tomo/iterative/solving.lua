@@ -4,7 +4,6 @@
 local mb = require "moonbeam"
 local activity = require "moonbeam.internal.command_line.activity"
 local arguments = require "moonbeam.internal.arguments"
-local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local direct_start = require "moonbeam.tomo.iterative.direct_start"
 local fail = require "moonbeam.internal.fail"
@@ -12,8 +11,6 @@ local ray_model = require "moonbeam.tomo.iterative.ray_model"
 local vectors = require "moonbeam.tomo.iterative.slice_vectors"
 
 local solving = {}
-
-local array_metatable = core.array.metatable
 
 --- The options of every method.
 solving.options = declared.options(
@@ -87,7 +84,7 @@ function solving.check_range(array, low, high, op, name, remedy)
 end
 
 local function check_weights(weights, rows, model, op)
-    if debug.getmetatable(weights) ~= array_metatable then
+    if not arguments.is_array(weights) then
         fail("argument", op, "weights", "weights is %s; give an array (angle, column) or (row, "
             .. "angle, column), or \"poisson\"", type(weights) == "string"
             and ("the string '%s'"):format(weights) or "a " .. type(weights))
