@@ -65,10 +65,10 @@ describe("a pipeline on several ranks", function()
     end)
 
     ranks.it("says what is wrong once, with a store that not all ranks can see", function()
-        local output, status = ranks.run(folder, 2, (text(RECIPES[2][2]):gsub('"[^"]*/scratch"',
-            "nil")))
+        local output, status = ranks.run(folder, 2, (text(RECIPES[2][2], "{host_budget = 512}")
+            :gsub('"[^"]*/scratch"', "nil")))
         assert.equal(1, status)
-        local _, count = output:gsub("give a folder on a disk that they share", "")
+        local _, count = output:gsub("host_budget%), or a folder on a disk that they share", "")
         assert.equal(1, count, output)
         assert.is_nil(output:find("rank 0 on", 1, true), output)
     end)

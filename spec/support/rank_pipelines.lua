@@ -38,7 +38,7 @@ if options.refuse == rank then
 end
 local scan <close> = assert(mb.scan.open "FOLDER/scan.h5")
 local p = mb.pipeline(scan, RECIPE, {block = options.block or 1, steps = OWN, quiet = true,
-    scratch = "FOLDER/scratch"})
+    scratch = "FOLDER/scratch", host_budget = options.host_budget})
 local done = p:run {output = "FOLDER/" .. (options.out or "out.h5"), resume = options.resume,
     overwrite = true}
 if rank == 0 and not done.complete then
@@ -48,6 +48,9 @@ if rank == 0 and not done.complete then
         assert(own.planned_pinned == own.pinned)
     end
     print(done.totals.mended[1], mb.cluster.size)
+    for _, store in pairs(done.plan.job.places) do
+        print("store", store.place, store.host_bytes)
+    end
 end
 local all = mb.cluster.sum({[rank] = blocks})
 local counts = mb.cluster.gather(done.plan and done.plan.sections[1].count)

@@ -13,6 +13,7 @@ local fail = require "moonbeam.internal.fail"
 local largest = require "moonbeam.plan.largest"
 local memory = require "moonbeam.plan.peak"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
+local places = require "moonbeam.pipeline.shares.places"
 local scan_values = require "moonbeam.scan.values"
 local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
@@ -579,23 +580,6 @@ local function fail_block(job, section, ways, available)
         bytes(least_of(job, section, count)), bytes(available[job.devices[1].id]))
 end
 
--- Where the data rest between two sections: {shape, dtype, where, ...} by the number of the one
--- that makes them.
-local function places_of(job)
-    local places, left = {}, job.options.ranks and 0 or job.options.host_budget
-    for _, section in ipairs(job.sections) do
-        if section.stored then
-            team.check_scratch(job.options, ("the store after section %d"):format(section.number))
-            local place = store.plan {shape = section.shape, dtype = section.dtype,
-                host_budget = left, scratch = job.options.scratch,
-                what = ("the store after section %d"):format(section.number)}
-            left = left and left - place.host_bytes
-            places[section.number] = place
-        end
-    end
-    return places
-end
-
 -- Sets way, overlap and blocks of a section: the first way that fits with the holes between its
 -- arrays, else without them. `most`: rows at a time at most. Returns whether one fits.
 local function set_blocks(job, section, ways, available, most)
@@ -740,11 +724,8 @@ function plan.job(chain, devices, options)
     return job
 end
 
--- Plan A: chooses blocks and ways of all sections of a job. Raises where the least do not fit.
-local function make(job, agreed)
-    job.available, job.live = room_of(job, agreed)
-    job.places = places_of(job)
-    job.look = look_peaks(job)
+-- Plan A with stores where they are.
+local function made_of(job)
     local made = {job = job, sections = job.sections, pinned = 0, scratch = 0}
     for _, section in ipairs(job.sections) do
         choose(job, section)
@@ -759,6 +740,23 @@ local function make(job, agreed)
     made.at_most_of = made.reserved
     made.at_most = made.reserved[job.devices[1].id]
     return made
+end
+
+-- Plan A: chooses blocks and ways of all sections of a job. Raises where the least do not fit. Of
+-- several ranks, stores go to files if blocks do not fit beside them.
+local function make(job, agreed)
+    job.available, job.live = room_of(job, agreed)
+    job.places = places.of(job, places.left(job, agreed))
+    job.look = look_peaks(job)
+    if not (job.options.scratch and places.are_shared(job)) then
+        return made_of(job)
+    end
+    local ok, made = pcall(made_of, job)
+    if not ok and type(made) == "table" and made.code == "budget" then
+        job.places = places.of(job, 0)
+        return made_of(job)
+    end
+    return ok and made or error(made, 0)
 end
 
 -- The options with which fewer devices do the same.
@@ -888,12 +886,6 @@ function plan.shape_of(section, known)
     return shape
 end
 
--- A store of another shape, where it was planned to be.
-local function resized(place, shape)
-    return store.plan {shape = shape, dtype = place.dtype, what = place.what,
-        scratch = place.scratch, host_budget = place.scratch and 0 or place.host_bytes}
-end
-
 -- Shapes of sections and of stores between them, where measured values decide them: the axis of a
 -- half acquisition makes the width of its slices.
 local function settle_shapes(job)
@@ -909,7 +901,7 @@ local function settle_shapes(job)
             local place = job.places[section.number]
             if place then
                 job.places = setmetatable({}, {__index = job.places})
-                job.places[section.number] = resized(place, shape)
+                job.places[section.number] = places.resized(place, shape)
             end
         end
     end

@@ -110,9 +110,7 @@ local function section_lines(made, section, line)
     local place = made.job.places[section.number]
     if place then
         line("plan", "  store", "%s %s, %s", table.concat(place.shape, " x "),
-            surface.TYPES[place.dtype] or place.dtype, place.place == "memory"
-            and bytes_text(place.host_bytes) .. " in memory"
-            or bytes_text(place.disk_bytes) .. " in " .. place.scratch)
+            surface.TYPES[place.dtype] or place.dtype, rank_plan.place_text(place))
     end
 end
 

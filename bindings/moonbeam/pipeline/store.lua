@@ -2,6 +2,10 @@
 -- without a name in the scratch folder, which is deleted when it is closed or the process ends. (A
 -- run that others can go on with gives the file a name.)
 --
+-- A store that several ranks fill and read is in the memory of all of them if the share of a rank
+-- fits there: rank r keeps the elements of the first axis from r * share on, whoever makes them
+-- (runtime/cluster/spread.h). So what a rank takes is known beforehand, and is the same on all.
+--
 -- What a store takes is planned (`store.plan`) and taken when the store is opened: memory is
 -- touched, and disk space is reserved if the file system can do that. After that nothing can be
 -- refused. A store is written and read in blocks by carriers (runtime/stream/carrier.h), along any
@@ -11,6 +15,7 @@ local core = require "moonbeam.core"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local on_error = require "moonbeam.internal.on_error"
 local tables = require "moonbeam.internal.tables"
 
 local store = {}
@@ -21,8 +26,14 @@ local OPTIONS = declared.options({"shape", "any", "one to three extents"},
     {"dtype", "string", "element type", default = "f32"},
     {"host_budget", "bytes", "that it may take", usual = "what the budget of the host leaves"},
     {"scratch", "string", "the folder of its file, if that is not enough"},
+    {"ranks", "count", "the ranks that fill and read it together", min = 1, default = 1},
     {"pinned", "any", "true or a device: memory that moves to that device without a ring"},
     {"what", "string", "its name in messages", default = "a store between two sections"})
+
+-- Bytes of ranks travel in pieces of at most so many. A store has four of them (spread.h), which
+-- together take no more than its share.
+local PIECE <const> = 16 << 20
+local PIECES <const> = 4
 
 -- The most axes that a carrier can move.
 local MOST_AXES <const> = 3
@@ -53,7 +64,11 @@ end
 local function check_scratch(options, bytes, budget, op)
     local what = options.what
     local left = disk_space.text(math.max(0, budget))
-    if not options.scratch then
+    if not options.scratch and options.ranks > 1 then
+        fail("budget", op, "host_budget", "%s needs %s of each rank; %s of host memory is left for "
+            .. "it: give more (host_budget), or a folder on a disk that they share (scratch)", what,
+            disk_space.text(bytes), left)
+    elseif not options.scratch then
         fail("budget", op, "host_budget", "%s needs %s; %s of host memory is left for it: give "
             .. "more (host_budget), or a folder for scratch files (scratch)", what,
             disk_space.text(bytes), left)
@@ -64,10 +79,20 @@ local function check_scratch(options, bytes, budget, op)
     end
 end
 
---- What a store will take, exactly: {place = "memory" or "file", shape, dtype, bytes (of the
--- elements), host_bytes (of the host's pool) or pinned_bytes (of pinned memory), disk_bytes,
--- scratch, what}. A scratch folder in memory (tmpfs) is refused, because it would take the memory
--- that is missing. Takes nothing.
+-- What a rank takes of a store: the shape of its share, and the bytes of a piece.
+local function share_of(shape, dtype, ranks)
+    local share = table.move(shape, 1, #shape, 1, {})
+    share[1] = (shape[1] + ranks - 1) // ranks
+    local bytes = bytes_of(share, dtype)
+    local line = #shape > 1 and shape[#shape] * core.pool.element_bytes(dtype) or 1
+    return share, math.max(line, math.min(bytes // PIECES, PIECE))
+end
+
+--- What a store will take, exactly: {place = "memory" (with ranks > 1: of all ranks) or "file",
+-- shape, dtype, bytes (of the elements), host_bytes (of the host's pool, of one rank) or
+-- pinned_bytes (of pinned memory), disk_bytes, scratch, what, ranks, share (the shape of what a
+-- rank keeps), piece (the bytes that travel at a time)}. A scratch folder in memory (tmpfs) is
+-- refused, because it would take the memory that is missing. Takes nothing.
 function store.plan(options)
     local op <const> = "store.plan"
     options = declared.checked(OPTIONS, options, op)
@@ -77,8 +102,12 @@ function store.plan(options)
         or left_on_host()
     local plan = {shape = table.move(options.shape, 1, #options.shape, 1, {}), dtype = dtype,
         bytes = bytes, host_bytes = 0, pinned_bytes = 0, disk_bytes = 0,
-        what = options.what}
+        what = options.what, ranks = options.ranks}
     local taken = options.pinned and bytes or core.pool.round(bytes)
+    if plan.ranks > 1 then
+        plan.share, plan.piece = share_of(plan.shape, dtype, plan.ranks)
+        taken = core.pool.round(bytes_of(plan.share, dtype)) + core.pool.round(PIECES * plan.piece)
+    end
     if taken <= budget then
         plan.place, plan.pinned = "memory", options.pinned
         plan[options.pinned and "pinned_bytes" or "host_bytes"] = taken
@@ -129,24 +158,45 @@ local function open_file(plan, path)
     return file
 end
 
+-- The share of this rank in a store of several.
+local function open_share(self, plan)
+    local count = core.cluster.place().size
+    if count ~= plan.ranks and not core.dry.on() then
+        fail("argument", "store.open", "ranks", "%s is planned for %d ranks, and there are %d",
+            plan.what, plan.ranks, count)
+    end
+    self.share = core.array.empty(plan.share, {dtype = plan.dtype, device = "host"})
+    local _ <close> = on_error(function() self:close() end)
+    self.pieces = core.array.empty({PIECES * plan.piece}, {dtype = "u8", device = "host"})
+    self.share:fill(0)
+    self.pieces:fill(0)
+    if not core.dry.on() then
+        self.spread = core.cluster.spread(plan.bytes, self.share, self.pieces)
+    end
+end
+
 --- Opens a store from its plan (or from the options of store.plan): takes its memory and touches
 -- it, or reserves its file, which is called `path` if that is given, and then stays with what is in
--- it. In a dry run memory is counted, and there is no file. The caller closes the store (<close>).
+-- it. In a dry run memory is counted, and there is no file. All ranks open a store of several, and
+-- none uses it before all have. The caller closes the store (<close>).
 -- Errors: budget; io (the scratch folder, a full disk).
 function store.open(plan, path)
     if not plan.place then
         plan = store.plan(plan)
     end
-    local self = {plan = plan, place = plan.place, shape = plan.shape, dtype = plan.dtype,
-        written = 0, read_bytes = 0, steps = dense_steps(plan.shape, plan.dtype)}
-    if plan.place == "memory" then
+    local self = setmetatable({plan = plan, place = plan.place, shape = plan.shape,
+        dtype = plan.dtype, written = 0, read_bytes = 0,
+        steps = dense_steps(plan.shape, plan.dtype)}, metatable)
+    if plan.place == "memory" and plan.ranks > 1 then
+        open_share(self, plan)
+    elseif plan.place == "memory" then
         self.array = core.array.empty(plan.shape, {dtype = plan.dtype,
             device = not plan.pinned and "host" or nil, pinned = plan.pinned})
         self.array:fill(0)
     elseif not core.dry.on() then
         self.file = open_file(plan, path)
     end
-    return setmetatable(self, metatable)
+    return self
 end
 
 -- The ranges of all axes as {first, last}. `given` may omit axes or contain mb.all.
@@ -194,15 +244,15 @@ local function move(self, carrier, array, ranges, writing)
             end
             from:cast(self.dtype, {out = to})
         end
-    elseif self.file then
-        local offset = 0
+    elseif self.file or self.spread then
+        local other, offset = self.file or self.spread, 0
         for axis, range in ipairs(ranges) do
             offset = offset + (range[1] - 1) * self.steps[axis]
         end
         if carrier then
-            carrier:carry(self.file, array, offset, self.steps)
+            carrier:carry(other, array, offset, self.steps)
         else
-            self.file[writing and "write" or "read"](self.file, array, offset, self.steps)
+            other[writing and "write" or "read"](other, array, offset, self.steps)
         end
     elseif not core.dry.on() then
         fail("argument", writing and "store:write" or "store:read", nil,
@@ -238,7 +288,15 @@ function methods:close()
     if self.file then
         self.file:close()
     end
-    self.array, self.file = nil, nil
+    if self.spread then
+        self.spread:close()
+    end
+    for _, array in ipairs {self.share or false, self.pieces or false} do
+        if array then
+            array:release()
+        end
+    end
+    self.array, self.file, self.spread, self.share, self.pieces = nil, nil, nil, nil, nil
 end
 metatable.__close = methods.close
 

@@ -2,7 +2,7 @@
 -- about how long it takes, and the lines of a batch script.
 --
 -- All ranks have the same plan (pipeline/shares/team.lua), which holds whatever blocks a rank gets.
--- What is stored between sections is in files that all of them see.
+-- What is stored between sections is in the memory of all of them, or in files that all see.
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
@@ -46,6 +46,16 @@ local function processors_of(made, gpus)
     return gpus == 0 and core.system.processors() or threads and 2 * threads or OF_GPU * gpus
 end
 
+-- The stores of a plan in the order of their sections: {number, place} each.
+local function stores_of(made)
+    local list = {}
+    for _, section in ipairs(made.sections) do
+        local place = made.job.places[section.number]
+        list[#list + 1] = place and {number = section.number, place = place} or nil
+    end
+    return list
+end
+
 --- What a plan takes over ranks. Options: ranks, ranks_per_node (default 1), slices_per_file.
 -- Returns {ranks, per_node, nodes, rows (the most of a rank), idle (ranks without any), peaks (of a
 -- rank's devices, by id), pinned, process, gpus, processors (all of a rank), scratch, result,
@@ -68,7 +78,7 @@ function rank_plan.of(made, options)
         rows = math.min(rows, math.ceil(packets / math.min(ranks, packets)) * packet),
         idle = math.max(0, ranks - packets), peaks = made.peaks, pinned = made.pinned,
         process = rank_plan.process(made), scratch = made.scratch,
-        result = last.write_bytes, gpus = 0, devices = made.job.devices}
+        result = last.write_bytes, gpus = 0, devices = made.job.devices, stores = stores_of(made)}
     for _, device in ipairs(made.job.devices) do
         own.gpus = own.gpus + (device.kind ~= "host" and 1 or 0)
     end
@@ -81,6 +91,15 @@ end
 
 local function bytes_text(bytes)
     return ("%s (%d bytes)"):format(mb.device.format_bytes(bytes), bytes)
+end
+
+--- Where a store is, and what it takes there.
+function rank_plan.place_text(place)
+    if place.place == "file" then
+        return ("%s in %s"):format(bytes_text(place.disk_bytes), place.scratch)
+    end
+    return bytes_text(place.host_bytes) .. (place.ranks > 1
+        and (" in memory of each of %d ranks"):format(place.ranks) or " in memory")
 end
 
 --- The lines of text about ranks.
@@ -97,6 +116,9 @@ function rank_plan.text(own)
     end
     if own.devices[1].kind ~= "host" and (own.peaks.host or 0) > 0 then
         line("  rank", "at most %s of host memory beside that", bytes_text(own.peaks.host))
+    end
+    for _, store in ipairs(own.stores) do
+        line("  store", "after section %d: %s", store.number, rank_plan.place_text(store.place))
     end
     line("  rank", "%s of pinned memory; the process at most %s", bytes_text(own.pinned),
         mb.device.format_bytes(own.process))

@@ -1,5 +1,5 @@
 --- What several ranks do together while a pipeline runs: blocks that are dealt, memory that all
--- have before the first block, stores in files that all see, and one report.
+-- have before the first block, stores in the memory of all or in files, and one report.
 
 local core = require "moonbeam.core"
 local plan = require "moonbeam.pipeline.plan"
@@ -121,11 +121,15 @@ function rank_run.secured(own, i, commit)
     return secured
 end
 
---- Opens the store of section `number`: a file that rank 0 makes, and the others open then. `path`:
--- its name in a journal.
+--- Opens the store of section `number`: memory of all ranks, or a file that rank 0 makes, and the
+-- others open then. `path`: its name in a journal.
 function rank_run.open_store(own, place, path, number)
     if own.size == 1 then
         return store.open(place, path)
+    elseif place.place == "memory" then
+        local made = store.open(place)
+        own.gather(true) -- a rank that is asked has opened it
+        return made
     end
     local name, made = path or team.store_path(own, place, number), nil
     own.once(function()
@@ -136,11 +140,11 @@ function rank_run.open_store(own, place, path, number)
     return made
 end
 
---- Closes the store of a section that is complete, on all ranks, and opens it again: what others
+--- Closes the file of a section that is complete, on all ranks, and opens it again: what others
 -- have written there is seen then on network file systems, too.
 function rank_run.reopen_store(own, stores, number)
     local before = stores[number]
-    if own.size > 1 and before then
+    if own.size > 1 and before and before.place == "file" then
         before:close()
         own.gather(true)
         stores[number] = store.open(before.plan, before.name)
@@ -148,7 +152,7 @@ function rank_run.reopen_store(own, stores, number)
     end
 end
 
---- Closes a store that is needed no more.
+--- Closes a store that is needed no more: all ranks have read what they need.
 function rank_run.close_store(own, closed)
     closed:close()
     if closed.removes and own.rank == 0 then
@@ -171,12 +175,18 @@ end
 -- What a rank tells of its run.
 local function facts_of(ended, report)
     local names, predicted, measured = {}, {}, {}
+    local beside = (report.expected.host or 0) > 0
     for i, device in ipairs(ended.job.devices) do
         if not device:lost() then
             names[#names + 1] = device.id
             predicted[#names] = i == 1 and report.predicted or report.expected[device.id] or 0
             measured[#names] = report.peaks[device.id] or 0
         end
+        beside = beside and device.id ~= "host"
+    end
+    if beside then -- what stores take of the host
+        names[#names + 1] = "host"
+        predicted[#names], measured[#names] = report.expected.host, report.peaks.host or 0
     end
     return {devices = names, predicted = predicted, measured = measured,
         planned_pinned = ended.pinned, pinned = report.pinned, as_planned = report.as_planned,

@@ -161,14 +161,6 @@ end
 
 -- ---- stores ----
 
---- Options of a plan whose stores between sections are files that all ranks see.
-function team.check_scratch(options, what)
-    if (options.ranks or 1) > 1 and not options.scratch then
-        fail("argument", "pipeline", "scratch", "%s is a file that all %d ranks read and write: "
-            .. "give a folder on a disk that they share (scratch)", what, options.ranks)
-    end
-end
-
 --- A name for the file of a store in no journal, the same on all ranks.
 function team.store_path(own, place, number)
     return own.once(function()
