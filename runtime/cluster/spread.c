@@ -3,12 +3,12 @@
 **
 ** A thread that asks has one of the ASKING pieces, and waits for it. The thread for messages sends
 ** READ or WRITE to the owner. There it is queued until one of the ANSWERING pieces is free. Of a
-** READ the owner copies the lines into the piece, says COMES and pushes it, and the asker pulls. Of a
-** WRITE the owner pulls and says GRANTED, the asker pushes, and the owner copies the lines to their
-** place and says TAKEN. An owner that closes the memory says REFUSED.
+** READ the owner copies the lines into the piece, says COMES and pushes it, and the asker pulls.
+** Of a WRITE the owner pulls and says GRANTED, the asker pushes, and the owner copies the lines to
+** their place and says TAKEN. An owner that closes the memory says REFUSED.
 **
-** The lock is for the list, and for the states of questions and answers. A question belongs to the
-** thread that asks while it is FREE or over, else to the thread for messages.
+** The lock is for the list, and for the states of questions and answers. While a question is ASKED
+** it belongs to the thread for messages, else to the thread that asks.
 */
 #define _GNU_SOURCE
 #include "cluster/spread.h"
@@ -29,7 +29,7 @@ enum { ASK = MB_SPREAD_KINDS, READ, WRITE, COMES, GRANTED, TAKEN, REFUSED };
 
 /* What this rank asks for. */
 typedef struct question {
-    enum { FREE, ASKED, DONE, NOT_DONE } state;
+    enum { FREE, HELD, ASKED, DONE, NOT_DONE } state;
     mb_spread *spread;
     int slot, owner;
     bool writing, taken;
@@ -232,6 +232,7 @@ void mb_spread_handle(int from, const mb_mail_head *head, const char *text)
     pthread_mutex_lock(&lock);
     if (head->kind == ASK) {
         question *q = (question *)(intptr_t)head->a;
+        q->state = ASKED;
         const mb_mail_head wanted = {
             .kind = q->writing ? WRITE : READ, .number = q->spread->number, .a = q->slot};
         links.tell(q->owner, &wanted, &q->lines, sizeof q->lines);
@@ -369,7 +370,7 @@ static question *take_question(mb_spread *s)
             sleep_a_little();
     }
     if (q) {
-        *q = (question){.state = ASKED, .spread = s, .slot = (int)(q - s->questions)};
+        *q = (question){.state = HELD, .spread = s, .slot = (int)(q - s->questions)};
         s->users++;
     }
     pthread_mutex_unlock(&lock);
@@ -405,9 +406,9 @@ static mb_status wait_for(question *q, void *memory)
 {
     const int owner = q->owner;
     pthread_mutex_lock(&lock);
-    while (q->state == ASKED && !mb_cancelled())
+    while (q->state < DONE && !mb_cancelled())
         sleep_a_little();
-    const bool over = q->state != ASKED, done = q->state == DONE;
+    const bool over = q->state >= DONE, done = q->state == DONE;
     q->left = !over;
     pthread_mutex_unlock(&lock);
     if (!over)
