@@ -10,7 +10,7 @@ local documentation = require "moonbeam.internal.documentation"
 local op = require "moonbeam.op"
 local step_records = require "moonbeam.pipeline.definitions.step_records"
 
-local sorted_keys = documentation.sorted_keys
+local sorted_keys = require("moonbeam.internal.tables").keys
 
 -- ---- words ----
 

@@ -10,12 +10,12 @@ local op = require "moonbeam.op"
 local step_records = require "moonbeam.pipeline.definitions.step_records"
 local strict = require "moonbeam.internal.strict"
 local synonyms = require "moonbeam.internal.synonyms"
+local tables = require "moonbeam.internal.tables"
 
 local help = {}
 
 local TOPICS = documentation.TOPICS
 
-local sorted_keys = documentation.sorted_keys
 
 local function wrapped(lines, text)
     local line = ""
@@ -98,7 +98,7 @@ local function overview()
     wrapped(lines, ("Moonbeam %s. Topics: help(\"%s\"). Functions of a module: help(\"tomo\"), a "
         .. "function: help(\"tomo.fbp\"), steps of a pipeline: help(\"steps\"), a step: "
         .. "help(\"step fbp\"), a word: help(\"padding\")."):format(
-        core.version, table.concat(sorted_keys(TOPICS), "\"), help(\"")))
+        core.version, table.concat(tables.keys(TOPICS), "\"), help(\"")))
     lines[#lines + 1] = "Modules, by mb.<name>:"
     local modules = {}
     for i, name in ipairs(documentation.modules()) do
@@ -112,7 +112,7 @@ local function overview()
     listing(lines, modules)
     lines[#lines + 1] = "Operators, by mb.<name>:"
     local categories = documentation.operators()
-    for _, category in ipairs(sorted_keys(categories)) do
+    for _, category in ipairs(tables.keys(categories)) do
         lines[#lines + 1] = category
         listing(lines, categories[category])
     end
@@ -179,7 +179,7 @@ local function word_text(word)
         listing(lines, found)
     end
     if #lines == 0 then
-        local candidates = sorted_keys(TOPICS)
+        local candidates = tables.keys(TOPICS)
         for _, record in ipairs(everything()) do
             candidates[#candidates + 1] = record.name
         end
@@ -245,7 +245,8 @@ help.text = declared("help.text", {
     local kind = (debug.getmetatable(subject) or {}).__name
     local topic = kind and kind:match("^moonbeam%.(%w+)$")
     if type(subject) == "table" and not is_module(topic) then
-        return "a table: " .. table.concat(sorted_keys(subject), ", ")
+        return "a table: " .. table.concat(tables.mapped(tables.keys(subject), tostring),
+            ", ")
     end
     return tostring(subject) .. (is_module(topic) and "\n" .. modules_text {topic} or "")
 end)

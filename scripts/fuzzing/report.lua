@@ -1,6 +1,6 @@
 --- Counts of the fuzzer: by campaign and by how runs ended, and the table that is printed.
 
-local sorted_keys = require("moonbeam.internal.documentation").sorted_keys
+local sorted_keys = require("moonbeam.internal.tables").keys
 
 local report = {}
 

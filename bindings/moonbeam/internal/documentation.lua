@@ -273,16 +273,6 @@ function documentation.topic_of(name)
     end
 end
 
-local function sorted_keys(t)
-    local keys = {}
-    for key in pairs(t) do
-        keys[#keys + 1] = tostring(key)
-    end
-    table.sort(keys)
-    return keys
-end
-documentation.sorted_keys = sorted_keys
-
 --- Names of the public modules, sorted.
 documentation.modules = modules.names
 
@@ -313,7 +303,7 @@ function documentation.members(name)
         end
         seen[full] = true
     end
-    for _, key in ipairs(type(module) == "table" and sorted_keys(module) or {}) do
+    for _, key in ipairs(type(module) == "table" and tables.keys(module) or {}) do
         if type(module[key]) == "function" and not key:match("^_") then
             add(name .. "." .. key, module[key])
         end
@@ -346,7 +336,7 @@ end
 --- The records of the functions of `mb` itself that are not operators, sorted.
 function documentation.root()
     local mb, list, missing = require "moonbeam", {}, {}
-    for _, key in ipairs(sorted_keys(mb)) do
+    for _, key in ipairs(tables.keys(mb)) do
         local f = rawget(mb, key)
         if type(f) == "function" and not op.names[f] then
             local record = documentation.of(f, key) or alias_of(f, key)

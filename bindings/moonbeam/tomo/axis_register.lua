@@ -16,6 +16,7 @@
 -- that depends on m.
 
 local mb = require "moonbeam"
+local axis_curve = require "moonbeam.tomo.axis.axis_curve"
 local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
 
@@ -149,16 +150,6 @@ local function curve_of(register, cross)
     return variance, residual
 end
 
-local function lowest(values, from, to)
-    local best = from
-    for m = from, to do
-        if values[m] < values[best] then
-            best = m
-        end
-    end
-    return best
-end
-
 -- Walks downhill.
 local function valley(values, m, from, to)
     while m > from and values[m - 1] < values[m] do
@@ -260,15 +251,16 @@ local function best_of(register, variance, residual, min_overlap)
     local width, margin = register.seen, register.margin
     local least = math.max(2, math.floor(min_overlap * register.width) - 2 * margin)
     local from, to = least - 1, 2 * width - 1 - least
-    local m = valley(variance, lowest(residual, from, to), from, to)
+    local m = valley(variance, axis_curve.lowest(residual, from, to), from, to)
     local offset, curvature, least_variance = 0, 0, variance[m]
     if m > from and m < to then
         offset, curvature, least_variance = vertex_of(variance[m - 1], variance[m], variance[m + 1])
     end
-    local other = second_valley(residual, lowest(residual, from, to), from, to)
+    local other = second_valley(residual, axis_curve.lowest(residual, from, to), from, to)
     local furthest = math.floor(axis_register.FURTHEST_OVERLAP * register.width)
     local reach = math.max(1, furthest - 2 * margin)
-    local beyond = lowest(residual, math.min(from, reach), math.max(to, 2 * width - 2 - reach))
+    local beyond = axis_curve.lowest(residual, math.min(from, reach),
+        math.max(to, 2 * width - 2 - reach))
     local found = {column = margin + (m + offset) / 2,
         residual = variance[m] > 0 and residual[m] * least_variance / variance[m] or residual[m],
         uncertainty = uncertainty(register, least_variance, curvature, m),

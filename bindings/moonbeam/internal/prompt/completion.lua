@@ -4,6 +4,7 @@ local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local modules = require "moonbeam.internal.modules"
+local tables = require "moonbeam.internal.tables"
 
 local function add_matching(found, names, prefix, head, tail)
     for _, name in ipairs(names) do
@@ -145,7 +146,7 @@ end
 -- Names that help knows: operators, functions, modules, topics.
 local function help_names()
     local documentation = require "moonbeam.internal.documentation"
-    local names = documentation.sorted_keys(documentation.TOPICS)
+    local names = tables.keys(documentation.TOPICS)
     for _, operator in ipairs(require("moonbeam.op").list()) do
         names[#names + 1] = operator
     end

@@ -27,10 +27,12 @@ local function median(values)
     return (sorted[middle] + sorted[#sorted - middle + 1]) / 2
 end
 
-local function lowest(values)
-    local best = 1
-    for i, value in ipairs(values) do
-        if value < values[best] then
+--- The number of the lowest value, of those from `first` to `last` (default: of all); the first of
+-- equal ones.
+function axis_curve.lowest(values, first, last)
+    local best = first or 1
+    for i = best, last or #values do
+        if values[i] < values[best] then
             best = i
         end
     end
@@ -66,7 +68,7 @@ end
 --- The vertex of the parabola through the lowest value and its neighbors, or that value's column
 -- where it has not two.
 function axis_curve.vertex(columns, values)
-    local i = lowest(values)
+    local i = axis_curve.lowest(values)
     if i == 1 or i == #values then
         return columns[i]
     end
@@ -83,7 +85,7 @@ end
 -- nearly as deep; its place is the third value). `least`: the depth of a valley that counts, as a
 -- part of the median; `alike`: how much higher a second one is, at least, as a part of that depth.
 function axis_curve.judge(values, least, alike)
-    local best, middle = lowest(values), median(values)
+    local best, middle = axis_curve.lowest(values), median(values)
     local depth = middle - values[best]
     local other = axis_curve.second_of(values, best)
     local ends = best == 1 or best == #values -- the rest of the valley is not seen

@@ -28,10 +28,7 @@ axis_overlap.options = declared.options(
 -- Where the lowest value is and how sharp: the curvature of the parabola through five values around
 -- it, in parts of the lowest, and the vertex of that through three.
 local function valley_of(values)
-    local lowest = 1
-    for i, value in ipairs(values) do
-        lowest = value < values[lowest] and i or lowest
-    end
+    local lowest = axis_curve.lowest(values)
     local i = math.max(3, math.min(#values - 2, lowest))
     local curvature = 0
     for k = -2, 2 do

@@ -140,12 +140,8 @@ function axis_wedge.search(sino, options, op)
         count, width)
     local fine = metric_of(sino, FINE_SIGMA, near, options)
     fine = #fine > 0 and fine or without_values(near)
-    local lowest = 1
-    for i, value in ipairs(fine) do
-        lowest = value < fine[lowest] and i or lowest
-    end
     return axis_curve.vertex(near, fine), {verdict = verdict, columns = columns, metric = metric,
-        fine_columns = near, fine_metric = fine, trial = near[lowest],
+        fine_columns = near, fine_metric = fine, trial = near[axis_curve.lowest(fine)],
         other = other and columns[other]}
 end
 
