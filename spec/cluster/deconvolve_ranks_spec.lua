@@ -146,6 +146,47 @@ end
         end
     end)
 
+    ranks.it("go on with the other devices of a rank where one is lost", function()
+        for _, case in ipairs {CASES[1], CASES[2]} do
+            reference(case)
+            local lost = 0
+            for i, call in ipairs {20, 120, 200, 250, 400} do
+                local output, status = ranks.run(folder, 2, (script(case, ([[
+local device = mb.device "host:1"
+if cluster.rank == %d then
+    mb.debug.lose_device(device, %d)
+end
+local report = run()
+mb.debug.lose_device(device, 0)
+for rank, own in ipairs(cluster.gather {(device:lost()), #report.lost}) do
+    assert(own[1] == (own[2] == 1))
+    if cluster.rank == 0 and own[1] then
+        print("lost")
+    end
+end
+]]):format(i % 2, call)):gsub("journal = journal,", '%0 devices = {"host:1", "host:2"},')))
+                assert.equal(0, status, ("call %d: %s"):format(call, output))
+                lost = lost + (output:find("lost", 1, true) and 1 or 0)
+                ended_well(case, ("call %d"):format(call))
+            end
+            assert.is_true(lost >= 2, ("only %d were lost"):format(lost))
+        end
+    end)
+
+    ranks.it("say what is kept where one fails", function()
+        local case = CASES[2]
+        local output, status = ranks.run(folder, 2, (script(case, "run()"):gsub("done = done %+ 1",
+            [[%0
+            if cluster.rank == 1 and done == 3 then
+                mb.system.sleep(0.5)
+                error("no more", 0)
+            end]]):gsub("resume = resume", "%0, tell = print")))
+        assert.equal(1, status)
+        assert.matches("rank 1 on %S+ [^\n]*no more", output)
+        assert.matches("unfinished' keeps at least 0 of 3 iterations", output, 1, true)
+        files.run(("rm -rf '%s'"):format(path .. ".unfinished"))
+    end)
+
     ranks.it("may be more than tiles", function()
         local case = {name = "two tiles", options = 'tile = {11, 26, 20}, pinned = "2Mi", '
             .. 'iterations = 2, place = "file",'}

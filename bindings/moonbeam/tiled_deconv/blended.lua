@@ -235,7 +235,15 @@ function blended.run(job, devices, plan, tiles_of, call)
         times[1] = any and go(kept, set, plan.grid, left, each) or nil
     end
     if kept then
-        alive.on(devices, work)
+        local calls, problem = tile_ranks.calls, nil
+        alive.on(devices, function(live)
+            if tile_ranks.is_bound(calls) then -- the other ranks do not come here again
+                error(problem, 0)
+            end
+            local ok, err = pcall(work, live)
+            problem = not ok and err or nil
+            return ok or error(err, 0)
+        end)
         if tile_ranks.shared() then
             tile_ranks.wait()
         end

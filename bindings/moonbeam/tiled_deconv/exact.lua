@@ -411,6 +411,14 @@ function runs:retold(from, report, ending)
     return over
 end
 
+-- Goes on without the devices that are lost by now, if there are others.
+function runs:drop_lost()
+    local live = alive.of(self.devices)
+    if #live > 0 and #live < #self.devices then
+        self.devices, self.times.repeated = live, true
+    end
+end
+
 -- The iterations. `call` is there unless this is a plan, for which one is enough.
 function runs:iterate(report, call)
     local job, plan, options = self.job, self.plan, self.job.options
@@ -420,6 +428,7 @@ function runs:iterate(report, call)
     local y, copy = self:placed(job.source)
     local _ <close> = owned(copy)
     local mean = self:mean(y)
+    self:drop_lost() -- before ranks wait for each other
     local again, over = self.done ~= nil, false
     local from = self.done or self.estimates:found()
     if from == 0 then
@@ -474,11 +483,13 @@ end
 -- others do again in that sweep.)
 function runs:iterate_on(report, call)
     while true do
+        local calls = tile_ranks.calls
         local ok, err = pcall(self.iterate, self, report, call)
         local live = alive.of(self.devices)
         if ok then
             return
-        elseif #live == 0 or #live == #self.devices or not self.estimates:whole() then
+        elseif #live == 0 or #live == #self.devices or not self.estimates:whole()
+            or tile_ranks.is_bound(calls) then
             error(err, 0)
         end
         self.devices, self.times.repeated = live, true

@@ -8,6 +8,7 @@
 local core = require "moonbeam.core"
 local cluster = require "moonbeam.cluster"
 local records = require "moonbeam.result.records"
+local stops = require "moonbeam.stream.stops"
 local tables = require "moonbeam.internal.tables"
 
 local tile_ranks = {}
@@ -23,7 +24,26 @@ function tile_ranks.leads()
 end
 
 tile_ranks.rank, tile_ranks.size = cluster.rank, cluster.size
-tile_ranks.once, tile_ranks.wait, tile_ranks.agree = cluster.once, cluster.barrier, cluster.agree
+
+--- How many calls this rank has made that all ranks make.
+tile_ranks.calls = 0
+
+-- The same function, counted.
+local function counted(fn)
+    return function(...)
+        tile_ranks.calls = tile_ranks.calls + 1
+        return fn(...)
+    end
+end
+
+tile_ranks.once, tile_ranks.wait = counted(cluster.once), counted(cluster.barrier)
+tile_ranks.agree = counted(cluster.agree)
+local gather, deal = counted(cluster.gather), counted(cluster.deal)
+
+--- Has this rank made calls since `calls`, which the others would not make again?
+function tile_ranks.is_bound(calls)
+    return tile_ranks.shared() and tile_ranks.calls > calls
+end
 
 --- Calls make() on rank 0, and after that on the others. Returns what it returns.
 function tile_ranks.first(make)
@@ -34,7 +54,7 @@ function tile_ranks.first(make)
     if cluster.rank == 0 then
         made = make()
     end
-    cluster.barrier()
+    tile_ranks.wait()
     return made or make()
 end
 
@@ -44,7 +64,7 @@ function tile_ranks.deal(list)
     if not tile_ranks.shared() then
         return list
     end
-    local take = cluster.deal(list)
+    local take = deal(list)
     return setmetatable({}, {__index = function(own, n)
         if n ~= rawlen(own) + 1 then
             return nil
@@ -58,7 +78,11 @@ end
 --- Waits for the tiles of all ranks. `rows`: what this rank's tiles have given, lists by number.
 -- Returns those of all.
 function tile_ranks.gather(rows)
-    return tables.merged(table.unpack(cluster.gather(rows)))
+    return tables.merged(table.unpack(gather(rows, function()
+        if stops.waits() then -- nothing of this rank is in flight
+            core.system.hold_stop(false)
+        end
+    end)))
 end
 
 -- ---- what a rank notes that is not the first ----

@@ -435,6 +435,17 @@ local function lost_of(times)
     return lost
 end
 
+-- Was a device lost that had its share of all sweeps? What it took after them is known of no other.
+local function lost_later(times, list)
+    local lost = lost_of(times)
+    for _, each in ipairs(list) do
+        if not lost[each.device] then
+            return true
+        end
+    end
+    return false
+end
+
 -- The bytes of a run by device: of a dry run of the tiles that each device has got. Nil if the plan
 -- has them. `times` are those of its sweeps; times.iterations pairs of sweeps, after the first
 -- times.before, are alike, and those of the same kinds of tiles are run once.
@@ -564,7 +575,8 @@ function sweep.promised(job, plan, fn)
             or nil
     end
     local some = goes_on(job)
-    report.replayed = not (some or times.repeated) and replayed(job, own, times) or nil
+    report.replayed = not (some or times.repeated or lost_later(times, report.lost))
+        and replayed(job, own, times) or nil
     add_kept(report.replayed or {}, own.kept, 1)
     if some or not report.replayed and #report.lost > 0 then -- also after the last tile
         report.as_planned = within(job, own, report, others)
