@@ -104,7 +104,8 @@ describe("reconstruct --recipe", function()
         assert.same({4, 64, 64}, shape)
         assert.same({30, 31, 32, 33},
             values("sweep.h5", "/entry/reconstruction/parameters/sweep_values"))
-        assert.matches("^\137PNG.*, row 5: recipe [^\n]*, center.column from 30 to 33; black ",
+        assert.matches("^\137PNG.*, row 5: recipe [^\n]*, center.column 30, 31, 32, 33; "
+            .. "black ",
             files.read(path("sweep.png")))
         -- each slice is the one of a run with that value
         recipe(CHAIN, ("--set center.column=32 --row 5 -o %s"):format(path("one.h5")))

@@ -26,6 +26,7 @@ local team = require "moonbeam.pipeline.shares.team"
 local command = {}
 
 local MOST_SIDE <const> = 4096 -- pixels of the picture of a sweep
+local TOLD <const> = 9 -- values of a sweep that its caption lists, at most
 
 --- The options of the command line that go with a recipe.
 command.options = {
@@ -177,8 +178,9 @@ local function run_sweep(scan, source, options, talk)
     captioned.save(options.preview, stack, {labels = labels, range = options.preview_range,
         pixel_size = list[1].chain.geometry.pixel_size, most = MOST_SIDE,
         overwrite = options.overwrite,
-        caption = ("%s, row %d: recipe %s, %s from %s to %s"):format(
-            name_of(options.scan), row, name_of(options.recipe), path, labels[1], labels[#labels])})
+        caption = ("%s, row %d: recipe %s, %s %s"):format(name_of(options.scan), row,
+            name_of(options.recipe), path, #labels <= TOLD and table.concat(labels, ", ")
+            or ("from %s to %s"):format(labels[1], labels[#labels]))})
     say("wrote      %s, %d slices of row %d", options.output, #values, row)
     say("picture    %s (the sheet of %s)", options.preview, path)
 end

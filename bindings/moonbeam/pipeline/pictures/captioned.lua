@@ -10,6 +10,7 @@ local captioned = {}
 local GAP <const>, MARGIN <const> = 4, 6 -- pixels
 local LEAST_WIDTH <const> = 264 -- so that captions of small slices have few lines
 local LETTER_PART <const> = 640 -- a point of a letter is a pixel for so many columns
+local LABEL_PART <const> = 160 -- the same of a label, for so many columns of its slice
 local BAR_PART <const> = 4 -- of the width, at most
 local LEAST_SLICE <const> = 96 -- pixels that are left of slices of which some are skipped
 
@@ -147,11 +148,13 @@ function captioned.save(path, slices, options)
             mb.convert(slice, "f32", {out = place})
         end
         local label = options.labels and options.labels[i]
-        local across = label and font.WIDTH * utf8.len(label) + 1 or nx
-        if label and across + 2 <= nx and font.HEIGHT + 4 <= ny * stretch then
-            put_bytes(canvas, strip_of(across + 1, font.HEIGHT + 2, function(rect)
-                write(rect, label, 1, 1, 1)
-            end), {top + 1, left + 1, font.HEIGHT + 2, across + 1}, window)
+        local size = math.max(1, nx // LABEL_PART)
+        local across = label and size * (font.WIDTH * utf8.len(label) + 2) or nx
+        local high = size * (font.HEIGHT + 2)
+        if label and across < nx and high < ny * stretch then
+            put_bytes(canvas, strip_of(across, high, function(rect)
+                write(rect, label, size, size, size)
+            end), {top + 1, left + 1, high, across}, window)
         end
     end
     put_bytes(canvas, strip_of(width, height, draw), {cells.height, 0, height, width}, window)
