@@ -246,6 +246,8 @@ end
             local output, _, status = files.run(ranks.command(3, words))
             assert.equal(0, status, output)
             assert.equal(peak, peak_of(output)) -- the plan of the ranks themselves
+            local most = tonumber(output:match "process +at most [^\n]-%-%-mem=(%d+)M")
+            assert.is_true(bound >= most, text .. output) -- MPI is in the plan
             local pinned = text:match "\npinned [^\n]*"
             assert.matches(pinned, output, 1, true)
             local count = 0

@@ -194,6 +194,7 @@ describe("parts of a run", function()
         end
         refused({list[1], list[3]}, "part 2 of 3 is missing: give '" .. list[2] .. "', too")
         refused({list[2]}, "parts 1, 3 of 3 are missing")
+        refused({list[2], shell:path "w-copy.h5"}, "part 3 of 3 is missing: make it by --part 3/3")
         os.remove(list[2])
         refused({list[1], list[3]}, "part 2 of 3 is missing: make it by --part 2/3")
         refused({list[1], list[3], shell:path "w-copy.h5"}, "are both part 1 of 3")

@@ -167,6 +167,11 @@ describe("the plan of ranks", function()
                 local bytes = tonumber(text:match "  rank +at most [^\n]*%((%d+) bytes%) on host")
                 local pinned = tonumber(text:match "  rank +[^\n]*%((%d+) bytes%) of pinned")
                 assert.is_not_nil(bytes)
+                local node = tonumber(text:match "  node [^\n]*%-%-mem=(%d+)M")
+                local there = files.run(ranks.command(count, ("reconstruct %s --plan"):format(
+                    words)))
+                local process = tonumber(there:match "process[^\n]*%-%-mem=(%d+)M")
+                assert.is_true(node >= count * process, there) -- MPI is in the plan
                 local output, _, status = files.run(ranks.command(count,
                     ("reconstruct %s --overwrite --verbose"):format(words)))
                 assert.equal(0, status, output)

@@ -40,7 +40,7 @@ describe("several images", function()
         mb.npy.write(folder .. "/wide.npy", wide)
         files.write(folder .. "/bad.tif", "no TIFF file")
         for _, name in ipairs {"into1", "into2", "into3", "into4", "into5", "into6", "tiles1",
-            "tiles2", "tiles3", "whole", "go", "seen", "noise"} do
+            "tiles2", "tiles3", "whole", "go", "seen", "noise", "axes"} do
             assert(mb.system.mkdir(folder .. "/" .. name))
         end
     end)
@@ -138,6 +138,16 @@ describe("several images", function()
             local got <close> = mb.images.read(("%s/go/%s.tif"):format(folder, name))
             helper.assert_close(want, got, 0)
         end
+    end)
+
+    it("fail where they have other axes than the PSF, also the first, and cost no other", function()
+        local flat <close> = mb.ones({20, 22}, {dtype = "u16"})
+        mb.npy.write(folder .. "/plane.npy", flat)
+        local text = fails(1, "images     1 done, 0 skipped, 1 failed of 2", COMMAND
+            .. "FOLDER/plane.npy FOLDER/a.tif --into FOLDER/axes")
+        assert.matches("failed [^\n]*plane.tif: it has 2 axes, the PSF has 3\n", text)
+        fails(1, "images     0 done, 1 skipped, 1 failed of 2", COMMAND
+            .. "FOLDER/plane.npy FOLDER/a.tif --into FOLDER/axes --skip-done")
     end)
 
     it("have a preview each, named after it, beside the memory that is predicted", function()

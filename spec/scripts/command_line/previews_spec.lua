@@ -98,6 +98,27 @@ print(sum(im.getpixel((x, 48 + 6 + 2)) == 255 for x in range(264)))"]]):format(p
         assert.truthy(text:find("scan.h5, vertical, along x: recipe q.lua", 1, true))
     end)
 
+    it("have a caption that is seen where all values are one", function()
+        local python = files.python "PIL"
+        for name, value in pairs {zero = 0, one = 1, large = 65535} do
+            local slice <close> = mb.full({1, 20, 20}, value)
+            local black, white = captioned.save(shell:path(name .. "-flat.png"), slice,
+                {caption = "a slice"})
+            assert.equal(value, black)
+            assert.is_true(white > black and white < 1.001 * black + 1)
+            local seen <close> = mb.full({1, 2}, black)
+            local bright <close> = seen:view(1, 2)
+            mb.fill(bright, white)
+            assert.is_true(seen:min() < seen:max()) -- also in float32
+            if python then
+                local out = files.run(([[%s -c "
+from PIL import Image
+print(sorted(set(Image.open('%s').getdata())))"]]):format(python, shell:path(name .. "-flat.png")))
+                assert.equal("[0, 255]\n", out)
+            end
+        end
+    end)
+
     it("have scale bars of round lengths", function()
         for most, length in pairs {[1] = 1, [1.99] = 1, [2] = 2, [4.9] = 2, [5] = 5, [9.99] = 5,
             [100] = 100, [0.03] = 0.02, [6.5e-4] = 5e-4} do

@@ -3,6 +3,7 @@
 
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
+local given_image = require "moonbeam.internal.deconvolve.given_image"
 local log = require "moonbeam.internal.log"
 local mb = require "moonbeam"
 
@@ -118,11 +119,22 @@ local function text_of(problem)
     return ((log.speak and log.speak(problem) or tostring(problem)):gsub("^%S+: ", ""))
 end
 
---- Opens all images, and notes as failed those that cannot be opened, and those that are not like
--- the first one: images of one shape have one plan and one transfer function. Sets options.image to
--- the first that is good; false where there is none.
+-- How many axes the PSF of a file has; nil where its model or its error is told later.
+local function axes_of_psf(options)
+    local ok, opened = pcall(mb.images.open, options.psf or "")
+    if options.psf and ok then
+        local source <close> = opened
+        return #source.shape
+    end
+end
+
+--- Opens all images, and notes as failed those that cannot be opened, those that have other axes
+-- than the PSF, and those that are not like the first of the others: images of one shape have one
+-- plan and one transfer function. Sets options.image to the first that is good; false where there
+-- is none.
 function image_list.compare(list, options)
     local first
+    local axes = axes_of_psf(options)
     for _, each in ipairs(list) do
         local ok, opened = pcall(mb.images.open, each.image,
             {channel = options.channel, frame = options.frame})
@@ -134,8 +146,11 @@ function image_list.compare(list, options)
             local facts = {shape = volume.shape, dtype = volume.dtype, image = each.image,
                 channels = meta.channels or 1, frames = meta.frames or 1, voxel = meta.voxel or {}}
             if not each.what then
-                first = first or facts
-                each.why = difference(facts, first)
+                local own = #given_image.series(volume, options)
+                each.why = axes and own ~= axes
+                    and ("it has %d axes, the PSF has %d"):format(own, axes) or nil
+                first = first or not each.why and facts or nil
+                each.why = each.why or difference(facts, first)
                 each.what, each.meta = each.why and "failed", meta
             end
         end

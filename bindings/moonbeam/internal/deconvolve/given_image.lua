@@ -41,22 +41,29 @@ local function voxel_of(options, meta, say)
     return typed
 end
 
+--- The extents of the volumes of an image (mb.images.open), and how many channels and times of it
+-- are worked on, one after another.
+function given_image.series(source, options)
+    local meta, shape = source.meta, source.shape
+    local all = not (options.channel or options.frame)
+    local channels, frames = all and meta.channels or 1, all and meta.frames or 1
+    if channels * frames > 1 then
+        shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]}
+            or {shape[#shape - 1], shape[#shape]}
+    end
+    return shape, channels, frames
+end
+
 --- Opens options.image, or ends the program. Puts the size of its voxels into the options.
 -- Fields: shape (of a volume), voxels (of it), dtype, meta, channels, frames (to be worked on, one
 -- after another), typed ({pixel, step}, m).
 function given_image.open(options, say)
     local source <close> = cli.tried({}, mb.images.open, options.image,
         {channel = options.channel, frame = options.frame})
-    local meta, shape = source.meta, source.shape
-    local all = not (options.channel or options.frame)
-    local self = setmetatable({options = options, meta = meta, dtype = source.dtype,
-        channels = all and meta.channels or 1, frames = all and meta.frames or 1},
-        metatable)
-    if self.channels * self.frames > 1 then
-        shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]}
-            or {shape[#shape - 1], shape[#shape]}
-    end
-    self.shape, self.typed = shape, voxel_of(options, meta, say)
+    local shape, channels, frames = given_image.series(source, options)
+    local self = setmetatable({options = options, meta = source.meta, dtype = source.dtype,
+        channels = channels, frames = frames}, metatable)
+    self.shape, self.typed = shape, voxel_of(options, source.meta, say)
     self.voxels = tables.product(shape)
     return self
 end

@@ -215,7 +215,7 @@ function way.say_process(job, plan)
         on_host = on_host + plan.reserved[job.devices[i].id]
     end
     local bytes = process_memory.bound(mb.pool.stats("host").live + on_host,
-        plan and plan.pinned or 0)
+        plan and plan.pinned or 0, job.options.ranks and process_memory.of_rank())
     job.say("%s", process_memory.text(bytes))
     return bytes
 end

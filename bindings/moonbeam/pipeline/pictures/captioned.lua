@@ -89,6 +89,12 @@ local function strip(width, columns, each, known, caption, window)
     end
 end
 
+-- The least value that is white where `black` is black: letters are seen also on a slice without
+-- contrast, which is black.
+local function brighter(black)
+    return black + math.max(1e-30, math.abs(black) * 1e-4)
+end
+
 -- Bytes 0 and 255 as the darkest and the brightest value, in a part of the canvas.
 local function put_bytes(canvas, text, place, window)
     local bytes <close> = mb.from_string(text, {place[3], place[4]}, {dtype = "u8",
@@ -131,6 +137,7 @@ function captioned.save(path, slices, options)
     local window = options.range
     if not window then
         window = mb.device.dry() and {0, 1} or {mb.view.window(slices, options.percentiles)}
+        window[2] = math.max(window[2], brighter(window[1]))
     end
     local height, draw = strip(width, nx, column, options.pixel_size, options.caption,
         ("black %.4g, white %.4g%s"):format(window[1], window[2],

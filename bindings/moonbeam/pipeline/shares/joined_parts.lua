@@ -95,9 +95,10 @@ local function by_number(list)
     return parts
 end
 
--- The file that a missing part probably has.
+-- The file that a missing part probably has; nil where the known one was renamed.
 local function name_of_missing(known, number)
-    return (known.path:gsub("%-part%-%d+%-of%-", ("-part-%d-of-"):format(number)))
+    local name, found = known.path:gsub("%-part%-%d+%-of%-", ("-part-%d-of-"):format(number))
+    return found > 0 and name ~= known.path and name or nil
 end
 
 -- Raises where parts are missing.
@@ -110,9 +111,9 @@ local function check_missing(parts, first)
         return
     end
     local name = name_of_missing(first, missing[1])
-    local remedy = core.system.stat(name) and ("give '%s', too"):format(name)
-        or core.unfinished.exists(name) and ("it was interrupted: go on with it by --part %d/%d "
-            .. "--resume"):format(missing[1], first.count)
+    local remedy = name and core.system.stat(name) and ("give '%s', too"):format(name)
+        or name and core.unfinished.exists(name) and ("it was interrupted: go on with it by "
+            .. "--part %d/%d --resume"):format(missing[1], first.count)
         or ("make it by --part %d/%d"):format(missing[1], first.count)
     refuse("part%s %s of %d %s missing: %s", #missing > 1 and "s" or "",
         table.concat(missing, ", "), first.count, #missing > 1 and "are" or "is",

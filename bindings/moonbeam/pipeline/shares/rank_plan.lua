@@ -56,12 +56,13 @@ local function stores_of(made)
     return list
 end
 
---- What a plan takes over ranks. Options: ranks, ranks_per_node (default 1), slices_per_file.
+--- What a plan takes over ranks. Options: ranks (nil: one process without MPI), ranks_per_node
+-- (default 1), slices_per_file.
 -- Returns {ranks, per_node, nodes, rows (the most of a rank), idle (ranks without any), peaks (of a
 -- rank's devices, by id), pinned, process, gpus, processors (all of a rank), scratch, result,
 -- seconds (pace.lua; nil where they are not known)}.
 function rank_plan.of(made, options)
-    local ranks, per_node = options.ranks, options.ranks_per_node or 1
+    local ranks, per_node = options.ranks or 1, options.ranks_per_node or 1
     if per_node > ranks then
         fail("argument", "pipeline.plan", "ranks_per_node", "%d ranks on a node are more than all "
             .. "%d", per_node, ranks)
@@ -77,8 +78,9 @@ function rank_plan.of(made, options)
         all_rows = rows, cut = last.cut,
         rows = math.min(rows, math.ceil(packets / math.min(ranks, packets)) * packet),
         idle = math.max(0, ranks - packets), peaks = made.peaks, pinned = made.pinned,
-        process = rank_plan.process(made), scratch = made.scratch,
-        result = last.write_bytes, gpus = 0, devices = made.job.devices, stores = stores_of(made)}
+        process = rank_plan.process(made) + (options.ranks and process_memory.of_rank() or 0),
+        scratch = made.scratch, result = last.write_bytes, gpus = 0, devices = made.job.devices,
+        stores = stores_of(made)}
     for _, device in ipairs(made.job.devices) do
         own.gpus = own.gpus + (device.kind ~= "host" and 1 or 0)
     end

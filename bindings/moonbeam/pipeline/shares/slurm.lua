@@ -42,7 +42,7 @@ end
 
 -- What a plan takes; where it is of a part, what any part may take at most.
 local function most_of(made, options, plan_of)
-    local own = {ranks = options.ranks or 1, ranks_per_node = options.ranks_per_node,
+    local own = {ranks = options.ranks, ranks_per_node = options.ranks_per_node,
         slices_per_file = options.slices_per_file}
     local most = rank_plan.of(made, own)
     local numbers = options.part and part_rows.kinds(made.sections[#made.sections],
