@@ -1,5 +1,5 @@
---- Types of the options of command lines: functions that turn text into a value, or return nil and
--- what the text must be.
+--- Types of the options of command lines: functions that turn text into a value, or into nil. They
+-- also return what the text must be.
 
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
@@ -9,10 +9,7 @@ local types = {}
 --- "8G" (8e9), "512Mi" (512 * 2^20), "1000000" -> bytes.
 function types.bytes(text)
     local ok, bytes = pcall(core.device.bytes, text)
-    if not ok then
-        return nil, "a size such as 8G, 512Mi or 1000000"
-    end
-    return bytes
+    return ok and bytes or nil, "a size such as 8G, 512Mi or 1000000"
 end
 
 --- A type for sizes of so many bytes or more.
@@ -26,10 +23,7 @@ end
 
 function types.number(text)
     local value = tonumber(text)
-    if not value or value ~= value or math.abs(value) == math.huge then
-        return nil, "a number"
-    end
-    return value
+    return value and value == value and math.abs(value) ~= math.huge and value or nil, "a number"
 end
 
 --- A type for what the type `of` takes, or one of these words.
@@ -42,10 +36,7 @@ function types.or_words(of, ...)
             end
         end
         local value, what = of(text)
-        if value == nil then
-            return nil, ("%s, or %s"):format(what, table.concat(words, ", or "))
-        end
-        return value
+        return value, ("%s, or %s"):format(what, table.concat(words, ", or "))
     end
 end
 
@@ -65,10 +56,8 @@ end
 function types.bounded(range)
     return function(text)
         local value = types.number(text)
-        if not value or not arguments.within(value, range) then
-            return nil, "a number" .. arguments.range_text(range)
-        end
-        return value
+        return value and arguments.within(value, range) and value or nil,
+            "a number" .. arguments.range_text(range)
     end
 end
 
@@ -81,11 +70,9 @@ end
 function types.whole(low, high)
     return function(text)
         local value = math.tointeger(tonumber(text))
-        if not value or value < low or value > (high or value) then
-            return nil, "a whole number" .. (high and (" from %d to %d"):format(low, high)
-                or (", %d or more"):format(low))
-        end
-        return value
+        return value and value >= low and value <= (high or value) and value or nil,
+            "a whole number" .. (high and (" from %d to %d"):format(low, high)
+            or (", %d or more"):format(low))
     end
 end
 
@@ -128,11 +115,9 @@ end
 function types.pair(form)
     return function(text)
         local first, last = text:match("^([^:]+):([^:]+)$")
-        local low, high = types.number(first), types.number(last)
-        if not (low and high) then
-            return nil, ("a pair of numbers %s, such as 0:180"):format(form)
-        end
-        return {low, high}
+        local low, high = types.number(first), (types.number(last))
+        return low and high and {low, high} or nil,
+            ("a pair of numbers %s, such as 0:180"):format(form)
     end
 end
 
@@ -154,10 +139,8 @@ end
 function types.part(text)
     local number, count = text:match("^(%d+)/(%d+)$")
     number, count = math.tointeger(tonumber(number)), math.tointeger(tonumber(count))
-    if not (number and count) or number < 1 or number > count then
-        return nil, "K/N, the K-th of N parts, such as 3/8"
-    end
-    return {number, count}
+    return number and count and number >= 1 and number <= count and {number, count} or nil,
+        "K/N, the K-th of N parts, such as 3/8"
 end
 
 local choice_metatable = {__call = function(self, text)
