@@ -108,6 +108,17 @@ describe("a store of several ranks", function()
         end)
     end
 
+    ranks.it("is what rank 0 measures in, wherever its frames are", function()
+        local recipe = [[{"flat_field", "smooth_frames", "minus_log", {"center"}, {"fbp"}}]]
+        local expected = alone(recipe)
+        for count = 2, 3 do
+            local output, status = ranks.run(folder, count, text(recipe))
+            assert.equal(0, status, output)
+            assert.matches("store\tmemory", output)
+            assert.is_true(bits() == expected)
+        end
+    end)
+
     it("is in a file where blocks do not fit beside a share", function()
         local scan <close> = assert(mb.scan.open(folder .. "/scan.h5"))
         local function planned(budget)

@@ -117,6 +117,31 @@ describe("memory that is spread over ranks", function()
         assert.equal(0, status, output)
     end)
 
+    ranks.it("is read in many pieces both ways, and closed at once", function()
+        local output, status = ranks.run(folder, 2, [[
+            local mb = require "moonbeam"
+            local cluster, core = mb.cluster, require "moonbeam.core"
+            local COUNT <const>, PIECE <const> = 1 << 20, 1 << 15 -- numbers
+            local share = mb.full({COUNT}, cluster.rank, {device = "host"})
+            local pieces = mb.zeros({4 * PIECE}, {device = "host"})
+            local spread <close> = core.cluster.spread(2 * COUNT * 4, share, pieces)
+            cluster.barrier()
+            for _ = 1, 60 do
+                local got <close> = mb.full({COUNT // 1024, 1024}, 7, {device = "host"})
+                local other = 1 - cluster.rank
+                spread:read(got, other * COUNT * 4, {4096, 4})
+                local low <close> = mb.reduce(got, "min")
+                local high <close> = mb.reduce(got, "max")
+                assert(low:item() == other and high:item() == other)
+            end
+            cluster.barrier()
+            local began = mb.system.clock()
+            spread:close()
+            assert(mb.system.clock() - began < 5)
+        ]])
+        assert.equal(0, status, output)
+    end)
+
     ranks.it("is an error to use after it was closed, here or at its owner", function()
         local output, status = ranks.run(folder, 2, OPEN .. [[
             local spread <close> = opened(1000)
