@@ -128,11 +128,26 @@ typedef struct request {
     moonbeam_array **results[MB_OP_MAX_ARRAYS]; /* where to put what the call makes */
 } request;
 
+/* Is a parameter a NULL pointer of its type? */
+static bool is_null(const moonbeam_param *param)
+{
+    switch (param->type) {
+    case ARRAY_PARAM: return !param->array;
+    case RESULT_PARAM: return !param->result;
+    case TEXT_PARAM: return !param->text;
+    case VECTOR_PARAM: return !param->values;
+    default: return false;
+    }
+}
+
 static mb_status wrong_type(const mb_op_arg *arg, const moonbeam_param *param, const char *expected)
 {
     const bool known = param->type > 0 && param->type <= VECTOR_PARAM;
-    return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s must be %s, got %s", arg->name, expected,
-                   TYPE_NAMES[known ? param->type : 0]);
+    if (param->type == VECTOR_PARAM && param->count < 0)
+        return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s must be %s, got one of %lld elements",
+                       arg->name, expected, (long long)param->count);
+    return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s must be %s, got %s%s", arg->name, expected,
+                   TYPE_NAMES[known ? param->type : 0], is_null(param) ? " that is NULL" : "");
 }
 
 static mb_status set_array(request *r, const mb_op_arg *arg, const moonbeam_param *param)
@@ -216,6 +231,8 @@ static mb_status read_params(request *r, const moonbeam_param *params)
         if (!arg)
             return mb_fail(MB_STATUS_ARGUMENT, p->name, "%s has no argument '%s'", r->op->name,
                            p->name);
+        if (given[arg - r->op->args])
+            return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is given twice", arg->name);
         MB_TRY(set_argument(r, arg, p));
         given[arg - r->op->args] = true;
     }

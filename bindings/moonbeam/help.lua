@@ -183,8 +183,9 @@ local function word_text(word)
         for _, record in ipairs(everything()) do
             candidates[#candidates + 1] = record.name
         end
+        local near = strict.suggestion(word, candidates)
         fail("argument", "help", nil, "there is no help on '%s'%s", word,
-            strict.suggestion(word, candidates))
+            near ~= "" and near or "; help() lists topics and modules")
     end
     return table.concat(lines, "\n")
 end

@@ -36,7 +36,7 @@ describe("help", function()
         assert.matches("ramp_filter", help.text "parzen") -- only in its text
         assert.matches("mb.median_filter", help.text "median", 1, true)
         assert.matches("step paganin", help.text "paganin")
-        assert.matches("there is no help on 'xyzzy'", (helper.failure(help.text, "xyzzy")))
+        assert.matches("there is no help on 'xyzzy'; help%(%) lists topics", (helper.failure(help.text, "xyzzy")))
     end)
 
     it("shows an example of functions, methods and operators", function()

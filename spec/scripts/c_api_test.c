@@ -46,6 +46,27 @@ static void check_names(void)
     CHECK(arguments > 200 && !moonbeam_op_name(moonbeam_op_count()) && !moonbeam_op_summary("no"));
 }
 
+/* NULL in the place of a value, and an argument that is there twice. */
+static void check_nothing(moonbeam_array *a)
+{
+    const double sigma[2] = {1, 1};
+    const moonbeam_param array[] = {moonbeam_array_param("a", NULL), moonbeam_end()};
+    const moonbeam_param values[] = {moonbeam_array_param("a", a),
+                                     moonbeam_vector("sigma", NULL, 2), moonbeam_end()};
+    const moonbeam_param fewer[] = {moonbeam_array_param("a", a),
+                                    moonbeam_vector("sigma", sigma, -2), moonbeam_end()};
+    const moonbeam_param twice[] = {moonbeam_array_param("a", a), moonbeam_number("sigma", 1),
+                                    moonbeam_vector("sigma", sigma, 2), moonbeam_end()};
+    CHECK(fails(moonbeam_run(NULL, "gaussian_filter", array), MOONBEAM_ARGUMENT,
+                "a must be an array, got an array that is NULL"));
+    CHECK(fails(moonbeam_run(NULL, "gaussian_filter", values), MOONBEAM_ARGUMENT,
+                "sigma must be a vector, got a vector that is NULL"));
+    CHECK(fails(moonbeam_run(NULL, "gaussian_filter", fewer), MOONBEAM_ARGUMENT,
+                "sigma must be a vector, got one of -2 elements"));
+    CHECK(fails(moonbeam_run(NULL, "gaussian_filter", twice), MOONBEAM_ARGUMENT,
+                "sigma is given twice"));
+}
+
 static void check_errors(moonbeam_device *host, moonbeam_array *a)
 {
     moonbeam_device *none;
@@ -72,6 +93,7 @@ static void check_errors(moonbeam_device *host, moonbeam_array *a)
     CHECK(fails(moonbeam_run(host, "ramp_filter", choice), MOONBEAM_ARGUMENT, "shepp-logan"));
     CHECK(fails(moonbeam_run(host, "ramp_filter", kind), MOONBEAM_ARGUMENT, "must be an array"));
     CHECK(fails(moonbeam_run(NULL, "ramp_filter", nothing), MOONBEAM_ARGUMENT, "sino is missing"));
+    check_nothing(a);
     CHECK(moonbeam_device_memory(host, &memory) == MOONBEAM_OK);
 }
 
