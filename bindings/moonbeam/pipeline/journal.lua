@@ -118,7 +118,7 @@ end
 local function look_at_result(self, section, result)
     local first = section.first
     local pending, good = self.kept:pending(section.number, first, section.last,
-        function(a, b) return result:hash(a - first + 1, b - first + 1) end)
+        function(a, b, of_file) return result:hash(a - first + 1, b - first + 1, of_file) end)
     local count = 0
     for _, each in ipairs(good) do
         result:have(each.first - first + 1, each.last - first + 1)

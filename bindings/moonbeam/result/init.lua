@@ -236,10 +236,12 @@ function methods:have(z_first, z_last)
 end
 
 --- The hash of slices z_first ... z_last as they are in the files: that of a carrier that wrote
--- them; nil where they are not all there. For a result with `unfinished`.
-function methods:hash(z_first, z_last)
+-- them; nil where they are not all there. For a result with `unfinished`. `of_file`: of one that
+-- wrote them at known places of the file, as ranks after the first do, and not into its dataset.
+function methods:hash(z_first, z_last, of_file)
     local regions, sum = self.volume:regions(z_first, z_last), 0
     for _, region in ipairs(regions or {}) do
+        region.base = not of_file and region.base or 0
         local own = core.unfinished.hash(region.path, region)
         if not own then
             return nil

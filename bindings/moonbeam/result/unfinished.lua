@@ -503,8 +503,9 @@ local function rest_of(list, first, last)
 end
 
 --- The rows of a section, of first to last, that are still to be made: a list of {first, last}; and
--- the noted ones whose bytes are there, {first, last, tallies} each. `hash(first, last)` gives the
--- hash of what is there. Of ranges that overlap, the later one counts.
+-- the noted ones whose bytes are there, {first, last, tallies} each. `hash(first, last, of_file)`
+-- gives the hash of what is there; of_file: if it was written at places of the file, and not of a
+-- dataset in it. Of ranges that overlap, the later one counts.
 function methods:pending(number, first, last, hash)
     local noted = self.sections[number] and self.sections[number].rows or {}
     local seen, good = {}, {}
@@ -513,7 +514,8 @@ function methods:pending(number, first, last, hash)
         if not overlaps(seen, each.first, each.last) then
             seen[#seen + 1] = each
             if each.first >= first and each.last <= last
-                and hash(each.first, each.last) == each.hash then
+                and (hash(each.first, each.last) == each.hash
+                or hash(each.first, each.last, true) == each.hash) then
                 good[#good + 1] = each
             end
         end

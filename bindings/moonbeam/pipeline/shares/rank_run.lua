@@ -70,7 +70,7 @@ function rank_run.work(section, devices, blocks, values, ends, settings)
         return work.run(section, devices, blocks, values, ends, settings)
     end
     local totals, times, asked, waited = {}, nil, 0, 0
-    while #blocks > 0 do
+    repeat
         local dealt, count = own.deal(blocks, ends.bar)
         local counted = setmetatable({done = ends.bar and function(rows)
             count:step(rows[2] - rows[1] + 1)
@@ -95,7 +95,7 @@ function rank_run.work(section, devices, blocks, values, ends, settings)
         if not blocks then
             devices[1]:sync()
         end
-    end
+    until #blocks == 0
     times = times or no_times(core.system.clock())
     times.asked, times.waited = asked, waited
     return totals, times
