@@ -141,7 +141,8 @@ end
             local output, status = ranks.run(folder, 2, text)
             assert.equal(0, status, output)
             local first, second = output:match "tiles\t(%d+)\t(%d+)"
-            assert.is_true(tonumber(first) > 2 * tonumber(second), output)
+            local least = case == CASES[1] and 1 or 2 -- of 8 tiles a rank reads up to 3 ahead
+            assert.is_true(tonumber(first) > least * tonumber(second), output)
             ended_well(case, "a rank that rests")
         end
     end)
