@@ -214,6 +214,9 @@ if options.psf and file_name.same(options.image, options.psf) then
 end
 local image = given_image.open(options, say)
 local shape = image.shape
+if image:is_series() then
+    results.check_series(images and options.format or options.output)
+end
 if not options.psf then
     local light = psf_options.from_file(options, image.meta)
     if light then

@@ -456,9 +456,13 @@ describe("deconvolve.lua", function()
             volume.meta.unit })
         local same <close> = mb.volumes.load(volume, "host")
         helper.assert_close(one, same, 0)
-        local text, status = run(command .. ("-o %s/all.npy"):format(folder))
-        assert.equal(1, status)
-        assert.matches("only a .tif file can hold", text, 1, true)
+        for _, more in ipairs {"", " --plan"} do -- before the work, and before its plan
+            local text, status = run(command .. ("-o %s/all.npy"):format(folder) .. more)
+            assert.equal(2, status)
+            assert.matches("only a TIFF result holds several channels and times, not "
+                .. "'[^\n]*all.npy': give a name that ends in .tif [^\n]*%-%-channel N %-%-frame N", text)
+            assert.is_nil(text:find("memory", 1, true), text)
+        end
     end)
 
     it("takes pixel and step from the file, and says what is typed and how it was made", function()

@@ -41,6 +41,16 @@ function results.origin(job, image, found)
         parameters = tables.merged(parameters_of(job), {image = image}, found)}
 end
 
+--- Ends the program where the result of several channels or times is no TIFF file. `name`: of it,
+-- or its extension; nil in a plan.
+function results.check_series(name)
+    if name and file_name.problem("." .. name, file_name.TIFF) then
+        cli.wrong("only a TIFF result holds several channels and times, not '%s': give a name "
+            .. "that ends in .tif (--into: --format tif), or one volume with --channel N --frame N",
+            name)
+    end
+end
+
 --- A new result. `each`: {image, output, meta}; `journal` nil: nothing is kept.
 function results.create(job, each, origin, journal)
     local image, options = job.image, job.options
