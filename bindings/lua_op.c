@@ -56,7 +56,8 @@ const mb_operator *mbl_check_op(lua_State *L, int index)
     return NULL;
 }
 
-int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key)
+/* Raises an error for the option `key`, which the operator does not have. */
+static _Noreturn void unknown_option(lua_State *L, const mb_op *op, const char *key)
 {
     const char *names[MB_OP_MAX_ARGS + 3];
     int count = 0, position = 0;
@@ -338,7 +339,7 @@ static void check_call_options(lua_State *L, const mb_op *op, int options)
         bool known = strcmp(key, "out") == 0 || (strcmp(key, "device") == 0 && !takes_arrays(op)) ||
                      (arg && !arg->required && arg->kind != MB_ARG_OUT);
         if (!known)
-            mbl_op_unknown(L, op, key);
+            unknown_option(L, op, key);
         lua_pop(L, 1);
     }
 }

@@ -13,7 +13,5 @@ const mb_operator *mbl_check_op(lua_State *L, int index);
 void mbl_set_param(lua_State *L, const mb_op *op, const mb_op_arg *arg, void *params);
 _Noreturn int mbl_op_fail(lua_State *L, const mb_op *op, mb_status code, const char *arg,
                           const char *format, ...) MB_PRINTF(5, 6);
-/* Raises an error for the option `key`, which the operator does not have. */
-_Noreturn int mbl_op_unknown(lua_State *L, const mb_op *op, const char *key);
 
 #endif

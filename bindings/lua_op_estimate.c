@@ -77,6 +77,18 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
     }
 }
 
+/* Fails for a key that is none of the parameters. */
+static _Noreturn void unknown_param(lua_State *L, const mb_op *op, const char *key)
+{
+    const char *names[MB_OP_MAX_ARGS + 1];
+    int count = 0;
+    for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++)
+        if (!mb_op_is_array(arg))
+            names[count++] = arg->name;
+    names[count] = NULL;
+    mbl_unknown_option(L, key, names, op->name);
+}
+
 /* Reads a table whose keys must be parameters. Buffers of vectors stay on the stack. */
 static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
 {
@@ -92,7 +104,7 @@ static void parse_params(lua_State *L, const mb_op *op, int table, void *params)
         const mb_op_arg *arg =
             lua_type(L, -2) == LUA_TSTRING ? mb_op_find_arg(op, lua_tostring(L, -2)) : NULL;
         if (!arg || mb_op_is_array(arg))
-            mbl_op_unknown(L, op, luaL_tolstring(L, -2, NULL));
+            unknown_param(L, op, luaL_tolstring(L, -2, NULL));
         lua_pop(L, 1);
     }
     for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++)

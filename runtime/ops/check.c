@@ -4,9 +4,22 @@
 */
 #include "ops/check.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- parameters and specs ---- */
+
+static bool is_outside(const mb_op_arg *arg, double value)
+{
+    return arg->min < arg->max && (value < arg->min || value > arg->max);
+}
+
+/* A value outside the range of an argument. `what`: its name, or that of an element. */
+static mb_status outside(const mb_op_arg *arg, const char *what, double value)
+{
+    return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is %.10g; it must lie in [%g, %g]%s%s", what,
+                   value, arg->min, arg->max, arg->unit ? " " : "", arg->unit ? arg->unit : "");
+}
 
 static mb_status check_number(const mb_op_arg *arg, double value)
 {
@@ -17,11 +30,18 @@ static mb_status check_number(const mb_op_arg *arg, double value)
     }
     if (!isfinite(value))
         return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is infinite", arg->name);
-    if (arg->min < arg->max && (value < arg->min || value > arg->max))
-        return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is %.10g; it must lie in [%g, %g]%s%s",
-                       arg->name, value, arg->min, arg->max, arg->unit ? " " : "",
-                       arg->unit ? arg->unit : "");
-    return MB_STATUS_OK;
+    return is_outside(arg, value) ? outside(arg, arg->name, value) : MB_STATUS_OK;
+}
+
+static mb_status check_element(const mb_op_arg *arg, int64_t index, double value)
+{
+    char what[64];
+    if (isfinite(value) && !is_outside(arg, value))
+        return MB_STATUS_OK;
+    snprintf(what, sizeof what, "element %lld of %s", (long long)index + 1, arg->name);
+    return isfinite(value) ? outside(arg, what, value)
+                           : mb_fail(MB_STATUS_ARGUMENT, arg->name,
+                                     "%s is %.10g; it must be a finite number", what, value);
 }
 
 /* Angles are radians everywhere. Nothing tells degrees from radians in so small a range as 0 to
@@ -67,15 +87,8 @@ static mb_status check_parameters(const mb_op *op, const void *params)
         }
         case MB_ARG_VECTOR: {
             const mb_vector *vector = (const mb_vector *)(const void *)member;
-            for (int64_t i = 0; vector->values && i < vector->count; i++) {
-                double value = vector->values[i];
-                if (!isfinite(value) ||
-                    (arg->min < arg->max && (value < arg->min || value > arg->max)))
-                    return mb_fail(MB_STATUS_ARGUMENT, arg->name, "element %lld of %s is %.10g%s",
-                                   (long long)i + 1, arg->name, value,
-                                   isfinite(value) ? ", outside its range"
-                                                   : "; it must be a finite number");
-            }
+            for (int64_t i = 0; vector->values && i < vector->count; i++)
+                MB_TRY(check_element(arg, i, vector->values[i]));
             if (vector->values && arg->unit && strcmp(arg->unit, "rad") == 0)
                 MB_TRY(check_angles(arg, vector));
             break;

@@ -226,7 +226,7 @@ describe("pad", function()
             { "cols_index", { mode = "custom" }, "needs rows_index" },
             { "cols_index", { mode = "custom", cols_index = { 1, 4 } }, "1 to 3" },
             { "rows_index", { mode = "custom", rows_index = { 1.5 } }, "whole number" },
-            { "rows_index", { mode = "custom", rows_index = { 0 } }, "outside its range" },
+            { "rows_index", { mode = "custom", rows_index = { 0 } }, "it must lie in %[1, " },
             { "before", { mode = "custom", rows_index = { 1 }, before = 2 }, "not from" },
         } do
             local text, err = helper.failure(mb.pad, a, case[2])

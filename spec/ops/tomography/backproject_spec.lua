@@ -194,7 +194,7 @@ describe("backproject", function()
                 assert.matches(arg .. limits, helper.failure(f, sino, angles, options))
             end
             refuses("center", mb.backproject, {center = far})
-            assert.matches("element 2 of shifts is .*, outside its range",
+            assert.matches("element 2 of shifts" .. limits,
                 helper.failure(mb.backproject, sino, angles, {shifts = {0, far, 0}}))
             refuses("center", mb.fourier_reconstruct, {center = far})
             refuses("center", mb.project, {center = far, cols = 31})
