@@ -78,7 +78,7 @@ extern "C" mb_status mb_cuda_cgls_update(const mb_op_call *call)
     const bool fours = slice_by_fours(v.x, slices.nx) && slice_by_fours(v.r, slices.nx) &&
                        slice_by_fours(v.p, slices.nx) && slice_by_fours(v.q, slices.nx);
     const auto kernel = fours ? cgls_update_kernel<true> : cgls_update_kernel<false>;
-    kernel<<<slice_blocks(call, &slices), MB_THREADS, 0, mb_stream(call)>>>(
+    kernel<<<slice_blocks(&slices), MB_THREADS, 0, mb_stream(call)>>>(
         slices, v,
         mb_slice_factor_of(call->arrays[MB_CGLS_UPDATE_GROWTH], call->arrays[MB_CGLS_UPDATE_OVER]),
         partials);

@@ -34,7 +34,7 @@ extern "C" mb_status mb_cuda_slice_dot(const mb_op_call *call)
     const mb_array *a = call->arrays[MB_SLICE_DOT_A];
     const mb_slices slices = mb_slices_of(&a->shape, p->circle);
     double *partials = (double *)call->slots[MB_SLICE_DOT_PARTIALS];
-    slice_dot_kernel<<<slice_blocks(call, &slices), MB_THREADS, 0, mb_stream(call)>>>(
+    slice_dot_kernel<<<slice_blocks(&slices), MB_THREADS, 0, mb_stream(call)>>>(
         slices, mb_slice_view_of(a), mb_slice_view_of(call->arrays[MB_SLICE_DOT_B]), partials);
     MB_LAUNCHED("slice_dot_kernel");
     return slice_add(call, &slices, partials, call->arrays[MB_SLICE_DOT_RESULT]);

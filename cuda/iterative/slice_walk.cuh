@@ -88,9 +88,12 @@ static inline bool slice_by_fours(const mb_slice_view &view, int64_t nx)
            nx % 4 == 0;
 }
 
-static inline unsigned slice_blocks(const mb_op_call *call, const mb_slices *slices)
+/* A block for each segment where the device takes as many: segments of a mask's rim are short, and
+** blocks of several would end at different times. */
+static inline unsigned slice_blocks(const mb_slices *slices)
 {
-    return mb_blocks(call, slices->count * slices->segments, 1);
+    const int64_t segments = slices->count * slices->segments, most = (int64_t)1 << 30;
+    return (unsigned)(segments < 1 ? 1 : segments < most ? segments : most);
 }
 
 /* A block for each slice. */

@@ -4673,6 +4673,7 @@ function mb.ramp_preconditioner(size, options) end
 
 ---@class moonbeam.options.slice_axpy
 ---@field over? moonbeam.array what growth is divided by; a factor over 0 is 0
+---@field less? moonbeam.array like dst, and not dst itself: subtracted from what the factor multiplies
 ---@field scale? number one more factor, of all slices
 ---@field of? "other"|"dst" what it multiplies: other, dst + f other; dst, other + f dst
 ---@field circle? number radius of the circle as a fraction of half the smaller side; 0: no circle; what dst has outside stays

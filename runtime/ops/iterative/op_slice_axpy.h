@@ -1,6 +1,6 @@
 /*
-** slice_axpy: what the host and the CUDA kernel share. Arrays: dst (inout), other, growth, over
-** (in; the last optional). No scratch.
+** slice_axpy: what the host and the CUDA kernel share. Arrays: dst (inout), other, growth, over,
+** less (in; the last two optional). No scratch.
 */
 #ifndef MB_OPS_OP_SLICE_AXPY_H
 #define MB_OPS_OP_SLICE_AXPY_H
@@ -19,7 +19,8 @@ enum {
     MB_SLICE_AXPY_DST_ARRAY,
     MB_SLICE_AXPY_OTHER_ARRAY,
     MB_SLICE_AXPY_GROWTH,
-    MB_SLICE_AXPY_OVER
+    MB_SLICE_AXPY_OVER,
+    MB_SLICE_AXPY_LESS
 };
 
 #endif

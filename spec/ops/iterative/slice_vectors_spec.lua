@@ -68,6 +68,31 @@ for _, shape in ipairs {{1, 1, 1}, {3, 5, 40}, {4, 300, 9}, {2, 17, 17}} do
                 end
             end)
 
+            test("slice_axpy with less " .. what .. device, function()
+                local growth = {}
+                for z = 1, shape[1] do
+                    growth[z] = z - 2 -- 0 too
+                end
+                local above <close> = mb.array(growth, {dtype = "f64", device = device})
+                for _, of in ipairs {"other", "dst"} do
+                    for _, same in ipairs {true, false} do -- less is other
+                        local a <close> = random(shape, 1, device)
+                        local b <close> = random(shape, 2, device)
+                        local c <close> = random(shape, same and 2 or 3, device)
+                        local want, other, less = a:to_table(), b:to_table(), c:to_table()
+                        each_inside(shape, circle, function(z, y, x)
+                            local old, new = want[z][y][x], other[z][y][x]
+                            local factor, away = -0.5 * growth[z], less[z][y][x]
+                            want[z][y][x] = of == "other" and old + factor * (new - away)
+                                or new + factor * (old - away)
+                        end)
+                        mb.slice_axpy(a, b, above, {scale = -0.5, of = of, circle = circle,
+                            less = same and b or c})
+                        helper.assert_close(want, a, 2e-7)
+                    end
+                end
+            end)
+
             test("cgls_update " .. what .. device, function()
                 local vectors, tables = {}, {}
                 for i = 1, 4 do
@@ -121,6 +146,7 @@ describe("operators of slices", function()
         local one <close> = mb.zeros({1}, {dtype = "f64"})
         local two <close> = mb.zeros({2}, {dtype = "f64"})
         for _, case in ipairs {{"b", mb.slice_dot, a, b}, {"other", mb.slice_axpy, a, b, two},
+            {"less", mb.slice_axpy, a, a, two, {less = b}},
             {"growth", mb.slice_axpy, b, b, one}, {"over", mb.slice_axpy, a, a, two, {over = one}},
             {"q", mb.cgls_update, a, a, a, b, two}} do
             local _, err = helper.failure(table.unpack(case, 2))

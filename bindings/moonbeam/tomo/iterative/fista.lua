@@ -22,19 +22,19 @@ fista.options = declared.options(
     {"nonnegative", "boolean", "no value below 0", default = true},
     solving.weights, solving.beyond, solving.options)
 
---- y becomes y - (slope + tikhonov y) / bound; `one` are ones, a number per slice.
-function fista.descend(y, slope, one, bound, tikhonov)
+--- y becomes y - (slope - less + tikhonov y) / bound; `one` are ones, a number per slice; less may
+-- be nil: 0.
+function fista.descend(y, slope, one, bound, tikhonov, less)
     if tikhonov > 0 then
         mb.binary(y, "mul", {scalar = 1 - tikhonov / bound, out = y})
     end
-    vectors.add(y, slope, one, nil, -1 / bound)
+    vectors.add(y, slope, one, nil, -1 / bound, less)
 end
 
 --- x, the slices of the iteration before, becomes made + momentum (made - x), from where the next
 -- step of the gradient begins.
 function fista.extrapolate(x, made, one, momentum)
-    vectors.follow(x, made, one, nil, -momentum)
-    vectors.add(x, made, one, nil, momentum)
+    vectors.follow(x, made, one, nil, -momentum, made)
 end
 
 --- Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 + lambda TV(x) by FISTA, A being
@@ -61,8 +61,7 @@ fista.reconstruct = solving.method("tomo.fista", fista.options, function(job, op
         if measured(k, job.x, work) then
             break
         end
-        slope.at(y, work)
-        fista.descend(y, work, one, bound, tikhonov)
+        fista.descend(y, work, one, bound, tikhonov, slope.apart(y, work))
         solving.denoise(y, options.lambda / bound, options, work) -- the next x
         local next_t = (1 + math.sqrt(1 + 4 * t * t)) / 2
         fista.extrapolate(job.x, work, one, (t - 1) / next_t)
@@ -84,8 +83,8 @@ end
 local function descend(v, c, at)
     local work <close> = at.room()
     local tikhonov = at.own.tikhonov
-    gradient.by(at.normal, c, v, work)
-    fista.descend(v, work, at.one, at.model.bound + tikhonov, tikhonov)
+    at.normal(v, work)
+    fista.descend(v, work, at.one, at.model.bound + tikhonov, tikhonov, c)
 end
 
 --- The first iteration begins at x. c is A' b; v becomes what is to be denoised.

@@ -8,11 +8,12 @@ local gradient = {}
 
 local function by_pair(job)
     local rays, misfit = job:rays(), job:numbers()
-    return {misfit = misfit, at = function(x, out, down)
+    local function at(x, out, down)
         job:residual(x, rays)
         job:misfit(rays, misfit)
         job.model.adjoint(rays, out, down and -1 or 1)
-    end}
+    end
+    return {misfit = misfit, at = at, apart = function(x, out) at(x, out) end}
 end
 
 --- out = N x - c: the gradient by a normal operator, normal(x, out), and c = A' b; with `down` its
@@ -28,7 +29,7 @@ local function by_normal(job)
     job.model.adjoint(job.b, c)
     local normal = job:normal(0)
     vectors.square(job.b, square)
-    return {misfit = misfit, at = function(x, out, down)
+    local function at(x, out, down)
         gradient.by(normal, c, x, out, down)
         if job.measures then
             vectors.dot(out, x, misfit)
@@ -37,12 +38,21 @@ local function by_normal(job)
             mb.binary(square, "sub", {b = other, out = misfit})
             mb.binary(misfit, "mul", {scalar = 0.5, out = misfit})
         end
+    end
+    return {misfit = misfit, at = at, apart = function(x, out)
+        if job.measures then
+            at(x, out)
+            return nil
+        end
+        normal(x, out)
+        return c
     end}
 end
 
 --- The gradient of a job (solving.lua): at(x, out, down) makes out = A' W (A x - b), with `down`
 -- its negative, and leaves the half of the weighted square of A x - b, if somebody wants to know
--- it, in `misfit`.
+-- it, in `misfit`. apart(x, out) does so, but may leave a part to be subtracted from out by whoever
+-- uses it, which it returns.
 function gradient.of(job)
     return (job:convolves() and by_normal or by_pair)(job)
 end

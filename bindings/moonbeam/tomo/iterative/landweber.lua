@@ -35,7 +35,7 @@ landweber.reconstruct = solving.method("tomo.landweber", landweber.options, func
     local tikhonov = options.tikhonov
     local step = options.relaxation / (job.model.bound + tikhonov)
     for k in job:steps() do
-        slope.at(x, work)
+        local less = slope.apart(x, work)
         if job.measures then
             job:penalized(slope.misfit, tikhonov, objective)
             if job:seen(k, objective, slope.misfit) then
@@ -45,7 +45,7 @@ landweber.reconstruct = solving.method("tomo.landweber", landweber.options, func
         if tikhonov > 0 then
             mb.binary(x, "mul", {scalar = 1 - step * tikhonov, out = x})
         end
-        vectors.add(x, work, one, nil, -step)
+        vectors.add(x, work, one, nil, -step, less)
         if options.nonnegative then
             mb.binary(x, "max", {scalar = 0, out = x})
         end

@@ -33,14 +33,16 @@ function slice_vectors.ratio(a, b, out)
     mb.binary(a, "div", {b = out, out = out})
 end
 
---- to[z] = to[z] + scale growth[z] / over[z] a[z], 0 where over is 0; over may be nil: 1.
-function slice_vectors.add(to, a, growth, over, scale)
-    mb.slice_axpy(to, a, growth, {over = over, scale = scale})
+--- to[z] = to[z] + scale growth[z] / over[z] (a[z] - less[z]), 0 where over is 0; over may be nil:
+-- 1, and less: 0.
+function slice_vectors.add(to, a, growth, over, scale, less)
+    mb.slice_axpy(to, a, growth, {over = over, scale = scale, less = less})
 end
 
---- to[z] = a[z] + scale growth[z] / over[z] to[z], 0 where over is 0; over may be nil: 1.
-function slice_vectors.follow(to, a, growth, over, scale)
-    mb.slice_axpy(to, a, growth, {over = over, scale = scale, of = "dst"})
+--- to[z] = a[z] + scale growth[z] / over[z] (to[z] - less[z]), 0 where over is 0; over may be nil:
+-- 1, and less: 0.
+function slice_vectors.follow(to, a, growth, over, scale, less)
+    mb.slice_axpy(to, a, growth, {over = over, scale = scale, of = "dst", less = less})
 end
 
 return slice_vectors
