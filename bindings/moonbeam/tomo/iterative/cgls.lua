@@ -107,20 +107,26 @@ local function by_kernel(job, options)
     job.model.adjoint(job.b, p)
     mb.normal_operator(x, kernel, {circle = circle, out = q})
     mb.binary(p, "sub", {b = q, out = r})
-    begin_objective(job, p, r, work, objective)
+    if job.measures then
+        begin_objective(job, p, r, work, objective)
+    end
     if spectrum then
         precondition(growth)
     else
         mb.slice_dot(r, r, {out = growth})
     end
     for k in job:steps() do
-        job:penalized(objective, -options.tikhonov, misfit)
+        if job.measures then
+            job:penalized(objective, -options.tikhonov, misfit)
+        end
         if job:seen(k, objective, misfit) then
             break
         end
         mb.normal_operator(z, kernel, {direction = p, growth = growth, over = before, dot = true,
             circle = circle, out = {result = q, dots = dots}})
-        lower(objective, growth, dots, work)
+        if job.measures then
+            lower(objective, growth, dots, work)
+        end
         mb.cgls_update(x, r, p, q, growth, {over = dots, circle = circle,
             out = {squares = after}})
         if spectrum then
@@ -147,17 +153,23 @@ local function by_normal(job, options)
     job.model.adjoint(job.b, p)
     apply(x, q)
     mb.binary(p, "sub", {b = q, out = r})
-    begin_objective(job, p, r, gamma, objective)
+    if job.measures then
+        begin_objective(job, p, r, gamma, objective)
+    end
     mb.convert(r, "f32", {out = p})
     vectors.square(r, gamma)
     for k in job:steps() do
-        job:penalized(objective, -tikhonov, misfit)
+        if job.measures then
+            job:penalized(objective, -tikhonov, misfit)
+        end
         if job:seen(k, objective, misfit) then
             break
         end
         apply(p, q)
         vectors.dot(p, q, alpha)
-        lower(objective, gamma, alpha, work)
+        if job.measures then
+            lower(objective, gamma, alpha, work)
+        end
         vectors.add(x, p, gamma, alpha)
         vectors.add(r, q, gamma, alpha, -1)
         if k < options.iterations then
