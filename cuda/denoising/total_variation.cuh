@@ -16,6 +16,7 @@ typedef struct tv_job {
     int planes, rows, columns;
     int levels;                     /* steps of the pass */
     bool first, last;               /* passes */
+    bool fours, pairs;              /* 3-D: columns of the data, and of the result, at a time */
     float step, field, data, least; /* mb_tv_rates */
 } tv_job;
 

@@ -20,6 +20,10 @@ typedef struct tv_planes {
     int first, end; /* of the launch */
     int chunk;      /* planes of a block */
     int in, out;    /* plane z is in slot z + in, and goes to slot z + out */
+    /* Blocks: `whole` have a tile of a chunk each, tiles fastest. The ones behind them, which would
+    ** keep few multiprocessors busy at the end, have parts of a chunk, `parts` blocks each. */
+    int across, tiles; /* tiles of a row, of a plane */
+    int whole, parts;
 } tv_planes;
 
 /* Image and field of a volume's elements. */
@@ -28,9 +32,7 @@ typedef struct tv_state {
     uint2 *field; /* tv_pack */
 } tv_state;
 
-/* The data as the image, and no field, in slots from `shift`. */
-mb_status tv_begin_all(const mb_op_call *call, const tv_state &state, const tv_job &job, int shift);
-/* job.levels steps of all planes. */
+/* job.levels steps of all planes. The first pass of all reads the data alone. */
 mb_status tv_one_pass(const mb_op_call *call, const mb_tv_cuda *c, const tv_state &state,
                       const tv_job &job, tv_planes w);
 
@@ -69,24 +71,23 @@ __device__ static __forceinline__ void tv_unpack(uint2 v, float &x, float &y, fl
     z = tv_decoded(v.y >> 10);
 }
 
-/* Copies an element to shared memory, or zeros where `there` is false, the same for all lanes. */
-template <int BYTES>
-__device__ static __forceinline__ void tv_fetch(unsigned to, const void *from, bool there)
+/* Copies so many bytes to shared memory, multiples of 4, and zeros up to SIZE. */
+template <int SIZE>
+__device__ static __forceinline__ void tv_fetch(unsigned to, const void *from, int bytes)
 {
 #if __CUDA_ARCH__ >= 800
-    const int bytes = there ? BYTES : 0; /* the rest becomes 0 */
-    if constexpr (BYTES == 16)
+    if constexpr (SIZE == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                      "r"(bytes)
                      : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
-                     "n"(BYTES), "r"(bytes)
+                     "n"(SIZE), "r"(bytes)
                      : "memory");
 #else
 #pragma unroll
-    for (int i = 0; i < BYTES / 4; i++) {
-        const float v = there ? ((const float *)from)[i] : 0.0f;
+    for (int i = 0; i < SIZE / 4; i++) {
+        const float v = 4 * i < bytes ? ((const float *)from)[i] : 0.0f;
         asm volatile("st.shared.f32 [%0], %1;" ::"r"(to + 4 * i), "f"(v) : "memory");
     }
 #endif
@@ -117,8 +118,8 @@ struct tv_shape {
     ** last row, twice; the planes that come in. */
     static constexpr int line = (WARPS + 1) * MB_TV_COLUMNS;
     static constexpr int words = 3; /* of an element's state */
-    static constexpr int floats =
-        (2 * LEVELS + 2) * line + SLOTS * (words + 1) * points + words * points;
+    static constexpr int floats = (2 * LEVELS + 2) * line + SLOTS * (words + 1) * points + 2;
+    static_assert(ROWS == 2 && LEVELS <= MB_TV_MARGIN, "see tv_block::fetch");
 };
 
 /* A plane of a lane's elements: image, field, data, and 2 u' - u of the level that has it. */
@@ -135,15 +136,18 @@ struct tv_block {
     const tv_state &in, &out;
     const tv_job &job;
     const tv_planes &w;
-    /* Elements of the tile as [row][64]: even columns, then odd ones. The last slot of the state is
-    ** for what goes out. The fields of all slots lie behind all images. */
+    /* Elements of the tile as [row][64]. The fields of all slots lie behind all images. */
     float *data, *state;
     float2 *ahead, *top;
-    int lane, warp, x, y, read_first, read_end, first, end;
-    /* A lane works on columns 2 lane and 2 lane + 1, and loads and stores lane and lane + 32. */
-    unsigned at; /* of the lane's first element in a plane of the state */
-    unsigned
-        inside; /* bit k: element k % 2, row k / 2 is in the volume; bit 16 + k: and is written */
+    int *origin; /* {x, y} of the tile, for the last pass: other passes have no register for it */
+    int lane, warp, read_first, read_end, first, end;
+    /* A lane works on columns 2 lane and 2 lane + 1 of each row, loads their field, stores them, and
+    ** loads image and data of columns 4 (lane % 16) ... of row lane / 16. */
+    unsigned pair, four; /* the first of these columns in a plane of the state */
+    const float *f;      /* those four of the data's first plane */
+    /* Bytes of the four that are in the volume; from bit 8 + 8 i: of the field of row i's pair; bit
+    ** 24 + i: row i's pair is stored. */
+    unsigned inside;
     float stepx[2], stepy[ROWS];
     set sets[LEVELS + 1];
 
@@ -152,27 +156,36 @@ struct tv_block {
         : in(in_), out(out_), job(job_), w(w_)
     {
         state = memory;
-        data = state + (SLOTS + 1) * WORDS * P;
+        data = state + SLOTS * WORDS * P;
         ahead = (float2 *)(data + SLOTS * P);
         top = ahead + LEVELS * shape::line;
+        origin = (int *)(top + shape::line);
         lane = threadIdx.x % 32;
         warp = threadIdx.x / 32;
-        x = (int)blockIdx.x * (MB_TV_COLUMNS - 2 * LEVELS) - LEVELS;
-        y = (int)blockIdx.y * (shape::height - 2 * LEVELS) - LEVELS + warp * ROWS;
-        first = w.first + (int)blockIdx.z * w.chunk;
+        const int block = (int)blockIdx.x, split = block - w.whole, parts = split < 0 ? 1 : w.parts,
+                  part = split < 0 ? 0 : split % parts,
+                  item = split < 0 ? block : w.whole + split / parts, tile = item % w.tiles;
+        const int x = tile % w.across * (MB_TV_COLUMNS - 2 * MB_TV_MARGIN) - MB_TV_MARGIN,
+                  y = tile / w.across * (shape::height - 2 * LEVELS) - LEVELS + warp * ROWS;
+        first = w.first + item / w.tiles * w.chunk;
         end = min(first + w.chunk, w.end);
+        const int many = end - first;
+        end = first + many * (part + 1) / parts;
+        first += many * part / parts;
         read_first = max(first - LEVELS, 0);
         read_end = min(end + LEVELS, job.planes);
-        at = (unsigned)(y * (int)job.pitch + x + lane);
-        inside = 0;
+        const int row = y + lane / 16, column = x + 4 * (lane % 16);
+        pair = (unsigned)(y * (int)job.pitch + x + 2 * lane);
+        four = (unsigned)(row * (int)job.pitch + column);
+        f = job.f + (row * job.f_row + column);
+        inside = 4 * many_of(row, column, 4);
 #pragma unroll
-        for (int k = 0; k < 2 * ROWS; k++) {
-            const int i = k / 2, column = k % 2 * 32 + lane, row = warp * ROWS + i;
-            const bool there = (unsigned)(y + i) < (unsigned)job.rows &&
-                               (unsigned)(x + column) < (unsigned)job.columns;
-            const bool mine = there && row >= LEVELS && row < shape::height - LEVELS &&
-                              column >= LEVELS && column < MB_TV_COLUMNS - LEVELS;
-            inside |= (there ? 1u : 0) << k | (mine ? 1u : 0) << (16 + k);
+        for (int i = 0; i < ROWS; i++) {
+            const unsigned many = many_of(y + i, x + 2 * lane, 2);
+            const bool mine = warp * ROWS + i >= LEVELS &&
+                              warp * ROWS + i < shape::height - LEVELS &&
+                              2 * lane >= MB_TV_MARGIN && 2 * lane < MB_TV_COLUMNS - MB_TV_MARGIN;
+            inside |= many << (11 + 8 * i) | (mine && many > 0 ? 1u : 0) << (24 + i);
         }
 #pragma unroll
         for (int j = 0; j < 2; j++)
@@ -191,56 +204,80 @@ struct tv_block {
         /* Zeros beyond the volume, and no NaN where nothing is read. */
         for (int i = threadIdx.x; i < shape::floats; i += shape::threads)
             memory[i] = 0;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            origin[0] = x;
+            origin[1] = y;
+        }
     }
 
-    /* The lane's place among a slot's elements, for working on them or for loads and stores. */
-    __device__ __forceinline__ int working(int slot) const
+    /* Elements from here on, of so many in a row, that are in the volume; none or all before it. */
+    __device__ __forceinline__ unsigned many_of(int row, int column, int most) const
     {
-        return slot * P + warp * ROWS * MB_TV_COLUMNS + lane;
+        const bool there = (unsigned)row < (unsigned)job.rows && column >= 0;
+        return there ? (unsigned)min(max(job.columns - column, 0), most) : 0;
     }
 
-    __device__ __forceinline__ int moving(int slot) const
+    /* The pair of the warp's first row among a slot's elements. */
+    __device__ __forceinline__ int place(int slot) const
     {
-        return slot * P + warp * ROWS * MB_TV_COLUMNS + lane / 2 + (lane & 1) * 32;
+        return slot * P + warp * ROWS * MB_TV_COLUMNS + 2 * lane;
     }
 
     __device__ __forceinline__ uint2 *fields() const
     {
-        return (uint2 *)(state + (SLOTS + 1) * P);
+        return (uint2 *)(state + SLOTS * P);
     }
 
-    /* The rows of a warp. Zeros behind the last plane. */
+    /* The rows of a warp. Zeros behind the last plane, and beyond the columns. */
     __device__ __forceinline__ void fetch(int z, int slot) const
     {
-        const bool there = z < read_end;
-        const int to = moving(slot);
-        const int64_t plane = (z + w.in) * job.plane;
-        const float *const f = job.f + z * job.f_plane + ((int64_t)y * job.f_row + x + lane);
-        const unsigned to_data = (unsigned)__cvta_generic_to_shared(data + to);
-        const unsigned to_state = (unsigned)__cvta_generic_to_shared(state + to);
-        const unsigned to_field = (unsigned)__cvta_generic_to_shared(fields() + to);
+        const int to = slot * P + warp * ROWS * MB_TV_COLUMNS;
+        const unsigned there = z < read_end ? 0xffu : 0;
+        const float *const from = f + z * job.f_plane;
+        const unsigned to_data = (unsigned)__cvta_generic_to_shared(data + to + 4 * lane);
+        if (inside & 0xff) {
+            if (job.fours)
+                tv_fetch<16>(to_data, from, inside & there);
+            else
 #pragma unroll
-        for (int k = 0; k < 2 * ROWS; k++) {
-            const int i = k / 2, h = k % 2 * 32, skip = i * MB_TV_COLUMNS + h / 2;
-            if (!(inside >> k & 1))
-                continue;
-            const unsigned from = at + i * (unsigned)job.pitch + h;
-            tv_fetch<4>(to_data + 4 * skip, f + i * job.f_row + h, there);
-            tv_fetch<4>(to_state + 4 * skip, in.u + plane + from, there);
-            tv_fetch<8>(to_field + 8 * skip, in.field + plane + from, there);
+                for (int k = 0; k < 4; k++)
+                    if (4 * k < (inside & 0xff))
+                        tv_fetch<4>(to_data + 4 * k, from + k, there & 4);
+        }
+        if (!job.first) {
+            const int64_t plane = (z + w.in) * job.plane;
+            if (inside & 0xff)
+                tv_fetch<16>((unsigned)__cvta_generic_to_shared(state + to + 4 * lane),
+                             in.u + plane + four, inside & there);
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                const unsigned bytes = inside >> (8 + 8 * i) & 0xff;
+                if (bytes > 0)
+                    tv_fetch<16>((unsigned)__cvta_generic_to_shared(fields() + to +
+                                                                    i * MB_TV_COLUMNS + 2 * lane),
+                                 in.field + plane + (pair + i * (unsigned)job.pitch),
+                                 bytes & there);
+            }
         }
         tv_commit();
     }
 
     __device__ __forceinline__ void load(set &s, int slot) const
     {
-        const int from = working(slot);
+        const int from = place(slot);
 #pragma unroll
-        for (int k = 0; k < 2 * ROWS; k++) {
-            const int i = k / 2, j = k % 2, own = from + i * MB_TV_COLUMNS + j * 32;
-            s.f[i][j] = data[own];
-            s.u[i][j] = state[own];
-            tv_unpack(fields()[own], s.x[i][j], s.y[i][j], s.z[i][j]);
+        for (int i = 0; i < ROWS; i++) {
+            const int own = from + i * MB_TV_COLUMNS;
+            const float2 f = *(const float2 *)(data + own);
+            const float2 u = job.first ? f : *(const float2 *)(state + own);
+            const uint4 field = *(const uint4 *)(fields() + own);
+            s.f[i][0] = f.x;
+            s.f[i][1] = f.y;
+            s.u[i][0] = u.x;
+            s.u[i][1] = u.y;
+            tv_unpack(make_uint2(field.x, field.y), s.x[i][0], s.y[i][0], s.z[i][0]);
+            tv_unpack(make_uint2(field.z, field.w), s.x[i][1], s.y[i][1], s.z[i][1]);
         }
     }
 
@@ -284,31 +321,30 @@ struct tv_block {
         }
     }
 
-    /* By way of shared memory, so that lanes write elements that are neighbors. */
     __device__ __forceinline__ void store(const set &s, int z) const
     {
-        const int to = working(SLOTS), from = moving(SLOTS);
-        __syncwarp();
-#pragma unroll
-        for (int k = 0; k < 2 * ROWS; k++) {
-            const int i = k / 2, j = k % 2, own = to + i * MB_TV_COLUMNS + j * 32;
-            state[own] = s.u[i][j];
-            fields()[own] = tv_pack(s.x[i][j], s.y[i][j], s.z[i][j]);
-        }
-        __syncwarp();
         const int64_t plane = (z + w.out) * job.plane;
 #pragma unroll
-        for (int k = 0; k < 2 * ROWS; k++) {
-            const int i = k / 2, h = k % 2 * 32, own = from + i * MB_TV_COLUMNS + h / 2;
-            if (!(inside >> (16 + k) & 1))
+        for (int i = 0; i < ROWS; i++) {
+            if (!(inside >> (24 + i) & 1))
                 continue;
-            const unsigned to_state = at + i * (unsigned)job.pitch + h;
+            const float2 u = make_float2(s.u[i][0], s.u[i][1]);
             if (job.last) {
-                job.result[z * job.result_plane + (y + i) * job.result_row + x + lane + h] =
-                    state[own];
+                const int x = origin[0] + 2 * lane, y = origin[1] + warp * ROWS + i;
+                float *const to = job.result + z * job.result_plane + y * job.result_row + x;
+                if (job.pairs) {
+                    *(float2 *)to = u;
+                } else {
+                    to[0] = u.x;
+                    if (x + 1 < job.columns)
+                        to[1] = u.y;
+                }
             } else {
-                __stcs(out.u + plane + to_state, state[own]);
-                __stcs(out.field + plane + to_state, fields()[own]);
+                const int64_t to = plane + (pair + i * (unsigned)job.pitch);
+                const uint2 a = tv_pack(s.x[i][0], s.y[i][0], s.z[i][0]),
+                            b = tv_pack(s.x[i][1], s.y[i][1], s.z[i][1]);
+                __stcs((float2 *)(out.u + to), u);
+                __stcs((uint4 *)(out.field + to), make_uint4(a.x, a.y, b.x, b.y));
             }
         }
     }

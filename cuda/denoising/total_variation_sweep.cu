@@ -80,15 +80,13 @@ extern "C" mb_status mb_cuda_total_variation_sweep(const mb_op_call *call)
     const tv_state state = {all + 2 * count, (uint2 *)all};
     tv_job job = tv_sweep_job(call, &n, &c, &p);
     tv_planes w = {0, 0, (int)c.zc, (int)c.shift, 0};
-    if (!before)
-        MB_TRY(tv_begin_all(call, state, job, w.in));
     for (int z = 0; before && z < job.planes; z += 65535) {
         tv_resume<<<tv_planes_of(job, z), 256, 0, mb_stream(call)>>>(state, tv_array_of(before, &n),
                                                                      job, z, w.in);
         MB_LAUNCHED("tv_resume");
     }
     for (int64_t made = 0; made < own->steps; made += job.levels, w.in = w.out) {
-        job.levels = own->steps - made < c.levels ? 1 : c.levels;
+        job.levels = (int)(own->steps - made < c.levels ? own->steps - made : c.levels);
         job.first = !before && made == 0;
         w.out = w.in ? 0 : (int)c.shift;
         MB_TRY(tv_one_pass(call, &c, state, job, w));

@@ -3,66 +3,66 @@
 */
 #include "denoising/total_variation_planes.cuh"
 
-/* The data as the image, and no field. */
-__global__ void tv_begin(tv_state state, tv_job job, int first, int shift)
-{
-    const int x = blockIdx.x * 256 + threadIdx.x, z = first + blockIdx.z;
-    for (int y = blockIdx.y; y < job.rows && x < job.columns; y += gridDim.y) {
-        const int64_t at = (z + shift) * job.plane + y * job.pitch + x;
-        state.u[at] = job.f[z * job.f_plane + y * job.f_row + x];
-        state.field[at] = make_uint2(0, 0);
-    }
-}
+#define TV_FEWEST 8 /* planes of a part of a chunk */
 
-mb_status tv_begin_all(const mb_op_call *call, const tv_state &state, const tv_job &job, int shift)
-{
-    for (int z = 0; z < job.planes; z += 65535) {
-        const int many = job.planes - z < 65535 ? job.planes - z : 65535;
-        const dim3 blocks((job.columns + 255) / 256, job.rows < 4096 ? job.rows : 4096, many);
-        tv_begin<<<blocks, 256, 0, mb_stream(call)>>>(state, job, z, shift);
-        MB_LAUNCHED("tv_begin");
-    }
-    return MB_STATUS_OK;
-}
-
+/* Tiles of the last blocks that would not fill the device are cut into parts of their planes. */
 template <int LEVELS, int WARPS, int ROWS, int SLOTS>
 static mb_status tv_launch(const mb_op_call *call, const tv_state &state, const tv_job &job,
-                           const tv_planes &w)
+                           tv_planes w)
 {
     typedef tv_shape<LEVELS, WARPS, ROWS, SLOTS> shape;
     const int bytes = shape::floats * (int)sizeof(float);
     const auto kernel = tv_pass<LEVELS, WARPS, ROWS, SLOTS>;
-    const int across = MB_TV_COLUMNS - 2 * LEVELS, down = shape::height - 2 * LEVELS;
-    const dim3 blocks((job.columns + across - 1) / across, (job.rows + down - 1) / down,
-                      (w.end - w.first + w.chunk - 1) / w.chunk);
+    const int across = MB_TV_COLUMNS - 2 * MB_TV_MARGIN, down = shape::height - 2 * LEVELS;
+    int together = 0;
     MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    kernel<<<blocks, shape::threads, bytes, mb_stream(call)>>>(state, state, job, w);
+    MB_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&together, kernel, shape::threads,
+                                                          (size_t)bytes));
+    together = (together > 0 ? together : 1) * (int)call->device->facts.threads;
+    w.across = (job.columns + across - 1) / across;
+    w.tiles = w.across * ((job.rows + down - 1) / down);
+    const int items = w.tiles * ((w.end - w.first + w.chunk - 1) / w.chunk),
+              rest = items % together, parts = rest > 0 ? together / rest : 1,
+              most = w.chunk > TV_FEWEST ? w.chunk / TV_FEWEST : 1;
+    w.whole = items - rest;
+    w.parts = parts < most ? parts : most;
+    kernel<<<w.whole + rest * w.parts, shape::threads, bytes, mb_stream(call)>>>(state, state, job,
+                                                                                 w);
     MB_LAUNCHED("tv_pass");
     return MB_STATUS_OK;
 }
 
-/* Tiles of 32 rows take 154 KiB of shared memory, those of 16 rows 62 KiB. */
+template <int LEVELS>
+static mb_status tv_height(const mb_op_call *call, const mb_tv_cuda *c, const tv_state &state,
+                           const tv_job &job, const tv_planes &w)
+{
+    return c->height == 32 ? tv_launch<LEVELS, 16, 2, 3>(call, state, job, w)
+                           : tv_launch<LEVELS, 8, 2, 2>(call, state, job, w);
+}
+
+/* Tiles of 32 rows take 130 KiB of shared memory, those of 16 rows 50 KiB. */
 static mb_status tv_levels(const mb_op_call *call, const mb_tv_cuda *c, const tv_state &state,
                            const tv_job &job, const tv_planes &w)
 {
-    const bool more = job.levels == MB_TV_LEVELS;
-    if (c->height == 32)
-        return more ? tv_launch<MB_TV_LEVELS, 16, 2, 3>(call, state, job, w)
-                    : tv_launch<1, 16, 2, 3>(call, state, job, w);
-    return more ? tv_launch<MB_TV_LEVELS, 8, 2, 2>(call, state, job, w)
-                : tv_launch<1, 8, 2, 2>(call, state, job, w);
+    return job.levels == MB_TV_LEVELS ? tv_height<MB_TV_LEVELS>(call, c, state, job, w)
+           : job.levels == 2          ? tv_height<2>(call, c, state, job, w)
+                                      : tv_height<1>(call, c, state, job, w);
 }
 
 /* Planes in ascending order go to lower slots, in descending order to higher ones. */
 mb_status tv_one_pass(const mb_op_call *call, const mb_tv_cuda *c, const tv_state &state,
                       const tv_job &job, tv_planes w)
 {
+    tv_job own = job;
     const int64_t launches = (job.planes + c->launch - 1) / c->launch;
+    own.fours = (uintptr_t)job.f % 16 == 0 && job.f_row % 4 == 0 && job.f_plane % 4 == 0;
+    own.pairs = (uintptr_t)job.result % 8 == 0 && job.result_row % 2 == 0 &&
+                job.result_plane % 2 == 0 && job.columns % 2 == 0;
     for (int64_t i = 0; i < launches; i++) {
         const int64_t from = (w.out ? launches - 1 - i : i) * c->launch;
         w.first = (int)from;
         w.end = (int)(from + c->launch < job.planes ? from + c->launch : job.planes);
-        MB_TRY(tv_levels(call, c, state, job, w));
+        MB_TRY(tv_levels(call, c, state, own, w));
     }
     return MB_STATUS_OK;
 }
@@ -76,9 +76,8 @@ mb_status tv_volume(const mb_op_call *call, const mb_tv_cuda *c, tv_job job, int
         call->arrays[MB_TOTAL_VARIATION_A]->data == call->arrays[MB_TOTAL_VARIATION_RESULT]->data;
     const tv_job given = job;
     tv_planes w = {0, 0, (int)c->zc, (int)c->shift, 0};
-    MB_TRY(tv_begin_all(call, state, job, w.in));
     for (int64_t first = 0; first < steps; first += job.levels, w.in = w.out) {
-        job.levels = steps - first < c->levels ? 1 : c->levels;
+        job.levels = (int)(steps - first < c->levels ? steps - first : c->levels);
         job.first = first == 0;
         job.last = first + job.levels == steps;
         w.out = w.in ? 0 : (int)c->shift;

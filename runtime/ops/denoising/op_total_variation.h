@@ -85,7 +85,8 @@ static inline mb_tv_rates mb_tv_rates_of(const mb_total_variation_params *p)
 #define MB_TV_FLAT_TILE 64  /* rows and columns of a slice's tile */
 #define MB_TV_FLAT_LEVELS 8 /* steps a pass, at most */
 #define MB_TV_COLUMNS 64    /* of a volume's tile */
-#define MB_TV_LEVELS 3      /* steps a pass; the last ones one by one */
+#define MB_TV_MARGIN 4      /* of it on either side; so that tiles begin at multiples of four */
+#define MB_TV_LEVELS 3      /* steps a pass, at most */
 
 /* How the state lies. 2-D: two sets for `group` slices. 3-D: one set of elements with `shift` more
 ** planes than the volume: a pass reads plane z from slot z or z + shift and writes it to the other
@@ -110,7 +111,7 @@ static inline void mb_tv_cuda_volume(mb_tv_cuda *c, const mb_total_variation_par
     const uint64_t shared = facts->block_shared_bytes >> 10;
     c->height = shared >= 160 ? 32 : 16;
     c->levels = MB_TV_LEVELS;
-    const int64_t tiles = mb_tv_ratio_up(n->columns, MB_TV_COLUMNS - 2 * c->levels) *
+    const int64_t tiles = mb_tv_ratio_up(n->columns, MB_TV_COLUMNS - 2 * MB_TV_MARGIN) *
                           mb_tv_ratio_up(n->rows, c->height - 2 * c->levels);
     int64_t chunks = mb_tv_ratio_up(8 * (int64_t)facts->threads, tiles);
     c->zc = mb_tv_ratio_up(n->planes, 8 * chunks);
@@ -130,7 +131,7 @@ static inline mb_tv_cuda mb_tv_cuda_of(const mb_total_variation_params *p, const
 {
     mb_tv_cuda c = {0};
     const bool rof = p->method == MB_TV_ROF;
-    c.pitch = n->columns;
+    c.pitch = p->dimensions == 3 && !rof ? mb_tv_ratio_up(n->columns, 4) * 4 : n->columns;
     c.slot = c.pitch * n->rows;
     if (p->dimensions == 3) {
         mb_tv_cuda_volume(&c, p, n, facts);
