@@ -3,67 +3,74 @@
 */
 #include "iterative/normal_columns_kernel.cuh"
 
+/* The factors of a transform. */
+struct normal_factors {
+    int r1, inner, n; /* R1, R1 R2 and N of its cut */
+    int second, count;
+    float2 *table;
+};
+
 template <class C>
-__global__ static void normal_twiddles_kernel(float2 *table)
+static normal_factors normal_factors_of(const float2 *table)
 {
     static_assert(C::table % 2 == 0, "tables are copied two numbers at a time");
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < C::table; i += gridDim.x * blockDim.x) {
-        const int k = i - C::second, inner = C::R1 * C::R2;
-        table[i] = i < C::second ? mb_fft_root(i / C::R1 * (i % C::R1), inner)
-                                 : mb_fft_root(k / inner * (k % inner), C::N);
-    }
+    return {C::R1, C::R1 * C::R2, C::N, C::second, C::table, (float2 *)table};
 }
 
-/* The pixels of the rows, and the factors of the directions. */
+__device__ static __forceinline__ void normal_make_factor(const normal_factors &f, int i)
+{
+    const int k = i - f.second;
+    f.table[i] = k < 0 ? mb_fft_root(i / f.r1 * (i % f.r1), f.inner)
+                       : mb_fft_root(k / f.inner * (k % f.inner), f.n);
+}
+
+/* The factors of rows and of columns, the pixels of the rows, and the factors of the directions. */
 __global__ static void __launch_bounds__(MB_THREADS)
-    normal_tables_kernel(const __grid_constant__ normal_job job, int64_t slices)
+    normal_tables_kernel(const __grid_constant__ normal_job job, int64_t slices,
+                         const normal_factors rows, const normal_factors columns)
 {
     const int64_t at = blockIdx.x * (int64_t)MB_THREADS + threadIdx.x,
                   step = gridDim.x * (int64_t)MB_THREADS;
+    for (int64_t i = at; i < rows.count + columns.count; i += step) {
+        const bool first = i < rows.count;
+        normal_make_factor(first ? rows : columns, (int)(first ? i : i - rows.count));
+    }
     for (int64_t y = at; y < job.ny; y += step)
         job.runs[y] = mb_circle_row(&job.circle, y, job.nx);
     for (int64_t slice = at; slice < slices && job.direction.data; slice += step)
         job.factors[slice] = mb_slice_factor_at(&job.factor, slice);
 }
 
-template <class C>
-static mb_status twiddles(const mb_op_call *call, const float2 *table)
-{
-    normal_twiddles_kernel<C><<<(C::table + 127) / 128, 128, 0, mb_stream(call)>>>((float2 *)table);
-    MB_LAUNCHED("normal_twiddles_kernel");
-    return MB_STATUS_OK;
-}
-
-static mb_status row_twiddles(const mb_op_call *call, const normal_job &job)
+static normal_factors normal_row_factors(const normal_job &job)
 {
     switch (job.px) {
 #define CASE(N)                                                                                    \
-    case N: return twiddles<normal_row_cut<N>>(call, job.row_twiddles);
+    case N: return normal_factors_of<normal_row_cut<N>>(job.row_twiddles);
         NORMAL_EXTENTS(CASE)
 #undef CASE
     }
-    return MB_STATUS_OK;
+    return {};
 }
 
-static mb_status column_twiddles(const mb_op_call *call, const normal_job &job)
+static normal_factors normal_column_factors(const normal_job &job)
 {
     switch (job.py) {
 #define CASE(N)                                                                                    \
-    case N: return twiddles<normal_cut<N>>(call, job.column_twiddles);
+    case N: return normal_factors_of<normal_cut<N>>(job.column_twiddles);
         NORMAL_EXTENTS(CASE)
 #undef CASE
     }
-    return MB_STATUS_OK;
+    return {};
 }
 
 mb_status normal_tables(const mb_op_call *call, const normal_job &job, int64_t slices)
 {
-    const int64_t items = job.ny > slices ? job.ny : slices;
-    normal_tables_kernel<<<mb_blocks(call, items, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
-        job, slices);
+    const normal_factors rows = normal_row_factors(job), columns = normal_column_factors(job);
+    const int64_t factors = rows.count + columns.count, most = job.ny > slices ? job.ny : slices;
+    normal_tables_kernel<<<mb_blocks(call, factors > most ? factors : most, MB_THREADS), MB_THREADS,
+                           0, mb_stream(call)>>>(job, slices, rows, columns);
     MB_LAUNCHED("normal_tables_kernel");
-    MB_TRY(row_twiddles(call, job));
-    return column_twiddles(call, job);
+    return MB_STATUS_OK;
 }
 
 mb_status normal_columns(const mb_op_call *call, const normal_job &job)

@@ -16,7 +16,8 @@ struct normal_tile {
     __device__ __forceinline__ normal_tile(const normal_job &job, int item, int tiles, int width)
     {
         const int m = item / job.pairs, pair = item - m * job.pairs;
-        tile = m & 1 ? tiles - 1 - m / 2 : m / 2;
+        const int part = normal_is_split(job.px) ? tiles / 2 : tiles, own = m % part;
+        tile = m - own + (own & 1 ? part - 1 - own / 2 : own / 2);
         data = job.spectra + pair * job.pair_points + (int64_t)tile * job.ny * width;
     }
 };
@@ -36,7 +37,7 @@ __global__ void __launch_bounds__(normal_columns_of<N>::threads, normal_columns_
     __syncthreads();
     for (int item = blockIdx.x; item < tiles * job.pairs; item += gridDim.x) {
         const normal_tile here(job, item, tiles, W);
-        const int kx = here.tile * W + lane;
+        const int kx = normal_frequency(here.tile * W + lane, job.px);
         if (threadIdx.x == 0 && item + gridDim.x < tiles * job.pairs)
             mb_prefetch(normal_tile(job, item + gridDim.x, tiles, W).data, job.ny * W * 8);
         float2 *column = here.data + t * W + lane;

@@ -70,6 +70,26 @@ struct normal_rows_of : normal_block<N, normal_row_cut<N>> {
                   "op_normal_operator.h has other numbers");
 };
 
+/* Rows that go forth as two transforms of half their length, of the even and of the odd frequencies:
+** the half of a row that is zero is never held. Of 4096 points two blocks then share a
+** multiprocessor, one waits for memory while the other one transforms; of 8192 a block has more rows
+** side by side. Where the direction is made, it would have to be read again, which takes longer.
+** Their spectra have the even frequencies first, then the odd ones. */
+__host__ __device__ static constexpr bool normal_is_split(int px)
+{
+    return px == 4096 || px == 8192;
+}
+
+/* Where frequency kx is in a row of the spectra, and which one is there. */
+__device__ static __forceinline__ int normal_place(int kx, int px)
+{
+    return normal_is_split(px) ? (kx >> 1) + (kx & 1) * (px >> 1) : kx;
+}
+__device__ static __forceinline__ int normal_frequency(int place, int px)
+{
+    return !normal_is_split(px) ? place : 2 * place < px ? 2 * place : 2 * place - px + 1;
+}
+
 /* A batch of pairs of slices, from slice `first` on. */
 struct normal_job {
     mb_slice_view a, direction, result; /* direction: data NULL where there is none */

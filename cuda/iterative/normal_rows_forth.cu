@@ -9,7 +9,7 @@ mb_status normal_rows_forth(const mb_op_call *call, const normal_job &job)
         return normal_rows_grow(call, job);
     switch (job.px) {
 #define CASE(N)                                                                                    \
-    case N: return normal_launch_rows<N>(call, job, normal_rows_forth_kernel<N, false>);
+    case N: return normal_launch_forth<N>(call, job);
         NORMAL_EXTENTS(CASE)
 #undef CASE
     }

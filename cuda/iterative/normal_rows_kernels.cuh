@@ -76,6 +76,15 @@ __device__ static __forceinline__ void normal_grow(float2 (&v)[C::E], const norm
     }
 }
 
+/* Where a row's frequencies at `place`, place + T, ... lie in the spectra of its pair. */
+__device__ static __forceinline__ float2 *normal_spectrum(const normal_job &job, int pair, int y,
+                                                          int place)
+{
+    const int width = 1 << job.shift;
+    return job.spectra + pair * job.pair_points +
+           ((int64_t)(place >> job.shift) * job.ny + y) * width + (place & (width - 1));
+}
+
 template <int N, bool DIRECTION>
 __global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>::blocks)
     normal_rows_forth_kernel(const __grid_constant__ normal_job job)
@@ -85,7 +94,7 @@ __global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>:
     typedef typename R::cut C;
     extern __shared__ float2 normal_memory[];
     const int lane = threadIdx.x % R::L, t = threadIdx.x / R::L;
-    const int groups = (job.ny + R::L - 1) / R::L, width = 1 << job.shift;
+    const int groups = (job.ny + R::L - 1) / R::L;
     normal_copy_table<C>(normal_memory, job.row_twiddles);
     __syncthreads();
     for (int item = blockIdx.x; item < job.pairs * groups; item += gridDim.x) {
@@ -100,14 +109,53 @@ __global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>:
                 v[j] = row.load(job.a, t + C::T * j);
         }
         mb_fft_run_half<C, true, false>(v, t, normal_memory, normal_memory + C::table, R::L, lane);
-        /* Tiles divide T, so the frequencies t + T j lie at equal steps. */
-        float2 *to = job.spectra + pair * job.pair_points +
-                     ((int64_t)(t >> job.shift) * job.ny + row.y) * width + (t & (width - 1));
-        const int64_t step = (int64_t)C::T * job.ny;
+        float2 *to = normal_spectrum(job, pair, row.y, normal_place(t, N));
+        const int64_t step = (int64_t)(normal_is_split(N) ? C::T / 2 : C::T) * job.ny;
         if (row.real)
 #pragma unroll
             for (int j = 0; j < C::E; j++)
                 to[j * step] = v[j];
+    }
+#endif
+}
+
+/* Rows of N points by two transforms of N / 2: x has the even frequencies, x exp(-2 pi i n / N) the
+** odd ones. The pixels are read for each. */
+template <int N>
+__global__ void __launch_bounds__(normal_rows_of<N / 2>::threads, N == 4096 ? 2 : 1)
+    normal_rows_split_kernel(const __grid_constant__ normal_job job)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    typedef normal_rows_of<N / 2> R;
+    typedef typename R::cut C;
+    extern __shared__ float2 normal_memory[];
+    const int lane = threadIdx.x % R::L, t = threadIdx.x / R::L;
+    const int groups = (job.ny + R::L - 1) / R::L;
+    const float2 turn = mb_fft_root(t, N);
+    const int64_t step = (int64_t)C::T * job.ny;
+    static_assert(32 % (2 * C::E) == 0, "roots of mb_fft_turn");
+    mb_fft_fill_table<C>(normal_memory);
+    __syncthreads();
+    for (int item = blockIdx.x; item < job.pairs * groups; item += gridDim.x) {
+        const int pair = item / groups;
+        const normal_row row(job, pair, (item - pair * groups) * R::L + lane);
+#pragma unroll 1
+        for (int odd = 0; odd < 2; odd++) {
+            float2 v[C::E];
+#pragma unroll
+            for (int j = 0; j < C::E; j++)
+                v[j] = row.load(job.a, t + C::T * j);
+            if (odd)
+#pragma unroll
+                for (int j = 0; j < C::E; j++)
+                    v[j] = mb_fft_mul(j ? mb_fft_mul(v[j], mb_fft_turn<2 * C::E>(j)) : v[j], turn);
+            mb_fft_run<C, false>(v, t, normal_memory, normal_memory + C::table, R::L, lane);
+            float2 *to = normal_spectrum(job, pair, row.y, t + odd * (N / 2));
+            if (row.real)
+#pragma unroll
+                for (int j = 0; j < C::E; j++)
+                    to[j * step] = v[j];
+        }
     }
 #endif
 }
@@ -130,17 +178,15 @@ __global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>:
     typedef typename R::cut C;
     extern __shared__ float2 normal_memory[];
     const int lane = threadIdx.x % R::L, t = threadIdx.x / R::L;
-    const int groups = (job.ny + R::L - 1) / R::L, width = 1 << job.shift;
+    const int groups = (job.ny + R::L - 1) / R::L;
     const mb_slice_view &p = job.direction.data ? job.direction : job.a;
     normal_copy_table<C>(normal_memory, job.row_twiddles);
     __syncthreads();
     for (int item = blockIdx.x; item < job.pairs * groups; item += gridDim.x) {
         const int pair = item / groups, group = item - pair * groups;
         const normal_row row(job, pair, group * R::L + lane);
-        const float2 *from = job.spectra + pair * job.pair_points +
-                             ((int64_t)(t >> job.shift) * job.ny + row.y) * width +
-                             (t & (width - 1));
-        const int64_t step = (int64_t)C::T * job.ny;
+        const float2 *from = normal_spectrum(job, pair, row.y, normal_place(t, N));
+        const int64_t step = (int64_t)(normal_is_split(N) ? C::T / 2 : C::T) * job.ny;
         float2 v[C::E];
         if (job.partials && t < 2)
             row.prefetch(p, t);
@@ -188,6 +234,20 @@ static mb_status normal_launch_rows(const mb_op_call *call, const normal_job &jo
     typedef normal_rows_of<N> R;
     return mb_launch_resident(call, kernel, job, R::threads, mb_normal_row_shared(N),
                               (int64_t)job.pairs * ((job.ny + R::L - 1) / R::L));
+}
+
+/* Forth, without a direction. */
+template <int N>
+static mb_status normal_launch_forth(const mb_op_call *call, const normal_job &job)
+{
+    if constexpr (normal_is_split(N)) {
+        typedef normal_rows_of<N / 2> R;
+        return mb_launch_resident(call, normal_rows_split_kernel<N>, job, R::threads,
+                                  mb_normal_row_shared(N / 2),
+                                  (int64_t)job.pairs * ((job.ny + R::L - 1) / R::L));
+    } else {
+        return normal_launch_rows<N>(call, job, normal_rows_forth_kernel<N, false>);
+    }
 }
 
 #endif

@@ -178,6 +178,39 @@ describe("normal_operator", function()
             end)
     end)
 
+    -- Rows of these lengths have kernels of their own.
+    helper.gpu_it("of long rows is that of the host, with and without a direction", function()
+        local function apart(found, expected)
+            local here <close> = found:to "host"
+            return relative(here, expected)
+        end
+        for _, case in ipairs {{2048, 1024}, {4096, 1999}, {8192, 4001}} do
+            local length, nx = table.unpack(case)
+            local kernel <close> = mb.random({length // 2 + 1, 512}, {seed = 3})
+            local a <close> = mb.random({3, 37, nx}, {seed = 1, low = -1})
+            local p <close> = mb.random({3, 37, nx}, {seed = 2, low = -1})
+            local ones <close> = mb.ones({3}, {dtype = "f64"})
+            local there = {}
+            for i, array in ipairs {kernel, a, p, ones} do
+                there[i] = array:to "cuda:0"
+            end
+            local want <close> = mb.normal_operator(a, kernel, {circle = 1})
+            local q <close> = mb.normal_operator(there[2], there[1], {circle = 1})
+            assert.is_true(apart(q, want) < 1e-6)
+            local grown, sums = mb.normal_operator(a, kernel, {circle = 1, dot = true,
+                direction = p, growth = ones})
+            local found, dots = mb.normal_operator(there[2], there[1], {circle = 1, dot = true,
+                direction = there[3], growth = there[4]})
+            assert.is_true(apart(found, grown) < 1e-6)
+            assert.is_true(apart(there[3], p) < 2e-7)
+            helper.assert_close(sums, dots, 2e-6)
+            table.move({grown, sums, found, dots}, 1, 4, #there + 1, there)
+            for _, array in ipairs(there) do
+                array:release()
+            end
+        end
+    end)
+
     it("refuses what does not fit", function()
         local kernel <close> = mb.normal_kernel({0.3}, 8)
         local a <close> = mb.zeros {2, 8, 9}
