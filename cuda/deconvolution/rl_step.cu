@@ -1,9 +1,10 @@
 /*
 ** rl_step on CUDA. Fused, it has six launches over the grid: the rows of the estimate forward, to
 ** the working grid; along z and back, with the product; rows back, the ratio, rows forward; columns
-** forward; along z and back; rows back and the update. Rows are changed in shared memory, between
-** the transforms of their tile. Sums have a cell per tile of rows and are folded in a fixed order,
-** so that it does not matter which block took which tile. Other sizes use the four operators.
+** forward; along z and back; rows back and the update. Rows are changed between the transforms of
+** their tile: in registers, or in shared memory where sums or a normalizer are wanted. Sums have a
+** cell per tile of rows and are folded in a fixed order, so that it does not matter which block
+** took which tile. Other sizes use the four operators.
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"
@@ -17,6 +18,9 @@ extern "C" mb_status mb_cuda_rl_update(const mb_op_call *call);
 /* Samples of a row are taken in groups of four, with all loads of FOURS groups before the first
 ** store, as in MB_BATCH_LOOP. */
 #define FOURS 4
+/* Samples that stay in registers are taken in pairs, with all loads of PAIRS pairs before the first
+** store. */
+#define PAIRS 4
 
 /* The thread's row in a tile, and its place in shared memory. */
 template <class R>
@@ -37,16 +41,26 @@ struct row_place {
     }
 };
 
-/* Asks the second-level cache for a row that the tile needs after its transform. */
+/* Asks the second-level cache for a row that the tile needs after its transform, and then no
+** more. */
 template <class R>
 __device__ static __forceinline__ void expect_row(const void *row, int64_t bytes, int t)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    const uintptr_t first = ((uintptr_t)row + 15) / 16 * 16,
+                    end = ((uintptr_t)row + (uintptr_t)bytes) / 16 * 16;
+    if (t == 0 && first < end)
+        asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;" ::"l"(first),
+                     "r"((unsigned)(end - first)), "l"(mb_fft_policy<MB_FFT_KEEP_SHORT>::value));
+#else
     for (int64_t at = 128 * t; at < bytes; at += 128 * R::cut::T)
         asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)row + at));
+#endif
 }
 
 struct estimate_rows {
     static constexpr bool back = false;
+    static constexpr mb_fft_keep keep = MB_FFT_KEEP_LONG;
     const float2 *estimate;
 
     template <class R>
@@ -79,7 +93,8 @@ __device__ static __forceinline__ float4 load_four(const T *row, int64_t x, int6
 
 struct ratio_rows {
     static constexpr bool back = true; /* then forward along y: mb_fft_plane_columns */
-    mb_grid3 extents;                  /* of the image */
+    static constexpr mb_fft_keep keep = MB_FFT_KEEP_LONG;
+    mb_grid3 extents; /* of the image */
     const void *image;
     const float *weights;
     int dtype;
@@ -96,15 +111,60 @@ struct ratio_rows {
             return load_four<uint16_t, ushort4>((const uint16_t *)image + row * nx, x, nx, whole);
         return load_four<float, float4>((const float *)image + row * nx, x, nx, whole);
     }
+    __device__ __forceinline__ float quotient(float blurred, float value, float weight,
+                                              bool inside) const
+    {
+        return inside ? value / (blurred > eps ? blurred : eps) * weight : 0;
+    }
     __device__ __forceinline__ float one(float blurred, float value, float weight, bool inside,
                                          double *divergence, double *sum) const
     {
-        const float floored = blurred > eps ? blurred : eps;
         if (cells && inside) {
-            *divergence += weight * mb_grid_divergence(value, floored);
+            *divergence += weight * mb_grid_divergence(value, blurred > eps ? blurred : eps);
             *sum += blurred;
         }
-        return inside ? value / floored * weight : 0;
+        return quotient(blurred, value, weight, inside);
+    }
+    /* Samples x and x + 1 of an image row of nx, 0 beyond it. */
+    __device__ __forceinline__ float2 pair(int64_t row, int64_t x, int64_t nx) const
+    {
+        const int64_t i = row * nx + x;
+        if (x >= nx)
+            return make_float2(0, 0);
+        if (dtype == MB_U8) {
+            const uchar2 v = __ldcs((const uchar2 *)((const uint8_t *)image + i));
+            return make_float2(v.x, v.y);
+        }
+        if (dtype == MB_U16) {
+            const ushort2 v = __ldcs((const ushort2 *)((const uint16_t *)image + i));
+            return make_float2(v.x, v.y);
+        }
+        return __ldcs((const float2 *)((const float *)image + i));
+    }
+    /* Without sums, and with rows of whole groups, where the samples are: in registers. */
+    template <class R>
+    __device__ __forceinline__ void divide(float2 (&v)[R::cut::E], int t, int64_t row,
+                                           int64_t nx) const
+    {
+        constexpr int K = R::cut::E < PAIRS ? R::cut::E : PAIRS;
+#pragma unroll
+        for (int j = 0; j < R::cut::E; j += K) {
+            float2 value[K], weight[K];
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                const int64_t x = 2 * (t + R::cut::T * (j + k));
+                value[k] = pair(row, x, nx);
+                weight[k] = weights && x < nx ? __ldcs((const float2 *)(weights + row * nx + x))
+                                              : make_float2(1, 1);
+            }
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                const bool inside = 2 * (t + R::cut::T * (j + k)) < nx;
+                float2 &b = v[j + k];
+                b.x = quotient(b.x, value[k].x, weight[k].x, inside);
+                b.y = quotient(b.y, value[k].y, weight[k].y, inside);
+            }
+        }
     }
     template <class R>
     __device__ __forceinline__ void tile(const mb_fft_planes_job &job, int plane, int tile,
@@ -118,6 +178,11 @@ struct ratio_rows {
         float2 v[R::cut::E];
         expect_row<R>((const char *)image + row * extents.v[2] * bytes, nx * bytes, at.t);
         R::back(v, at.spectrum, at.t, table, root, at.shared);
+        if (!cells && whole) {
+            divide<R>(v, at.t, row, nx);
+            R::template forth<MB_FFT_KEEP_SHORT>(v, at.spectrum, at.t, table, root, at.shared);
+            return;
+        }
         R::put(v, at.t, at.shared);
         double divergence = 0, sum = 0;
 #pragma unroll 1
@@ -165,6 +230,7 @@ __device__ static __noinline__ double weight_at(const mb_rl_normalizer &n,
 
 struct update_rows {
     static constexpr bool back = true;
+    static constexpr mb_fft_keep keep = MB_FFT_KEEP_ANY; /* beside the estimate's lines */
     mb_rl_normalizer normalizer;
     float *estimate, *gradient; /* gradient: NULL if absent */
     float least;
@@ -179,6 +245,36 @@ struct update_rows {
             value = weight > normalizer.floor ? (float)((double)value / weight) : least;
         }
         return value > least ? value : least;
+    }
+    /* The spectrum has been read for the last time: the cache need not write it to memory. */
+    template <class R>
+    __device__ __forceinline__ void forget(const row_place<R> &at, const float2 *data) const
+    {
+        mb_fft_sync<R::WARP>();
+        if ((uintptr_t)data % 128 == 0)
+            for (int i = 16 * at.t; i < R::cut::N; i += 16 * R::cut::T)
+                asm volatile("discard.global.L2 [%0], 128;" ::"l"(at.spectrum + i) : "memory");
+    }
+    /* The estimate times the correction, where neither sums nor a normalizer are wanted. */
+    template <class R>
+    __device__ __forceinline__ void multiply(const float2 (&v)[R::cut::E], float2 *line,
+                                             int t) const
+    {
+        constexpr int K = R::cut::E < PAIRS ? R::cut::E : PAIRS;
+        float2 *to = line + t;
+#pragma unroll
+        for (int j = 0; j < R::cut::E; j += K) {
+            float2 old[K];
+#pragma unroll
+            for (int k = 0; k < K; k++)
+                old[k] = __ldcs(to + R::cut::T * (j + k));
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                const float x = old[k].x * v[j + k].x, y = old[k].y * v[j + k].y;
+                __stcs(to + R::cut::T * (j + k),
+                       make_float2(x > least ? x : least, y > least ? y : least));
+            }
+        }
     }
     __device__ __forceinline__ void add(double (&sums)[MB_RL_UPDATE_SUMS], float value,
                                         float change, float before) const
@@ -201,6 +297,11 @@ struct update_rows {
             float2 v[R::cut::E];
             expect_row<R>(line, R::cut::N * sizeof(float2), at.t);
             R::back(v, at.spectrum, at.t, table, root, at.shared);
+            forget<R>(at, job.data);
+            if (!cells && !gradient && !normalizer.table && !normalizer.values) {
+                multiply<R>(v, (float2 *)line, at.t);
+                return;
+            }
             R::put(v, at.t, at.shared);
         }
         const mb_rl_normalizer_row rule = mb_rl_normalizer_row_of(&normalizer, at.row);
@@ -269,8 +370,8 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3])
                    *metric = call->arrays[MB_RL_STEP_METRIC];
     float *work = (float *)call->arrays[MB_RL_STEP_WORK]->data;
     unsigned *counters = (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS];
-    const uint64_t bytes = 4 * (uint64_t)(1 + n[0]);
-    const int64_t cells = n[0] * n[1] / mb_apply_otf_tile(facts, n[2] / 2);
+    const uint64_t bytes = 4 * (uint64_t)(MB_APPLY_OTF_DONE + n[0]);
+    const int64_t cells = mb_apply_otf_row_tiles(facts, n, true);
     if (!in_fours(estimate->data, 4) || (gradient && !in_fours(gradient->data, 4)))
         return mb_cuda_core->fail(
             MB_STATUS_ARGUMENT, "estimate",

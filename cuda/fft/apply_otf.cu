@@ -13,7 +13,18 @@ struct filter_job {
     const float2 *otf; /* rows of points + 1 */
     int rows, points;  /* of a plane; points exclude the highest frequency */
     float scale, turn; /* of the real and the imaginary part of otf */
+    unsigned *ticket;  /* zero at the launch and afterwards */
 };
+
+/* The next tile, or one that does not exist. Blocks take tiles in order, so that the tiles that are
+** processed at one time are neighbors in memory. A block asks once more than it has tiles. */
+__device__ static __forceinline__ int next_tile(const filter_job &job, int tiles)
+{
+    const unsigned tile = atomicAdd(job.ticket, 1u);
+    if (tile == tiles + gridDim.x - 1)
+        *job.ticket = 0;
+    return (int)tile;
+}
 
 template <int N>
 __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
@@ -23,18 +34,26 @@ __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_ti
     typedef mb_fft_cut_of<N> cut;
     constexpr int W = mb_fft_depth_tile<N>::threads / cut::T;
     extern __shared__ float2 memory[];
+    __shared__ int queue;
     float2 *shared = memory + cut::table;
-    mb_fft_fill_table<cut>(memory);
-    __syncthreads();
     const int64_t body = (int64_t)job.rows * job.points, stride = body + job.rows;
     const int tiles = (int)((stride + W - 1) / W);
-    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    mb_fft_fill_table<cut>(memory);
+    if (threadIdx.x == 0)
+        queue = next_tile(job, tiles);
+    __syncthreads();
+    for (int tile = queue; tile < tiles; tile = queue) {
+        const int next = threadIdx.x == 0 ? next_tile(job, tiles) : 0;
         const int64_t first = (int64_t)tile * W, c = first + threadIdx.x % W;
         /* The grid stores the highest frequencies after the others, otf at the end of each row. */
         const int64_t at =
             c < body ? c + (unsigned)c / job.points : (c - body) * (job.points + 1) + job.points;
         mb_fft_columns<cut, W>::filter(job.data + first, job.otf + at, stride, c < stride,
                                        job.scale, job.turn, memory, shared);
+        __syncthreads();
+        if (threadIdx.x == 0)
+            queue = next;
+        __syncthreads();
     }
 #endif
 }
@@ -53,8 +72,13 @@ static mb_status filter(const mb_op_call *call, const filter_job &job)
 extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, const mb_array *otf,
                                         const int64_t n[3], float scale, bool conj)
 {
-    const filter_job job = {(float2 *)data, (const float2 *)otf->data, (int)n[1], (int)(n[2] / 2),
-                            scale,          conj ? -scale : scale};
+    const filter_job job = {(float2 *)data,
+                            (const float2 *)otf->data,
+                            (int)n[1],
+                            (int)(n[2] / 2),
+                            scale,
+                            conj ? -scale : scale,
+                            (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS] + MB_APPLY_OTF_TICKET};
     switch (n[0]) {
 #define CASE(N)                                                                                    \
     case N: return filter<N>(call, job);
@@ -86,6 +110,7 @@ struct row_order {
 template <bool INVERSE>
 struct moved_rows {
     static constexpr bool back = INVERSE;
+    static constexpr mb_fft_keep keep = MB_FFT_KEEP_LONG;
     unsigned *read; /* per tile of rows: its rows have been read; zero at the launch */
 
     template <class R>
@@ -107,7 +132,7 @@ static mb_status planes(const mb_op_call *call, const int64_t n[3])
     unsigned *counters = (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS];
     return mb_fft_planes(call, (float *)call->arrays[MB_APPLY_OTF_GRID]->data, n, counters,
                          call->slot_bytes[MB_APPLY_OTF_COUNTERS],
-                         moved_rows<INVERSE>{counters + 1 + n[0]});
+                         moved_rows<INVERSE>{counters + MB_APPLY_OTF_DONE + n[0]});
 }
 
 static mb_status fused(const mb_op_call *call, const int64_t n[3], double scale, bool conj)

@@ -12,7 +12,7 @@
 #define MB_FFT_DEPTHS(X) X(16) X(32) X(64) X(128) X(256) X(512) X(1024) X(2048)
 
 /* At least a line of 16 columns if a block may be that large. Two blocks of 256 threads run on a
-** multiprocessor. */
+** multiprocessor, or three where a thread has few points. */
 template <int N>
 struct mb_fft_depth_tile {
     static constexpr int per_line = mb_fft_cut_of<N>::T * 16;
@@ -21,7 +21,7 @@ struct mb_fft_depth_tile {
 #else
     static constexpr int threads = per_line <= 256 ? 256 : 512;
 #endif
-    static constexpr int blocks = threads <= 256 ? 2 : 1;
+    static constexpr int blocks = threads > 256 ? 1 : mb_fft_cut_of<N>::E > 16 ? 2 : 3;
     static constexpr int width = threads / mb_fft_cut_of<N>::T;
 };
 

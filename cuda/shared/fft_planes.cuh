@@ -16,14 +16,19 @@
 #include "shared/fft_stages.cuh"
 #include "ops/fft/op_apply_otf.h"
 
-/* mb_fused_fft_device (ops/fused_fft.h) for the target architecture. */
+/* Blocks of a multiprocessor. The registers are those of 512 threads. */
+#define MB_FFT_BLOCKS(threads) (512 / (threads))
+
+/* Older devices have no blocks of 512 threads (mb_fused_fft_device): they get no such code. */
+template <int THREADS>
+__device__ static __forceinline__ constexpr bool mb_fft_threads_fit(void)
+{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define MB_FFT_THREADS 256
-#define MB_FFT_BLOCKS 2
+    return THREADS == 256;
 #else
-#define MB_FFT_THREADS 512
-#define MB_FFT_BLOCKS 1
+    return true;
 #endif
+}
 
 struct mb_fft_planes_job {
     float2 *data;
@@ -51,24 +56,24 @@ __device__ static __forceinline__ float2 *mb_fft_plane(const mb_fft_planes_job &
 }
 
 /* Tiles of each size are functions that are not inlined, so that each gets its own registers. */
-template <int N, class Rows>
+template <int N, int THREADS, class Rows>
 __device__ static __noinline__ void mb_fft_row_tile(const mb_fft_planes_job &job, const Rows &rows,
                                                     int plane, int tile)
 {
     typedef mb_fft_cut_of<N> cut;
     extern __shared__ float2 memory[];
-    rows.template tile<mb_fft_rows<cut, MB_FFT_THREADS / cut::T>>(
-        job, plane, tile, memory, memory + job.roots, memory + job.shared);
+    rows.template tile<mb_fft_rows<cut, THREADS / cut::T>>(job, plane, tile, memory,
+                                                           memory + job.roots, memory + job.shared);
 }
 
-template <int N, bool INVERSE>
+template <int N, int THREADS, bool INVERSE, mb_fft_keep KEEP>
 __device__ static __noinline__ void mb_fft_column_tile(float2 *plane, int tile, int stride,
                                                        int table, int shared)
 {
     typedef mb_fft_cut_of<N> cut;
-    constexpr int W = MB_FFT_THREADS / cut::T;
+    constexpr int W = THREADS / cut::T;
     extern __shared__ float2 memory[];
-    mb_fft_columns<cut, W>::template transform<INVERSE>(
+    mb_fft_columns<cut, W>::template transform<INVERSE, KEEP>(
         plane + tile * W, stride, tile == 0 ? plane + (int64_t)N * stride : NULL, memory + table,
         memory + shared);
 }
@@ -76,17 +81,49 @@ __device__ static __noinline__ void mb_fft_column_tile(float2 *plane, int tile, 
 #define MB_FFT_ROW_SIZES(X) X(64) X(128) X(256) X(512) X(1024) X(2048)
 #define MB_FFT_COLUMN_SIZES(X) X(64) X(128) X(256) X(512) X(1024) X(2048)
 
-template <bool INVERSE>
+/* BACK: of passes whose columns come first, or alone. */
+template <int THREADS, bool BACK, bool INVERSE, mb_fft_keep KEEP>
 __device__ static __forceinline__ void mb_fft_columns_of(const mb_fft_planes_job &job, int plane,
                                                          int tile)
 {
     switch (job.rows) {
 #define MB_FFT_CASE(N)                                                                             \
     case N:                                                                                        \
-        mb_fft_column_tile<N, INVERSE>(mb_fft_plane(job, plane), tile, job.points,                 \
-                                       job.column_table, job.shared);                              \
+        if constexpr (THREADS == 256 ||                                                            \
+                      (mb_fft_threads_fit<THREADS>() && N > MB_APPLY_OTF_HALVED(BACK)))            \
+            mb_fft_column_tile<N, THREADS, INVERSE, KEEP>(                                         \
+                mb_fft_plane(job, plane), tile, job.points, job.column_table, job.shared);         \
         break;
         MB_FFT_COLUMN_SIZES(MB_FFT_CASE)
+#undef MB_FFT_CASE
+    }
+}
+
+template <int THREADS, class Rows>
+__device__ static __forceinline__ void mb_fft_rows_of(const mb_fft_planes_job &job,
+                                                      const Rows &rows, int plane, int tile)
+{
+    switch (job.points) {
+#define MB_FFT_CASE(N)                                                                             \
+    case N:                                                                                        \
+        if constexpr (mb_fft_threads_fit<THREADS>())                                               \
+            mb_fft_row_tile<N, THREADS>(job, rows, plane, tile);                                   \
+        break;
+        MB_FFT_ROW_SIZES(MB_FFT_CASE)
+#undef MB_FFT_CASE
+    }
+}
+
+__device__ static __forceinline__ void mb_fft_fill_row_table(const mb_fft_planes_job &job,
+                                                             float2 *memory)
+{
+    switch (job.points) {
+#define MB_FFT_CASE(N)                                                                             \
+    case N:                                                                                        \
+        mb_fft_fill_table<mb_fft_cut_of<N>>(memory);                                               \
+        mb_fft_rows<mb_fft_cut_of<N>, 1>::fill_roots(memory + job.roots);                          \
+        break;
+        MB_FFT_ROW_SIZES(MB_FFT_CASE)
 #undef MB_FFT_CASE
     }
 }
@@ -102,23 +139,15 @@ __device__ static __forceinline__ void mb_fft_fill_column_table(const mb_fft_pla
     }
 }
 
-template <class Rows>
-__global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
+template <int THREADS, class Rows>
+__global__ void __launch_bounds__(THREADS, MB_FFT_BLOCKS(THREADS))
     mb_fft_planes_kernel(const __grid_constant__ mb_fft_planes_job job,
                          const __grid_constant__ Rows rows)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     extern __shared__ float2 memory[];
     __shared__ unsigned queue;
-    switch (job.points) {
-#define MB_FFT_CASE(N)                                                                             \
-    case N:                                                                                        \
-        mb_fft_fill_table<mb_fft_cut_of<N>>(memory);                                               \
-        mb_fft_rows<mb_fft_cut_of<N>, 1>::fill_roots(memory + job.roots);                          \
-        break;
-        MB_FFT_ROW_SIZES(MB_FFT_CASE)
-#undef MB_FFT_CASE
-    }
+    mb_fft_fill_row_table(job, memory);
     mb_fft_fill_column_table(job, memory);
     const unsigned first_tiles = Rows::back ? job.column_tiles : job.row_tiles,
                    step_tiles = job.row_tiles + job.column_tiles,
@@ -142,16 +171,10 @@ __global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
                         __nanosleep(100);
                 __syncthreads();
             }
-            if (first != Rows::back) {
-                switch (job.points) {
-#define MB_FFT_CASE(N)                                                                             \
-    case N: mb_fft_row_tile<N>(job, rows, plane, tile); break;
-                    MB_FFT_ROW_SIZES(MB_FFT_CASE)
-#undef MB_FFT_CASE
-                }
-            } else {
-                mb_fft_columns_of<Rows::back>(job, plane, tile);
-            }
+            if (first != Rows::back)
+                mb_fft_rows_of<THREADS>(job, rows, plane, tile);
+            else
+                mb_fft_columns_of<THREADS, Rows::back, Rows::back, Rows::keep>(job, plane, tile);
         }
         __syncthreads();
         if (threadIdx.x == 0) {
@@ -167,8 +190,8 @@ __global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
 }
 
 /* The pass along only y, over all planes. */
-template <bool INVERSE>
-__global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
+template <int THREADS, bool INVERSE>
+__global__ void __launch_bounds__(THREADS, MB_FFT_BLOCKS(THREADS))
     mb_fft_columns_kernel(const __grid_constant__ mb_fft_planes_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -176,17 +199,22 @@ __global__ void __launch_bounds__(MB_FFT_THREADS, MB_FFT_BLOCKS)
     mb_fft_fill_column_table(job, memory);
     __syncthreads();
     for (int item = blockIdx.x; item < job.planes * job.column_tiles; item += gridDim.x) {
-        mb_fft_columns_of<INVERSE>(job, item / job.column_tiles, item % job.column_tiles);
+        mb_fft_columns_of<THREADS, true, INVERSE, MB_FFT_KEEP_ANY>(job, item / job.column_tiles,
+                                                                   item % job.column_tiles);
         __syncthreads();
     }
 #endif
 }
 
+typedef void (*mb_fft_columns_launch)(const mb_fft_planes_job job);
+template <class Rows>
+using mb_fft_planes_launch = void (*)(const mb_fft_planes_job job, const Rows rows);
+
+/* The job for blocks of so many threads, and the number of blocks. */
 static inline mb_status mb_fft_planes_prepare(const mb_op_call *call, float *data,
-                                              const int64_t n[3], const void *kernel,
+                                              const int64_t n[3], int threads, const void *kernel,
                                               mb_fft_planes_job *job, unsigned *blocks)
 {
-    const mb_device_facts *facts = &call->device->facts;
     if ((uintptr_t)data % 16)
         return mb_cuda_core->fail(MB_STATUS_ARGUMENT, call->op->args[0].name,
                                   "a view that begins at no multiple of 16 bytes: copy it first");
@@ -196,39 +224,46 @@ static inline mb_status mb_fft_planes_prepare(const mb_op_call *call, float *dat
     job->rows = (int)n[1];
     job->points = (int)(n[2] / 2);
     job->lag = 0;
-    job->row_tiles = job->rows / mb_apply_otf_tile(facts, job->points);
-    job->column_tiles = job->points / mb_apply_otf_tile(facts, job->rows);
+    job->row_tiles = job->rows / mb_apply_otf_tile(threads, job->points);
+    job->column_tiles = job->points / mb_apply_otf_tile(threads, job->rows);
     job->roots = (int)mb_apply_otf_roots(n);
     job->column_table = (int)mb_apply_otf_column_table(n);
     job->shared = (int)mb_apply_otf_exchange(n);
-    return mb_fft_resident_blocks(call, kernel, mb_fused_fft_device(facts).threads,
-                                  sizeof(float2) * mb_apply_otf_shared(facts, n), blocks);
+    return mb_fft_resident_blocks(call, kernel, threads,
+                                  sizeof(float2) * mb_apply_otf_shared(threads, n), blocks);
+}
+
+/* The lag is large enough that the first pass over a plane has ended when the second begins, and
+** small enough that the planes between fit into the second-level cache, which has other data too.
+** Rows that move forward wait for each other, and need more. */
+static inline int mb_fft_planes_lag(const mb_op_call *call, const mb_fft_planes_job *job,
+                                    unsigned blocks, bool back)
+{
+    const int64_t step = job->row_tiles + job->column_tiles, busy = (blocks + step - 1) / step,
+                  plane_bytes = 8 * (int64_t)job->rows * (job->points + 1),
+                  held = (int64_t)call->device->facts.l2_bytes / (back ? 4 : 3) / plane_bytes;
+    return (int)(2 * busy < held ? 2 * busy : held > busy ? held : busy);
 }
 
 /* Launches over the planes of `data`, n samples, whose rows have the layout between the passes, or
-** the layout that `rows` handles. The counters are a ticket, then those of passes and planes, then
-** those that `rows` needs. */
+** the layout that `rows` handles. The counters are those of apply_otf, without the flags where
+** `rows` needs none. All are set to 0. */
 template <class Rows>
 static inline mb_status mb_fft_planes(const mb_op_call *call, float *data, const int64_t n[3],
                                       unsigned *counters, uint64_t counter_bytes, const Rows &rows)
 {
-    const mb_device_facts *facts = &call->device->facts;
-    unsigned blocks;
+    const int threads = mb_apply_otf_threads(&call->device->facts, n, Rows::back);
+    const mb_fft_planes_launch<Rows> kernel =
+        threads == 256 ? mb_fft_planes_kernel<256, Rows> : mb_fft_planes_kernel<512, Rows>;
+    unsigned blocks = 0;
     mb_fft_planes_job job;
-    MB_TRY(mb_fft_planes_prepare(call, data, n, (const void *)mb_fft_planes_kernel<Rows>, &job,
-                                 &blocks));
+    MB_TRY(mb_fft_planes_prepare(call, data, n, threads, (const void *)kernel, &job, &blocks));
     job.ticket = counters;
-    job.done = counters + 1;
-    /* The lag is large enough that the first pass over a plane has ended when the second begins,
-    ** and small enough that the planes between fit into the second-level cache. */
-    const int64_t step = job.row_tiles + job.column_tiles, plane_bytes = 8 * n[1] * (n[2] / 2 + 1),
-                  busy = (blocks + step - 1) / step,
-                  held = (int64_t)facts->l2_bytes / 3 / plane_bytes;
-    job.lag = (int)(2 * busy < held ? 2 * busy : held > busy ? held : busy);
+    job.done = counters + MB_APPLY_OTF_DONE;
+    job.lag = mb_fft_planes_lag(call, &job, blocks, Rows::back);
     MB_CUDA(cudaMemsetAsync(counters, 0, counter_bytes, mb_stream(call)));
-    mb_fft_planes_kernel<Rows>
-        <<<blocks, mb_fused_fft_device(facts).threads,
-           sizeof(float2) * mb_apply_otf_shared(facts, n), mb_stream(call)>>>(job, rows);
+    kernel<<<blocks, threads, sizeof(float2) * mb_apply_otf_shared(threads, n), mb_stream(call)>>>(
+        job, rows);
     MB_LAUNCHED("mb_fft_planes_kernel");
     return MB_STATUS_OK;
 }
@@ -237,14 +272,14 @@ template <bool INVERSE>
 static inline mb_status mb_fft_plane_columns(const mb_op_call *call, float *data,
                                              const int64_t n[3])
 {
-    const mb_device_facts *facts = &call->device->facts;
-    unsigned blocks;
+    const int threads = mb_apply_otf_threads(&call->device->facts, n, true);
+    const mb_fft_columns_launch kernel =
+        threads == 256 ? mb_fft_columns_kernel<256, INVERSE> : mb_fft_columns_kernel<512, INVERSE>;
+    unsigned blocks = 0;
     mb_fft_planes_job job;
-    MB_TRY(mb_fft_planes_prepare(call, data, n, (const void *)mb_fft_columns_kernel<INVERSE>, &job,
-                                 &blocks));
-    mb_fft_columns_kernel<INVERSE>
-        <<<blocks, mb_fused_fft_device(facts).threads,
-           sizeof(float2) * mb_apply_otf_shared(facts, n), mb_stream(call)>>>(job);
+    MB_TRY(mb_fft_planes_prepare(call, data, n, threads, (const void *)kernel, &job, &blocks));
+    kernel<<<blocks, threads, sizeof(float2) * mb_apply_otf_shared(threads, n), mb_stream(call)>>>(
+        job);
     MB_LAUNCHED("mb_fft_columns_kernel");
     return MB_STATUS_OK;
 }

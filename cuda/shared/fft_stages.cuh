@@ -48,6 +48,18 @@ __device__ static __forceinline__ void mb_fft_store(float2 *p, float2 v)
                      : "memory");
 }
 
+/* From rows far apart, of which a tile takes a part. On a miss the second-level cache takes the
+** neighbors' part from memory too. */
+__device__ static __forceinline__ float2 mb_fft_load_wide(const float2 *p)
+{
+    float2 v;
+    asm volatile("ld.global.cg.L2::256B.v2.f32 {%0, %1}, [%2];"
+                 : "=f"(v.x), "=f"(v.y)
+                 : "l"(p)
+                 : "memory");
+    return v;
+}
+
 /* A step from point to point that is opaque to the compiler, which would otherwise keep all its
 ** multiples in registers. */
 __device__ static __forceinline__ int64_t mb_fft_step(int64_t step)
@@ -119,8 +131,9 @@ struct mb_fft_columns {
             mb_fft_store(tail + k, make_float2(0.5f * (p.y + q.y), 0.5f * (q.x - p.x)));
         }
     }
-    /* The inverse pass comes before the rows of the same launch, the forward pass after them. */
-    template <bool INVERSE>
+    /* The inverse pass comes before the rows of the same launch, which read what it stores with
+    ** KEEP. The forward pass comes after them. */
+    template <bool INVERSE, mb_fft_keep KEEP>
     __device__ static __forceinline__ void transform(float2 *base, int64_t stride, float2 *tail,
                                                      const float2 *table, float2 *shared)
     {
@@ -137,8 +150,8 @@ struct mb_fft_columns {
             swap(v);
         else if (tail)
             part(v, base, stride, tail, t, lane, shared);
-        store<INVERSE ? MB_FFT_KEEP_LONG : MB_FFT_KEEP_SHORT>(v, base, stride, t, lane,
-                                                              INVERSE || !tail || lane > 0);
+        store<INVERSE ? KEEP : MB_FFT_KEEP_SHORT>(v, base, stride, t, lane,
+                                                  INVERSE || !tail || lane > 0);
     }
     /* Takes a few factors at a time, because all factors and all points do not fit into the
     ** registers together. */
@@ -151,7 +164,7 @@ struct mb_fft_columns {
             float2 w[K];
 #pragma unroll
             for (int k = 0; k < K; k++, factor += step)
-                w[k] = mb_fft_load(factor); /* lines are shared with the neighbors' tiles */
+                w[k] = mb_fft_load_wide(factor); /* lines are shared with the neighbors' tiles */
 #pragma unroll
             for (int k = 0; k < K; k++) {
                 v[j + k] = mb_fft_mul(v[j + k], make_float2(w[k].x * scale, w[k].y * turn));
@@ -169,7 +182,11 @@ struct mb_fft_columns {
     {
         const int lane = threadIdx.x % W, t = threadIdx.x / W;
         float2 v[C::E];
-        load(v, base, stride, t, lane, real);
+        const float2 *p = base + t * stride + lane;
+        const int64_t step = mb_fft_step(C::T * stride);
+#pragma unroll
+        for (int j = 0; j < C::E; j++, p += step)
+            v[j] = real ? mb_fft_load_wide(p) : make_float2(0, 0);
 #pragma unroll 1
         for (int pass = 0; pass < 2; pass++) {
             mb_fft_run<C, false>(v, t, table, shared, W, lane);

@@ -13,7 +13,7 @@ return function(bench)
     -- `bytes` a voxel: what the fused passes must move, those along x and y meeting in the cache. A
     -- convolution: x and y 8, z with the transfer function 12, back 8; making that function 4 more.
     -- An iteration: the estimate 8, z 12, back and the ratio to the image 12, y 8, z 12, back and
-    -- the update 16. Sizes that the FFT library transforms move more.
+    -- the update 12. Sizes that the FFT library transforms move more.
     local function report(name, seconds, bytes)
         local floor = bench.floor(bytes * voxels)
         row(name, ("%.3f"):format(seconds * 1e3), ("%.3f"):format(seconds / voxels * 1e9),
@@ -44,7 +44,7 @@ return function(bench)
                     {iterations = iterations, boundary = "circular", otf = otf}):release()
             end)
         end
-        report("richardson_lucy, one iteration", (run(6) - run(1)) / 5, 68)
+        report("richardson_lucy, one iteration", (run(6) - run(1)) / 5, 64)
     end
     for _, peer in ipairs(bench.peers("convolution", z, y, x, options.repeats)) do
         row("peer: " .. peer.name, ("%.3f"):format(peer.seconds * 1e3),

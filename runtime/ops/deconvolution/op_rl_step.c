@@ -85,8 +85,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     /* The sums are those of one part at a time; fused they are made beside the counters of steps 0
     ** and 1. */
     bool fused = mb_apply_otf_fused(facts, n);
-    uint64_t cells =
-        fused ? (uint64_t)(n[0] * n[1] / mb_apply_otf_tile(facts, n[2] / 2)) : MB_GRID_BLOCKS;
+    uint64_t cells = fused ? (uint64_t)mb_apply_otf_row_tiles(facts, n, true) : MB_GRID_BLOCKS;
     mb_planner_slot(planner, "ratio partials",
                     parts.ratio.metrics ? cells * sizeof(mb_rl_ratio_cell) : 0, fused ? 0 : 2,
                     fused ? 0 : 2);

@@ -6,9 +6,9 @@
 ** Two ways, told apart by mb_apply_otf_fused. Where the library transforms, the four operators one
 ** after the other, on the same memory: mb_rl_step_split makes their calls. Fused, on CUDA: the
 ** pointwise steps within the passes along x, each row transformed back, changed and transformed
-** forth on the chip; the estimate is read where it stands, and `work` holds a spectrum afterwards.
-** Slots: those of apply_otf, then the partial sums of rl_ratio and rl_update, which fused have a
-** cell per tile of rows, else MB_GRID_BLOCKS.
+** forth on the chip; the estimate is read where it stands, and `work` holds nothing of use
+** afterwards. Slots: those of apply_otf, then the partial sums of rl_ratio and rl_update, which
+** fused have a cell per tile of rows, else MB_GRID_BLOCKS.
 */
 #ifndef MB_OPS_OP_RL_STEP_H
 #define MB_OPS_OP_RL_STEP_H

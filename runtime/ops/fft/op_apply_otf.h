@@ -44,10 +44,10 @@ static inline int64_t mb_apply_otf_exchange(const int64_t n[3])
 {
     return mb_apply_otf_column_table(n) + mb_fused_fft_table(n[1]);
 }
-static inline int64_t mb_apply_otf_shared(const mb_device_facts *facts, const int64_t n[3])
+static inline int64_t mb_apply_otf_shared(int threads, const int64_t n[3])
 {
     int x = mb_fused_fft_per_thread(n[2] / 2), y = mb_fused_fft_per_thread(n[1]);
-    return mb_apply_otf_exchange(n) + mb_fused_fft_device(facts).threads * ((x > y ? x : y) + 1);
+    return mb_apply_otf_exchange(n) + threads * ((x > y ? x : y) + 1);
 }
 
 /* Whether the fused passes take a grid of n samples: three axes, powers of two. */
@@ -58,19 +58,38 @@ static inline bool mb_apply_otf_fused(const mb_device_facts *facts, const int64_
     for (int i = 0; i < 3; i++)
         if (n[i] < low[i] || n[i] > high[i] || (n[i] & (n[i] - 1)))
             return false;
-    return room.threads > 0 && 8 * mb_apply_otf_shared(facts, n) + 1024 <= room.shared_bytes;
+    return room.threads > 0 && 8 * mb_apply_otf_shared(room.threads, n) + 1024 <= room.shared_bytes;
+}
+
+/* Threads of a block of the passes along x and y: half as many, and two blocks of a multiprocessor
+** at work in turn, where tiles of columns that come from memory are whole lines even so. Forward
+** the columns come from the cache, and half a line will do. */
+#define MB_APPLY_OTF_HALVED(back) ((back) ? 512 : 1024)
+static inline int mb_apply_otf_threads(const mb_device_facts *facts, const int64_t n[3], bool back)
+{
+    const int threads = mb_fused_fft_device(facts).threads;
+    return threads > 256 && n[1] <= MB_APPLY_OTF_HALVED(back) ? 256 : threads;
 }
 
 /* Rows, or columns, of that many points in a tile of a plane. */
-static inline int mb_apply_otf_tile(const mb_device_facts *facts, int64_t points)
+static inline int mb_apply_otf_tile(int threads, int64_t points)
 {
-    return (int)(mb_fused_fft_device(facts).threads * mb_fused_fft_per_thread(points) / points);
+    return (int)(threads * mb_fused_fft_per_thread(points) / points);
 }
 
-/* A ticket, and per plane a count of finished tiles and a flag for each tile of rows. */
+/* Tiles of rows of all planes. */
+static inline int64_t mb_apply_otf_row_tiles(const mb_device_facts *facts, const int64_t n[3],
+                                             bool back)
+{
+    return n[0] * n[1] / mb_apply_otf_tile(mb_apply_otf_threads(facts, n, back), n[2] / 2);
+}
+
+/* The counters: tickets of the passes along x and y, and along z; per plane a count of finished
+** tiles; a flag for each tile of rows, of which there are more forward than back. */
+enum { MB_APPLY_OTF_TICKET = 1, MB_APPLY_OTF_DONE };
 static inline int64_t mb_apply_otf_counters(const mb_device_facts *facts, const int64_t n[3])
 {
-    return 1 + n[0] * (1 + n[1] / mb_apply_otf_tile(facts, n[2] / 2));
+    return MB_APPLY_OTF_DONE + n[0] + mb_apply_otf_row_tiles(facts, n, false);
 }
 
 #endif
