@@ -16,8 +16,8 @@
 #include "tomography/fourier_gather.cuh"
 #include "tomography/fourier_rows.cuh"
 
-#define FOURIER_POLAR_RAYS 8      /* of a block of 256 threads */
-#define FOURIER_POLAR_SAMPLES 128 /* of each of them */
+#define FOURIER_POLAR_RAYS 8     /* of a block of 256 threads */
+#define FOURIER_POLAR_SAMPLES 32 /* of each of them; few, so that blocks end together */
 #define FOURIER_WINDOW 7
 
 struct fourier_polar_job {
