@@ -2584,6 +2584,7 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field first_row? integer row of the detector that slice 1 is of
 ---@field parameters? table what the reconstruction was done with
 ---@field input? string the scan's file
+---@field input_was? table what is said of it: {path, bytes, modified (s)}
 ---@field script? string a file name or a text
 ---@field title? string of the entry
 ---@field sample? string name of the sample

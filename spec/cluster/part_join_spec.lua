@@ -157,6 +157,27 @@ describe("parts of a run", function()
         end
     end)
 
+    it("are joined where the scan is not", function()
+        local case = {recipe = CASES[1].recipe, parts = 2}
+        local list = run_parts(case, "v.h5")
+        local function told(name)
+            local file <close> = assert(mb.h5.open(shell:path(name)))
+            return {file:value "/entry/reconstruction/parameters/raw_file",
+                file:value "/entry/provenance/input/path",
+                file:value "/entry/provenance/input/bytes",
+                file:value "/entry/provenance/input/modified"}
+        end
+        assert.equal(0, (join(list, "v1.h5")))
+        local away = shell:path "xaway.h5"
+        assert(os.rename(path, away))
+        local status, text = join(list, "v2.h5")
+        assert(os.rename(away, path))
+        assert.equal(0, status, text)
+        assert.same(told "v1.h5", told "v2.h5")
+        assert.equal(4, #told "v2.h5")
+        assert.is_true(bytes_of(shell:path "v1.h5") == bytes_of(shell:path "v2.h5"))
+    end)
+
     it("go on where they were interrupted", function()
         local case = {recipe = CASES[1].recipe, rows = {2, 13}, parts = 2, block = 1}
         run(case, "w.h5")
@@ -271,6 +292,12 @@ describe("parts of a run", function()
         local status, text = join(list, "v.h5")
         assert.equal(1, status)
         assert.matches(list[2], text, 1, true)
+        local spoilt, count = bytes:gsub("(moonbeam%-part.-)identity", "%1identitx")
+        assert.equal(1, count)
+        files.write(list[2], spoilt)
+        status, text = join(list, "v.h5")
+        assert.equal(1, status)
+        assert.matches("'" .. list[2] .. "' is damaged: what it says of its part", text, 1, true)
         assert.same({"scan.h5", "v-part-1-of-2.h5", "v-part-2-of-2.h5"}, files.list(shell.folder))
     end)
 

@@ -42,6 +42,7 @@ local CREATE = declared.options(
     {"first_row", "count", "row of the detector that slice 1 is of", min = 1, default = 1},
     {"parameters", "table", "what the reconstruction was done with"},
     {"input", "string", "the scan's file"},
+    {"input_was", "table", "what is said of it: {path, bytes, modified (s)}", usual = "what it is"},
     {"script", "string", "a file name or a text", usual = "the running script"},
     {"title", "string", "of the entry", default = "reconstruction"},
     {"sample", "string", "name of the sample", default = "unknown"},

@@ -60,7 +60,12 @@ local function iso_time(seconds)
 end
 
 -- Identity of the input: enough to tell whether a file is still the one that was read.
-local function input_facts(input)
+local function input_facts(options)
+    local input, was = options.input, options.input_was
+    if was then
+        return {path = was.path, bytes = was.bytes, modified = was.modified
+            and iso_time(was.modified)}
+    end
     local facts, err = core.system.stat(input)
     if not facts and input:find "[*?]" then
         return {path = input} -- a pattern of files
@@ -81,7 +86,9 @@ origin.time = iso_time
 --- What a result was reconstructed with: a table for parameters.
 function origin.parameters(options)
     local parameters = tables.merged(options.parameters)
-    if options.input then
+    if options.input_was then
+        parameters.raw_file = options.input_was.path
+    elseif options.input then
         parameters.raw_file = core.system.real_path(options.input) or options.input
     end
     return parameters
@@ -96,7 +103,7 @@ function origin.provenance(options)
         host = core.system.hostname and core.system.hostname(),
         script_name = script_name,
         script = script,
-        input = options.input and input_facts(options.input),
+        input = options.input and input_facts(options),
         versions = versions(options.parameters and options.parameters.device),
     }
 end

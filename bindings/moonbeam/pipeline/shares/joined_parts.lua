@@ -226,7 +226,8 @@ local function facts_of(part)
 end
 
 --- The result of the parts, as mb.result.create takes it: its options, without the name. `changes`
--- replaces some.
+-- replaces some. It tells of the scan as it was when the first part read it: the scan need not be
+-- here.
 function joined_parts.making(self, changes)
     local first = self.parts[1]
     local making = {}
@@ -234,6 +235,7 @@ function joined_parts.making(self, changes)
         making[name] = value
     end
     making.shape, making.dtype = self.shape, self.dtype
+    making.input_was = making.input and first.files[1] or nil
     making.parameters = {}
     for name, value in pairs(first.making.parameters or {}) do
         making.parameters[name] = value

@@ -81,6 +81,20 @@ function part_record.add(result, made, making, facts)
         seconds = report.seconds}}}
 end
 
+-- The types of what every record has.
+local TYPES <const> = {number = "number", count = "number", first = "number", last = "number",
+    whole = "table", making = "table", identity = "table", files = "table", sizes = "table"}
+
+-- Has a record what every record has?
+local function is_whole(record)
+    for name, kind in pairs(TYPES) do
+        if type(record) ~= "table" or type(record[name]) ~= kind then
+            return false
+        end
+    end
+    return true
+end
+
 --- The record of a file, with its path; raises where the file is no part.
 function part_record.read(path)
     local file, problem = mb.h5.open(path)
@@ -93,7 +107,8 @@ function part_record.read(path)
             .. "--part K/N' has written", path)
     end
     local list = records.list(opened:value(AT))
-    if not list or list[1] ~= FORMAT or type(list[3]) ~= "table" then
+    local known = list and list[1] == FORMAT
+    if not known or list[2] == VERSION and not is_whole(list[3]) then
         fail("io", "join", "part", "'%s' is damaged: what it says of its part cannot be read; make "
             .. "the part again", path)
     elseif list[2] ~= VERSION then
