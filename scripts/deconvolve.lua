@@ -168,7 +168,8 @@ local function check_outputs()
     for _, each in ipairs(images or {one}) do
         local log_name = options.write_log and results.log_of(each.output)
         cli.outputs(replaces, {each.image, options.psf, options.mask}, each.what and {} or {
-            {"output", path = each.output, extensions = file_name.IMAGES, member = true},
+            {"output", path = each.output, extensions = file_name.IMAGES, member = true,
+                instead = images and "--skip-done leaves out the images that have a result" or nil},
             {"preview", path = each.preview}, {"preview-image", path = each.preview_image},
             {"curve", extensions = {"png", "svg"}}, {"snapshots"},
             log_name and {"write-log", path = log_name, extensions = {"log"}} or nil})

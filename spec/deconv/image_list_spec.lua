@@ -213,7 +213,8 @@ describe("several images", function()
             .. "--into FOLDER/into1 --preview FOLDER/x.png")
         fails(2, "--curve is for one image", COMMAND .. IMAGES
             .. "--into FOLDER/into1 --curve FOLDER/x.png")
-        fails(1, "already exists", COMMAND .. IMAGES .. "--into FOLDER/into2")
+        fails(1, "already exists; --skip-done leaves out the images that have a result, or "
+            .. "--overwrite replaces it", COMMAND .. IMAGES .. "--into FOLDER/into2")
         fails(2, "cannot name a result after the pattern", COMMAND
             .. "'FOLDER/*.tif' --into FOLDER/into1")
     end)

@@ -355,7 +355,8 @@ end
 -- a result does not overwrite an input. Creates nothing. `name` is the option's name (or OUT, an
 -- argument), and `path` may be nil. Options: inputs (a list of files that are read), replace (an
 -- existing file may be replaced), extensions (what the name may end in, internal/file_name.lua),
--- what (what is written), member (FILE.h5:/PATH names a dataset).
+-- what (what is written), member (FILE.h5:/PATH names a dataset), instead (what else helps where
+-- the file exists; default: another name).
 function cli.output(name, path, options)
     if not path or core.dry.on() then
         return
@@ -389,8 +390,8 @@ function cli.output(name, path, options)
             and "a folder"
             or "not an ordinary file"))
     elseif facts and not options.replace then
-        cli.stop(("%s %s already exists; choose another name, or --overwrite replaces it"):format(
-            name, path))
+        cli.stop(("%s %s already exists; %s, or --overwrite replaces it"):format(name, path,
+            options.instead or "choose another name"))
     end
     local ok, refused = pcall(core.target.check, file, true)
     if not ok then
