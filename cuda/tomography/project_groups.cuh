@@ -4,8 +4,8 @@
 ** Angles of nearly the same slope see the same places. Eight rays of a product are four neighboring
 ** bins at two angles; two products at a time share places: a group is four angles (quads), two
 ** (pairs), or one, where no other is near enough. The rays of a group that go together must keep
-** within a window of 8 places along a whole strip of lines. A block takes groups of one kind whose
-** windows fit into its stage.
+** within a window of 8 places along a whole strip of lines; some pairs do so along a part of one. A
+** block takes groups of one kind whose windows fit into its stage.
 */
 #ifndef MB_CUDA_PROJECT_GROUPS_CUH
 #define MB_CUDA_PROJECT_GROUPS_CUH
@@ -17,18 +17,27 @@
 #define PROJECT_TILE 32     /* bins of an angle that a block owns at most */
 #define PROJECT_WINDOW 56   /* places of a line that a stage holds at most */
 #define PROJECT_TOGETHER 16 /* angles of a block at most */
-#define PROJECT_SIZES 3     /* groups of 4, 2 and 1 angles */
 
 typedef mb_project_line_ray project_ray;
 typedef mb_project_block project_block;
 
-/* The blocks of one size of groups whose lines are rows, or columns. */
+/* The sorts of groups: their angles, and the lines that they are added up along. */
+static const struct project_sort {
+    int size, lines;
+} project_sorts[] = {{4, PROJECT_STRIP},
+                     {2, PROJECT_STRIP},
+                     {2, PROJECT_STRIP / 2},
+                     {2, PROJECT_STRIP / 4},
+                     {1, PROJECT_STRIP}};
+#define PROJECT_SORTS (int)(sizeof project_sorts / sizeof *project_sorts)
+
+/* The blocks of one sort of groups whose lines are rows, or columns. */
 struct project_list {
     int first, count;
 };
 
 struct project_table {
-    project_list lists[2][PROJECT_SIZES]; /* rows, columns */
+    project_list lists[2][PROJECT_SORTS]; /* rows, columns */
     int blocks;
 };
 
@@ -72,7 +81,7 @@ static inline double project_reach(const project_ray *rays, int count)
 /* May these rays, in order, be a group? Four bins reach 2.5 bins from their middle; the bins of an
 ** angle begin at whole ones, so that its middle is up to half a bin from the group's (of two angles
 ** the second follows the first: a quarter). */
-static bool project_fits(const project_ray *rays, int count)
+static bool project_fits(const project_ray *rays, int count, int lines)
 {
     const project_ray *last = rays + count - 1;
     const double apart = count == 4   ? 0.5
@@ -83,7 +92,7 @@ static bool project_fits(const project_ray *rays, int count)
     if ((rays->cross > 0) != (last->cross > 0))
         return false;
     return (2.5 + apart) * project_reach(rays, count) + PROJECT_TILE / 4 * spread +
-               PROJECT_STRIP / 4 * turn <=
+               lines / 4 * turn <=
            3.98;
 }
 
@@ -94,12 +103,15 @@ static double project_width(const project_ray *rays, int count)
     return (PROJECT_TILE - 4 + 1) * project_reach(rays, count) + 8 + PROJECT_STRIP / 2 * turn + 3;
 }
 
-/* The angles of a group that begins here, of `left` rays. */
+/* The sort of the group that begins here, of `left` rays. */
 static int project_group(const project_ray *rays, int left)
 {
-    if (left >= 4 && project_fits(rays, 4))
-        return 4;
-    return left >= 2 && project_fits(rays, 2) ? 2 : 1;
+    int sort = 0;
+    while (project_sorts[sort].size > 1 &&
+           (left < project_sorts[sort].size ||
+            !project_fits(rays, project_sorts[sort].size, project_sorts[sort].lines)))
+        sort++;
+    return sort;
 }
 
 static project_block project_block_of(const project_ray *rays, int first, int count, int size)
@@ -123,14 +135,15 @@ static project_block project_block_of(const project_ray *rays, int first, int co
 static int project_fill(const project_ray *from, int count, project_ray *rays,
                         project_block *blocks, project_list *lists, int made, int placed)
 {
-    static const int sizes[PROJECT_SIZES] = {4, 2, 1};
-    for (int s = 0; s < PROJECT_SIZES; s++) {
-        const int size = sizes[s], most = size == 1 ? PROJECT_TOGETHER / 2 : PROJECT_TOGETHER;
+    for (int s = 0; s < PROJECT_SORTS; s++) {
+        const int size = project_sorts[s].size,
+                  most = size == 1 ? PROJECT_TOGETHER / 2 : PROJECT_TOGETHER;
         int begun = placed; /* where the block that grows begins */
         lists[s].first = made;
         for (int i = 0, group; i < count; i += group) {
-            group = project_group(from + i, count - i);
-            if (group != size)
+            const int sort = project_group(from + i, count - i);
+            group = project_sorts[sort].size;
+            if (sort != s)
                 continue;
             for (int k = 0; k < group; k++)
                 rays[placed + k] = from[i + k];

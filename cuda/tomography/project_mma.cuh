@@ -6,7 +6,8 @@
 ** The weights, what a pixel gives to a bin, are made in the registers where the product wants them,
 ** from the distance of the place to the ray. Places and weights are split into high and low halves,
 ** three products (low * low is below single precision). The tensor cores truncate their sums, so a
-** block adds up a strip of lines and then adds that to the result: strips are launches, in order.
+** block adds up a strip of lines and then adds that to the result: strips are launches, in order. A
+** strip begins while the last blocks of the one before it run, and waits before it adds.
 **
 ** Slices are packed as [line][place][high of all, low of all], 16 bytes being 8 slices, so that a
 ** window of a line is one contiguous copy; in a place the units of 16 bytes are permuted by the
@@ -18,6 +19,7 @@
 #ifndef MB_CUDA_PROJECT_MMA_CUH
 #define MB_CUDA_PROJECT_MMA_CUH
 
+#include "shared/early_launch.cuh"
 #include "tomography/project_groups.cuh"
 #include <cuda_fp16.h>
 
@@ -41,7 +43,7 @@ struct project_strip {
     const uint4 *packed;         /* from the strip's first line on */
     const float2 *half_scale;    /* of each slice: factor when packing, its inverse */
     int pitch, lines, across;    /* places of a packed line; of the image */
-    int first;                   /* line of the strip */
+    int first, strip;            /* line of the strip, or of a part of one; its lines */
     int cols, slices;
     float *sino;
     int64_t sino_z, sino_a;
@@ -158,7 +160,7 @@ __device__ static inline void project_prepare(const project_strip &p, const proj
                                               int tile, project_track *tracks,
                                               project_middle *middles)
 {
-    const double middle = p.first + PROJECT_STRIP / 2;
+    const double middle = p.first + p.strip / 2;
     if (threadIdx.x < PROJECT_TOGETHER) {
         project_track lane = {};
         const int k = min((int)threadIdx.x, b.angles - 1);
@@ -207,7 +209,7 @@ __device__ static inline bool project_sees(const project_strip &p, const project
     const int q = p.first + chunk * PROJECT_CHUNK, last = q + PROJECT_CHUNK - 1;
     if (q >= p.lines)
         return false;
-    const float i = chunk * PROJECT_CHUNK - PROJECT_STRIP / 2, u = fmaf(i, b.slope, start) + base,
+    const float i = chunk * PROJECT_CHUNK - p.strip / 2, u = fmaf(i, b.slope, start) + base,
                 v = fmaf(PROJECT_CHUNK - 1, b.slope, u), middle = 0.5f * (p.across - 1);
     float half = middle;
     if (p.radius2 >= 0) {
@@ -256,7 +258,7 @@ struct project_copies {
         for (int k = 0; k < PROJECT_CHUNK; k++) {
             const int q = chunk * PROJECT_CHUNK + k;
             const uint32_t bits =
-                __float_as_uint(project_window((float)(q - PROJECT_STRIP / 2), b.slope, start));
+                __float_as_uint(project_window((float)(q - p.strip / 2), b.slope, start));
             /* A window outside the line is one of zeros wherever it starts. */
             const int first = (int)(bits - PROJECT_MAGIC_BITS) + base + PROJECT_GUARD,
                       at = min(max(first, 0), p.pitch - PROJECT_WINDOW);
@@ -287,7 +289,7 @@ __device__ static inline void project_add_up(const project_strip &p, const proje
                 continue;
             float *to = p.sino + z * p.sino_z + tracks[k].index * p.sino_a + bin;
             if (i < BATCH)
-                old[i % BATCH] = *to;
+                old[i % BATCH] = __ldcg(to); /* written by other multiprocessors */
             else
                 *to = fmaf(sums[(k * sizes::S + z) * sizes::ROW + lane],
                            p.scale * p.half_scale[z].y, old[i % BATCH]);
@@ -312,8 +314,8 @@ __device__ static inline void project_mma_block(const project_strip &p)
     const double center = project_center(b, (int)blockIdx.y);
     const int base = (int)floor(center * 0.125) * 8; /* places count from here */
     const float start = (float)(center - base) - 0.5f * b.window;
-    int chunk0 = PROJECT_STRIP / PROJECT_CHUNK, chunk1 = -1;
-    for (int i = lane; i < PROJECT_STRIP / PROJECT_CHUNK; i += 32)
+    int chunk0 = p.strip / PROJECT_CHUNK, chunk1 = -1;
+    for (int i = lane; i < p.strip / PROJECT_CHUNK; i += 32)
         if (project_sees(p, b, start, base, i)) {
             chunk0 = min(chunk0, i);
             chunk1 = max(chunk1, i);
@@ -375,7 +377,7 @@ __device__ static inline void project_mma_block(const project_strip &p)
         project_wait(full + 8 * st, (n / PROJECT_STAGES) & 1);
 #pragma unroll
         for (int step = 0; step < PROJECT_CHUNK / 2; step++) {
-            const float i0 = (float)(chunk * PROJECT_CHUNK + 2 * step - PROJECT_STRIP / 2),
+            const float i0 = (float)(chunk * PROJECT_CHUNK + 2 * step - p.strip / 2),
                         i1 = i0 + 1.0f;
             const uint32_t window =
                 __float_as_uint(project_window(second ? i1 : i0, b.slope, start));
@@ -442,6 +444,7 @@ __device__ static inline void project_mma_block(const project_strip &p)
                             acc[u][k][t][e];
                 }
     __syncthreads();
+    mb_wait_before();
     project_add_up<MT>(p, b, tracks, sums);
 }
 #endif
@@ -451,7 +454,11 @@ __global__ void __launch_bounds__(32 * PROJECT_WARPS, 1)
     project_mma_kernel(const __grid_constant__ project_strip p)
 {
 #if PROJECT_ARCH >= 900
+    mb_let_next();
     project_mma_block<MT, NT, SIZE>(p);
+    /* So that this launch does not end before the one before it. */
+    if (blockIdx.x == gridDim.x - 1 && blockIdx.y == gridDim.y - 1)
+        mb_wait_before();
 #endif
 }
 

@@ -70,8 +70,8 @@ __device__ static inline void project_pack_unit(const float *tile, int step, uin
     *low = make_uint4(l[0], l[1], l[2], l[3]);
 }
 
-/* The lines from `first` into `packed`, which holds zeros. Grid: tiles of pixels; of the axis of the
-** lines from `first` on. */
+/* The lines from `first` into `packed`. Grid: tiles of pixels; of the axis of the lines from `first`
+** on. */
 template <int MT>
 __global__ void __launch_bounds__(MB_THREADS)
     project_pack_split(const __grid_constant__ project_source src, bool by_rows, int first,
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(MB_THREADS)
     const bool inside =
         x0 + tx < g.nx && y0 + ty < g.ny && mb_parallel_inside(&g, y0 + ty, x0 + tx);
     const float *from = src.data + (y0 + ty) * src.stride_y + x0 + tx;
-#pragma unroll 8
+#pragma unroll 16
     for (int z = 0; z < S; z++)
         tile[(z * Y + ty) * ROW + tx] =
             inside && z < src.slices ? from[z * src.stride_z] * half_scale[z].x : 0.0f;
@@ -114,9 +114,10 @@ __global__ void __launch_bounds__(MB_THREADS)
             sino[blockIdx.z * stride_z + a * stride_a + bin] = 0.0f;
 }
 
+/* `early`: begins while the launch before it, another one of these, still runs. */
 template <int MT, int NT, int SIZE>
 static mb_status project_strip_run(project_strip p, const project_block *blocks,
-                                   const project_list &list, cudaStream_t stream)
+                                   const project_list &list, bool *early, cudaStream_t stream)
 {
     constexpr int bytes = project_sizes<MT>::BYTES;
     const dim3 grid((unsigned)list.count, (unsigned)project_tiles(p.across));
@@ -126,8 +127,32 @@ static mb_status project_strip_run(project_strip p, const project_block *blocks,
     p.blocks = blocks + list.first;
     MB_CUDA(cudaFuncSetAttribute(project_mma_kernel<MT, NT, SIZE>,
                                  cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    project_mma_kernel<MT, NT, SIZE><<<grid, 32 * PROJECT_WARPS, bytes, stream>>>(p);
-    MB_LAUNCHED("project_mma_kernel");
+    MB_TRY(mb_launch_early(*early, project_mma_kernel<MT, NT, SIZE>, p, grid, 32 * PROJECT_WARPS,
+                           bytes, stream));
+    *early = true;
+    return MB_STATUS_OK;
+}
+
+template <int MT>
+static mb_status project_sort_run(const project_strip &p, const project_block *blocks,
+                                  const project_list &list, int size, bool *early,
+                                  cudaStream_t stream)
+{
+    return size == 4   ? project_strip_run<MT, 2, 4>(p, blocks, list, early, stream)
+           : size == 2 ? project_strip_run<MT, 1, 2>(p, blocks, list, early, stream)
+                       : project_strip_run<MT, 1, 1>(p, blocks, list, early, stream);
+}
+
+/* Zeros on either side of packed lines, and behind the last one. */
+template <int MT>
+static mb_status project_clear_guards(uint4 *packed, int pitch, int lines, int whole,
+                                      cudaStream_t stream)
+{
+    const size_t place = 64 * MT, row = (size_t)pitch * place, guard = PROJECT_GUARD * place;
+    unsigned char *to = (unsigned char *)packed;
+    MB_CUDA(cudaMemset2DAsync(to, row, 0, guard, (size_t)lines, stream));
+    MB_CUDA(cudaMemset2DAsync(to + row - guard, row, 0, guard, (size_t)lines, stream));
+    MB_CUDA(cudaMemsetAsync(to + (size_t)lines * row, 0, (size_t)(whole - lines) * row, stream));
     return MB_STATUS_OK;
 }
 
@@ -151,17 +176,22 @@ static mb_status project_kind(const mb_op_call *call, const project_source &src,
                          (unsigned)((y + PROJECT_PACK_Y - 1) / PROJECT_PACK_Y));
         if (mb_cuda_core->cancelled())
             return MB_STATUS_CANCELLED;
-        MB_CUDA(cudaMemsetAsync(packed, 0, (size_t)whole * (size_t)p.pitch * 64 * MT, stream));
+        MB_TRY(project_clear_guards<MT>(packed, p.pitch, lines, whole, stream));
         project_pack_split<MT><<<tiles, MB_THREADS, shared, stream>>>(
             src, by_rows, first, lines, p.pitch, p.half_scale, packed);
         MB_LAUNCHED("project_pack_split");
-        for (int line = 0; line < lines; line += PROJECT_STRIP) {
-            p.first = first + line;
-            p.packed = packed + (int64_t)line * p.pitch * (4 * MT);
-            MB_TRY((project_strip_run<MT, 2, 4>(p, blocks, lists[0], stream)));
-            MB_TRY((project_strip_run<MT, 1, 2>(p, blocks, lists[1], stream)));
-            MB_TRY((project_strip_run<MT, 1, 1>(p, blocks, lists[2], stream)));
-        }
+        bool early = false; /* not before the lines are packed */
+        for (int line = 0; line < lines; line += PROJECT_STRIP)
+            for (int sort = 0; sort < PROJECT_SORTS; sort++) {
+                p.strip = project_sorts[sort].lines;
+                for (int part = line; part < line + PROJECT_STRIP && part < lines;
+                     part += p.strip) {
+                    p.first = first + part;
+                    p.packed = packed + (int64_t)part * p.pitch * (4 * MT);
+                    MB_TRY(project_sort_run<MT>(p, blocks, lists[sort], project_sorts[sort].size,
+                                                &early, stream));
+                }
+            }
     }
     return MB_STATUS_OK;
 }
@@ -201,7 +231,10 @@ static mb_status project_batch_split(const mb_op_call *call, const project_sourc
         p.lines = (int)(kind == 0 ? g.ny : g.nx);
         p.across = (int)(kind == 0 ? g.nx : g.ny);
         p.pitch = p.across + 2 * PROJECT_GUARD;
-        if (lists[0].count + lists[1].count + lists[2].count > 0)
+        int count = 0;
+        for (int sort = 0; sort < PROJECT_SORTS; sort++)
+            count += lists[sort].count;
+        if (count > 0)
             MB_TRY(project_kind<MT>(call, src, p, kind == 0, blocks, lists, strips));
     }
     return MB_STATUS_OK;
