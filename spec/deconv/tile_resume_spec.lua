@@ -148,9 +148,8 @@ describe("an interrupted deconvolution", function()
             for kill = 1, 2 do
                 run(case, "") -- writes the script
                 files.write(folder .. "/script.lua", files.read(folder .. "/script.lua") .. "run()")
-                os.execute(("timeout -s KILL %.3f '%s' '%s/script.lua' >/dev/null 2>&1"):format(
-                    expected.seconds * (0.4 + (i * 37 + kill * 11) % 60 / 100),
-                    os.getenv "MOONBEAM_BIN" or mb.system.program(), folder))
+                files.run_killed(folder, expected.seconds
+                    * (0.4 + (i * 37 + kill * 11) % 60 / 100))
             end
             check(case, expected, case.name)
         end

@@ -99,8 +99,7 @@ describe("target", function()
                 run "write(1, 2)"
                 files.write(folder .. "/script.lua", (WRITE:gsub("PATH", path))
                     .. ("io.stderr:write 'x' write(2, %s)"):format(new))
-                os.execute(("timeout -s KILL 0.0%d '%s' '%s/script.lua' >/dev/null 2>&1"):format(
-                    20 + i * 37 % 60, program, folder))
+                files.run_killed(folder, (20 + i * 37 % 60) / 1000)
                 local value = value_of()
                 assert.is_true(value == 1 or value == 2)
             end

@@ -77,6 +77,13 @@ function files.run_script(folder, text, variables)
         or mb.system.program(), name))
 end
 
+-- Runs FOLDER/script.lua in a new moonbeam and kills it after so many seconds. It is dead then:
+-- without --foreground, timeout kills itself as well and does not wait.
+function files.run_killed(folder, seconds)
+    files.run(("timeout --foreground -s KILL %.3f '%s' '%s/script.lua'"):format(seconds,
+        os.getenv "MOONBEAM_BIN" or mb.system.program(), folder))
+end
+
 -- Mounts a small file system on a new folder in `folder`, or returns nil where that is not allowed.
 function files.small_disk(folder, size)
     local name = folder .. "/small"
