@@ -7,7 +7,6 @@
 
 #include "shared/cuda_launch.cuh"
 #include "shared/fft_stages.cuh"
-#include "ops/fft/fused_fft.h"
 
 #define MB_FFT_DEPTHS(X) X(16) X(32) X(64) X(128) X(256) X(512) X(1024) X(2048)
 
@@ -49,9 +48,9 @@ static inline mb_status mb_fft_depth_prepare(const mb_op_call *call, const void 
                                              int64_t columns, mb_fft_depth_launch *launch)
 {
     typedef mb_fft_cut_of<N> cut;
-    launch->threads = mb_fft_depth_tile<N>::per_line <= 256
-                          ? 256
-                          : mb_fused_fft_device(&call->device->facts).threads;
+    cudaFuncAttributes compiled; /* with that tile, whatever the device is taken for */
+    MB_CUDA(cudaFuncGetAttributes(&compiled, kernel));
+    launch->threads = compiled.maxThreadsPerBlock;
     const int64_t width = launch->threads / cut::T, tiles = (columns + width - 1) / width;
     launch->shared =
         sizeof(float2) * (cut::passes > 1 ? cut::table + (size_t)cut::room * width : 1);

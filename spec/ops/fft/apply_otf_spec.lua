@@ -1,5 +1,7 @@
-local mb = require "moonbeam"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
+local mb = require "moonbeam"
+local npy = require "moonbeam.npy"
 
 -- Extents of the padded grid of a volume, and of its spectrum.
 local function padded(shape)
@@ -142,5 +144,24 @@ describe("apply_otf", function()
                 assert.is_true(known.peak <= 512 * 8, known.peak .. " bytes")
             end
         end
+    end)
+
+    helper.gpu_it("has no other result where a GPU is taken for an older one", function()
+        local folder, written = files.folder(), {}
+        for i, capability in ipairs { 999, 80 } do
+            local output, ok = files.run_script(folder, ([[
+                local mb = require "moonbeam"
+                local grid = mb.random({ 1024, 64, 130 }, { seed = 1, device = "cuda:0" })
+                local otf = mb.random({ 1024, 64, 65 }, { seed = 2, dtype = "c64", device = "cuda:0" })
+                mb.apply_otf(grid, otf, { scale = 1 / (1024 * 64 * 128) })
+                require "moonbeam.npy".write("%s/%d.npy", grid)
+            ]]):format(folder, i), "MOONBEAM_CUDA_CAPABILITY=" .. capability)
+            assert.is_true(ok, output)
+            written[i] = npy.read(("%s/%d.npy"):format(folder, i))
+        end
+        files.remove(folder)
+        local expected <close> = samples(written[1], 128)
+        local got <close> = samples(written[2], 128)
+        assert.is_true(distance(expected, got) < 1e-6)
     end)
 end)
