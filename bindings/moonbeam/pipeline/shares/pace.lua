@@ -16,7 +16,7 @@ local FOURIER <const>, SIDE <const>, ANGLES <const> = 0.119e-3, 2048, 1500
 -- Seconds of an iteration for a slice of that size: by the normal operator, and by both operators;
 -- and of an iteration of total variation, by its dimensions.
 local NORMAL <const>, BOTH <const> = 0.112e-3, 0.293e-3
-local VARIATION <const> = {nil, 0.012e-3, 0.019e-3}
+local VARIATION <const> = {nil, 0.0115e-3, 0.0152e-3}
 local ITERATIVE <const> = {cgls = NORMAL, landweber = NORMAL, fista = NORMAL, admm_tv = NORMAL,
     sirt = BOTH, sart = BOTH, osem = BOTH, mlem = BOTH}
 
