@@ -14,17 +14,17 @@ struct filter_job {
     int rows, points;  /* of a plane; points exclude the highest frequency */
     float scale, turn; /* of the real and the imaginary part of otf */
     unsigned *ticket;  /* zero at the launch and afterwards */
-};
 
-/* The next tile, or one that does not exist. Blocks take tiles in order, so that the tiles that are
-** processed at one time are neighbors in memory. A block asks once more than it has tiles. */
-__device__ static __forceinline__ int next_tile(const filter_job &job, int tiles)
-{
-    const unsigned tile = atomicAdd(job.ticket, 1u);
-    if (tile == tiles + gridDim.x - 1)
-        *job.ticket = 0;
-    return (int)tile;
-}
+    /* The next tile, or one that does not exist. Blocks take tiles in order, so that the tiles that
+    ** are processed at one time are neighbors in memory. A block asks once more than it has tiles. */
+    __device__ __forceinline__ int next_tile(int tiles) const
+    {
+        const unsigned tile = atomicAdd(ticket, 1u);
+        if (tile == tiles + gridDim.x - 1)
+            *ticket = 0;
+        return (int)tile;
+    }
+};
 
 template <int N>
 __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
@@ -40,10 +40,10 @@ __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_ti
     const int tiles = (int)((stride + W - 1) / W);
     mb_fft_fill_table<cut>(memory);
     if (threadIdx.x == 0)
-        queue = next_tile(job, tiles);
+        queue = job.next_tile(tiles);
     __syncthreads();
     for (int tile = queue; tile < tiles; tile = queue) {
-        const int next = threadIdx.x == 0 ? next_tile(job, tiles) : 0;
+        const int next = threadIdx.x == 0 ? job.next_tile(tiles) : 0;
         const int64_t first = (int64_t)tile * W, c = first + threadIdx.x % W;
         /* The grid stores the highest frequencies after the others, otf at the end of each row. */
         const int64_t at =
