@@ -208,7 +208,7 @@ describe("mb.cluster", function()
         files.write(name, "x = = 1")
         local output, _, status = files.run(ranks.command(3, "- < " .. name))
         assert.equal(1, status)
-        assert.matches("stdin:1: unexpected symbol near '='", output)
+        assert.matches("\n%S+: stdin:1: unexpected symbol near '='", "\n" .. output)
     end)
 
     ranks.it("has no prompt for several", function()
