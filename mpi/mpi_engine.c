@@ -39,8 +39,8 @@ static void set_environment(void)
 }
 
 /* Says whether Open MPI leaves the processor in each call that finds no message; nothing with other
-** MPIs. A thread that looks now and then sleeps in between. If it yields in a look, too, it gets its
-** processor back 5 to 20 ms later where all processors compute. */
+** MPIs. A thread that looks now and then sleeps in between. If it yields in a look, too, it gets
+** its processor back 5 to 20 ms later where all processors compute. */
 static void set_yielding(bool on)
 {
     bool (*set)(bool);

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Runs at exit, also by os.exit. A status has 8 bits: a failure of which they are 0 has status 1. */
+/* Runs at exit, also by os.exit. A status has 8 bits: a failure of which they are 0 has the status
+** 1. */
 static void end_rank(int status, void *unused)
 {
     (void)unused;

@@ -23,8 +23,8 @@ static bool has_code(lua_State *L, int index, mb_status status)
     return found;
 }
 
-/* Pushes a function of moonbeam/internal/log.lua; false, with other values pushed, if that module is
-** not loaded. */
+/* Pushes a function of moonbeam/internal/log.lua; false, with other values pushed, if that module
+** is not loaded. */
 static bool push_log(lua_State *L, const char *function)
 {
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);

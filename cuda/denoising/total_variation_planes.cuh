@@ -141,8 +141,8 @@ struct tv_block {
     float2 *ahead, *top;
     int *origin; /* {x, y} of the tile, for the last pass: other passes have no register for it */
     int lane, warp, read_first, read_end, first, end;
-    /* A lane works on columns 2 lane and 2 lane + 1 of each row, loads their field, stores them, and
-    ** loads image and data of columns 4 (lane % 16) ... of row lane / 16. */
+    /* A lane works on columns 2 lane and 2 lane + 1 of each row, loads their field, stores them,
+    ** and loads image and data of columns 4 (lane % 16) ... of row lane / 16. */
     unsigned pair, four; /* the first of these columns in a plane of the state */
     const float *f;      /* those four of the data's first plane */
     /* Bytes of the four that are in the volume; from bit 8 + 8 i: of the field of row i's pair; bit

@@ -16,7 +16,8 @@ struct filter_job {
     unsigned *ticket;  /* zero at the launch and afterwards */
 
     /* The next tile, or one that does not exist. Blocks take tiles in order, so that the tiles that
-    ** are processed at one time are neighbors in memory. A block asks once more than it has tiles. */
+    ** are processed at one time are neighbors in memory. A block asks once more than it has
+    ** tiles. */
     __device__ __forceinline__ int next_tile(int tiles) const
     {
         const unsigned tile = atomicAdd(ticket, 1u);

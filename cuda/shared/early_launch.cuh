@@ -4,8 +4,8 @@
 ** launches of the chain, nor touch what they write. For devices of compute capability 9.0.
 **
 ** Every block calls mb_let_next; the launches before have all ended for a block that has waited, if
-** each of them has a block that waits. What blocks of another launch wrote is to be loaded by way of
-** the second-level cache (__ldcg): the first-level one may be older.
+** each of them has a block that waits. What blocks of another launch wrote is to be loaded by way
+** of the second-level cache (__ldcg): the first-level one may be older.
 */
 #ifndef MB_CUDA_EARLY_LAUNCH_CUH
 #define MB_CUDA_EARLY_LAUNCH_CUH

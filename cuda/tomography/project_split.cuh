@@ -70,8 +70,8 @@ __device__ static inline void project_pack_unit(const float *tile, int step, uin
     *low = make_uint4(l[0], l[1], l[2], l[3]);
 }
 
-/* The lines from `first` into `packed`. Grid: tiles of pixels; of the axis of the lines from `first`
-** on. */
+/* The lines from `first` into `packed`. Grid: tiles of pixels; of the axis of the lines from
+** `first` on. */
 template <int MT>
 __global__ void __launch_bounds__(MB_THREADS)
     project_pack_split(const __grid_constant__ project_source src, bool by_rows, int first,

@@ -1,5 +1,5 @@
--- Stores between sections in the memory of several ranks: bits, bytes, and what becomes of them when
--- a rank is killed.
+-- Stores between sections in the memory of several ranks: bits, bytes, and what becomes of them
+-- when a rank is killed.
 
 local commands = require "spec.support.commands"
 local files = require "spec.support.files"
