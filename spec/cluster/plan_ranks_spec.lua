@@ -48,6 +48,8 @@ describe("the plan of ranks", function()
         assert.matches(("2 GPUs, [^\n]*%%(%d bytes%%) of pinned"):format(2 * made.pinned), text)
         assert.matches(("--mem=%dM"):format(rank_plan.megabytes(plan)), text, 1, true)
         assert.equal(math.ceil(2 * plan.process / (1 << 20)), rank_plan.megabytes(plan))
+        local later = string.rep("what the process has later does not count", 1 << 17)
+        assert.equal(plan.process, rank_plan.of(made, own).process, #later)
         local script = slurm.script(made, {"scan.h5", "--plan", "--slurm", "--ranks", "6",
             "--ranks-per-node=2", "-d", "planned:h200", "-o", "it's.h5"}, own)
         assert.equal(table.concat({"#!/bin/sh", "#SBATCH --nodes=3", "#SBATCH --ntasks=6",

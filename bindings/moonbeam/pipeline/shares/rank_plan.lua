@@ -18,8 +18,7 @@ local rank_plan = {}
 -- What a GPU takes of the host with its context, where it can only be planned for.
 local CONTEXT <const> = 512 << 20
 
---- A bound for the resident bytes of the process of a plan.
-function rank_plan.process(made)
+local function process_of(made)
     local job, scan = made.job, made.job.chain.source.scan
     local pool, host, contexts = 0, false, 0
     for _, device in ipairs(job.devices) do
@@ -34,6 +33,13 @@ function rank_plan.process(made)
     local frames = not scan.chunk_rows and 0 or 2 * (job.options.threads or 8)
         * math.min(scan.rows * scan.cols * mb.pool.element_bytes(scan.dtype), 64 << 20)
     return process_memory.bound(pool, made.pinned, frames + contexts)
+end
+
+--- A bound for the resident bytes of the process of a plan. What the process has already counts
+-- when the plan is first asked: its texts and its batch script name one figure.
+function rank_plan.process(made)
+    made.process = made.process or process_of(made)
+    return made.process
 end
 
 -- Processors of a rank for each of its GPUs: with more, blocks are not copied more quickly.
