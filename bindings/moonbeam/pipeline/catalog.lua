@@ -76,11 +76,7 @@ end
 
 local function check_options(def, where)
     for _, entry in ipairs(def.options) do
-        local known = false
-        for _, kind in ipairs(step_options.kinds()) do
-            known = known or kind == entry.kind
-        end
-        if not known then
+        if not step_options.is_kind(entry.kind) then
             wrong(def, where, "option '%s' has the kind '%s'; there are %s", entry.name,
                 tostring(entry.kind), table.concat(step_options.kinds(), ", "))
         elseif entry.name == "preset" then
@@ -179,43 +175,6 @@ local function is_list(value)
     return type(value) == "table" and value.name == nil and #value > 0
 end
 
---- Adds a definition or a list of definitions. `source` is {path, text} if they are from a file.
-function methods:add(definitions, source)
-    local where = source and source.path or "the script"
-    local record = {path = source and source.path, text = source and source.text, names = {},
-        hash = source and hash_of(source.text)}
-    local list = is_list(definitions) and definitions or {definitions}
-    for i = 1, math.max(1, #list) do
-        local def = checked(list[i], where)
-        if self.own[def.name] then
-            wrong(def, where, "another step has this name, from %s; rename one of the two",
-                core.error.printable(self.own[def.name].path or "the script"))
-        elseif self:library(def.name) then
-            wrong(def, where, "the library has a step of this name; rename yours")
-        end
-        self.defs[def.name], self.own[def.name] = own_step.guard(def), record
-        record.names[#record.names + 1] = def.name
-    end
-    self.sources[#self.sources + 1] = record
-    return self
-end
-
---- Adds the steps of a file, by running it: Lua code that returns one definition or a list.
-function methods:load(path)
-    local text = text_of(path)
-    local chunk, problem = load(text, "@" .. path, "t")
-    if not chunk then
-        fail("argument", "pipeline", "steps", "the file of steps is not Lua: %s",
-            core.error.printable(problem))
-    end
-    local ok, made = pcall(chunk)
-    if not ok then
-        fail("argument", "pipeline", "steps", "the file of steps fails: %s",
-            core.error.printable(tostring(made)))
-    end
-    return self:add(made, {path = path, text = text})
-end
-
 -- The families of the library's steps: {name = family}, read once from the folders.
 local families
 
@@ -241,13 +200,53 @@ function catalog.family_of(name)
     return families_of_steps()[name]
 end
 
+-- The checked definitions of the library's steps by name, each made when it is first looked for.
+local library = {}
+
 -- The definition of a step in the library, or nil.
-function methods:library(name)
-    local family = not self.defs[name] and catalog.family_of(name)
+local function library_step(name)
+    local family = not library[name] and catalog.family_of(name)
     if family then
-        self.defs[name] = checked(require(("moonbeam.steps.%s.%s"):format(family, name)))
+        library[name] = checked(require(("moonbeam.steps.%s.%s"):format(family, name)))
     end
-    return not self.own[name] and self.defs[name] or nil
+    return library[name]
+end
+
+--- Adds a definition or a list of definitions. `source` is {path, text} if they are from a file.
+function methods:add(definitions, source)
+    local where = source and source.path or "the script"
+    local record = {path = source and source.path, text = source and source.text, names = {},
+        hash = source and hash_of(source.text)}
+    local list = is_list(definitions) and definitions or {definitions}
+    for i = 1, math.max(1, #list) do
+        local def = checked(list[i], where)
+        if self.own[def.name] then
+            wrong(def, where, "another step has this name, from %s; rename one of the two",
+                core.error.printable(self.own[def.name].path or "the script"))
+        elseif library_step(def.name) then
+            wrong(def, where, "the library has a step of this name; rename yours")
+        end
+        self.defs[def.name], self.own[def.name] = own_step.guard(def), record
+        record.names[#record.names + 1] = def.name
+    end
+    self.sources[#self.sources + 1] = record
+    return self
+end
+
+--- Adds the steps of a file, by running it: Lua code that returns one definition or a list.
+function methods:load(path)
+    local text = text_of(path)
+    local chunk, problem = load(text, "@" .. path, "t")
+    if not chunk then
+        fail("argument", "pipeline", "steps", "the file of steps is not Lua: %s",
+            core.error.printable(problem))
+    end
+    local ok, made = pcall(chunk)
+    if not ok then
+        fail("argument", "pipeline", "steps", "the file of steps fails: %s",
+            core.error.printable(tostring(made)))
+    end
+    return self:add(made, {path = path, text = text})
 end
 
 --- The names of all steps, sorted.
@@ -257,7 +256,7 @@ end
 
 --- The definition of the step with this name. Errors: argument, with the nearest name.
 function methods:find(name)
-    local def = self.own[name] and self.defs[name] or self:library(name)
+    local def = self.defs[name] or library_step(name)
     if not def then
         local near = core.error.nearest(name, self:names())
         fail("argument", "pipeline", "recipe", "there is no step '%s'%s",

@@ -146,6 +146,11 @@ local PROBLEMS = {number = number_problem, float = number_problem, count = whole
     range = range_problem, pair = pair_problem, choice = choice_problem, enum = choice_problem,
     string = string_problem, boolean = boolean_problem, bool = boolean_problem}
 
+--- Whether a step may declare options of this kind.
+function step_options.is_kind(kind)
+    return kind == "any" or PROBLEMS[kind] ~= nil
+end
+
 --- The kinds of options that a step may declare, sorted.
 function step_options.kinds()
     return tables.keys(tables.merged(PROBLEMS, {any = true}))
