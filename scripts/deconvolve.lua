@@ -219,6 +219,10 @@ if image:is_series() then
     results.check_series(images and options.format or options.output)
 end
 if not options.psf then
+    if #shape ~= 3 then
+        cli.wrong("the model of a PSF is for stacks, and this image has %d axes: give a measured "
+            .. "PSF, as the second argument or with --psf", #shape)
+    end
     local light = psf_options.from_file(options, image.meta)
     if light then
         say("light      %s: %s", light, options.image)

@@ -7,7 +7,8 @@ local mb = require "moonbeam"
 
 local shell
 
--- S, N, P, I, K: a scan, an NXtomo scan, a file that is no scan, an image and a PSF; O: a result.
+-- S, N, P, I, F, K: a scan, an NXtomo scan, a file that is no scan, a stack, one frame and a PSF;
+-- O: a result.
 local SHELL <const> = {
     {"reconstruct", "SCAN is missing", "%-%-help"},
     {"reconstruct O.none.h5", "none.h5'", "check the name", 1},
@@ -44,6 +45,7 @@ local SHELL <const> = {
     {"reconstruct S --budget", "%-%-budget", "%-%-budget SIZE"},
     {"reconstruct S -o out.jpg", "out.jpg", "must end in"},
     {"reconstruct S -p out.jpg", "out.jpg", "must end in .png"},
+    {"reconstruct O.none.h5 -o O.tif --slices-per-file 1", "%-%-slices%-per%-file", "ends in .h5"},
     {"reconstruct S more.h5", "one argument too many: more.h5", "%-%-help"},
     {"reconstruct S --device gpu", '"gpu"', 'valid names are "host"'},
     {"reconstruct S --device cuda:31", "cuda:31", "; choose [%w:]+, or plan for planned:h200", 1},
@@ -83,6 +85,8 @@ local SHELL <const> = {
     {"deconvolve I K -o O.tif -b reflect", '%-%-budget: "reflect"', "such as 8G.* did you mean %-%-boundary reflect%?"},
     {"deconvolve I -o O.tif --na 1.4 --wavelength 0.52 --pixel 100 --step 200",
         "%-%-wavelength is 0.52 nm", "give %-%-wavelength 520 for 0.52 um"},
+    {"deconvolve F -o O.tif --na 1.4 --wavelength 520 --pixel 100", "has 2 axes", "%-%-psf"},
+    {"deconvolve F -o O.tif --plan", "has 2 axes", "%-%-psf"},
     {"deconvolve I I -o O.tif", "the PSF is the image itself", "%-%-into FOLDER"},
     {"deconvolve I K -o O.tif --preview-z 2", "%-%-preview%-z is for %-%-preview", "not given"},
     {"deconvolve I K -o O.tif -p x.png --preview-z 900", "plane 900", "the stack has %d+"},
@@ -91,6 +95,7 @@ local SHELL <const> = {
     {"deconvolve I K -o O.tif --gain 0", '%-%-gain: "0"', "above 0, or auto"},
     {"deconvolve I K -o O.tif --tiles 4", '"4"', "one of auto, exact"},
     {"deconvolve I K -o nowhere/x.tif", "nowhere/x.tif", "No such file or directory", 1},
+    {"join O.none.h5 -o O.tif --slices-per-file 1", "%-%-slices%-per%-file", "ends in .h5"},
     {"stitch I K -o O.h5 --shift auto", "%-%-shift", "%-%-lateral"},
     {"stitch I K -o O.h5 --brightness auto", "%-%-brightness", "%-%-intensity"},
     {"stitch I K -o O.h5 --lateral yes", '"yes"', "one of auto, none"},
@@ -126,9 +131,9 @@ local LUA <const> = {
 }
 
 local function files_of(text)
-    return (text:gsub("%f[%w]([SNPIKO])%f[^%w]", function(letter)
+    return (text:gsub("%f[%w]([SNPIFKO])%f[^%w]", function(letter)
         return shell:path(({S = "scan.h5", N = "two.h5", P = "plain.h5", I = "image.npy",
-            K = "psf.npy", O = "out"})[letter])
+            F = "frame.npy", K = "psf.npy", O = "out"})[letter])
     end))
 end
 
@@ -153,6 +158,7 @@ describe("typical mistakes", function()
             .. " --size 32 --rows 3 --angles 40 --format nxtomo --quiet")
         local image <close> = mb.random({4, 12, 12}, {seed = 1})
         mb.npy.write(shell:path "image.npy", image)
+        mb.npy.write(shell:path "frame.npy", image[1])
         local psf <close> = mb.ones {3, 3, 3}
         mb.npy.write(shell:path "psf.npy", psf)
         local file <close> = mb.h5.create(shell:path "plain.h5")

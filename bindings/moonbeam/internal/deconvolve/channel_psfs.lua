@@ -20,9 +20,6 @@ local metatable = {__index = methods, __close = methods.release}
 
 -- The model of the PSF of a channel.
 local function model(options, shape, id, channel)
-    if #shape ~= 3 then
-        cli.wrong("the model is for stacks; this image has %d axes: give a PSF file", #shape)
-    end
     return psf_options.make(options, {2 * shape[1] - 1, options.psf_size, options.psf_size}, id,
         channel)
 end

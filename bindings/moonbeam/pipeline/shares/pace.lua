@@ -13,12 +13,13 @@ local LINK <const>, SHARED_LINK <const>, MEMORY <const> = 50.8e9, 38e9, 4.2e12
 local UPDATES <const> = {fast = 19e12, exact = 7e12}
 local FOURIER <const>, SIDE <const>, ANGLES <const> = 0.119e-3, 2048, 1500
 
--- Seconds of an iteration for a slice of that size: by the normal operator, and by both operators;
--- and of an iteration of total variation, by its dimensions.
-local NORMAL <const>, BOTH <const> = 0.112e-3, 0.293e-3
+-- Seconds of an iteration for a slice of that size: of conjugate gradients and of gradient descent
+-- by the normal operator, and by both operators; and of an iteration of total variation, by its
+-- dimensions.
+local CONJUGATE <const>, DESCENT <const>, BOTH <const> = 0.110e-3, 0.096e-3, 0.293e-3
 local VARIATION <const> = {nil, 0.0115e-3, 0.0152e-3}
-local ITERATIVE <const> = {cgls = NORMAL, landweber = NORMAL, fista = NORMAL, admm_tv = NORMAL,
-    sirt = BOTH, sart = BOTH, osem = BOTH, mlem = BOTH}
+local ITERATIVE <const> = {cgls = CONJUGATE, admm_tv = CONJUGATE, landweber = DESCENT,
+    fista = DESCENT, sirt = BOTH, sart = BOTH, osem = BOTH, mlem = BOTH}
 
 -- How often other steps go through their data: read, two passes of scratch, written.
 local PASSES <const> = 4
