@@ -90,13 +90,24 @@ static herr_t read_limited(const source *from, hid_t type, void *buffer)
     return result;
 }
 
-static herr_t read_raw(const source *from, hid_t type, void *buffer)
+// Properties of a transfer of `count` values. HDF5 converts strings in buffers of 1 MiB, which it
+// clears at every transfer, unless it is told how little there is.
+static hid_t transfer_of(int64_t count, hid_t memory, hid_t stored)
+{
+    const hid_t transfer = H5Pcreate(H5P_DATASET_XFER);
+    const size_t most = (size_t)1 << 20, each = H5Tget_size(memory) + H5Tget_size(stored) + 16;
+    if (count > 0 && (uint64_t)count < most / each)
+        H5Pset_buffer(transfer, (size_t)count * each, NULL, NULL);
+    return transfer;
+}
+
+static herr_t read_raw(const source *from, hid_t type, int64_t count, void *buffer)
 {
     uint64_t room = MAX_VALUE_BYTES;
     if (from->attribute)
         return H5Tis_variable_str(type) > 0 ? read_limited(from, type, buffer)
                                             : H5Aread(from->id, type, buffer);
-    H5_OWNED hid_t transfer = H5Pcreate(H5P_DATASET_XFER);
+    H5_OWNED hid_t transfer = transfer_of(count, type, from->type);
     H5Pset_vlen_mem_manager(transfer, take_string, &room, drop_string, &room);
     return H5Dread(from->id, type, H5S_ALL, H5S_ALL, transfer, buffer);
 }
@@ -116,7 +127,7 @@ static mb_status read_strings(const source *from, mb_h5_value *value)
         status = mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
         goto done;
     }
-    if (count > 0 && read_raw(from, type, buffer) < 0) {
+    if (count > 0 && read_raw(from, type, value->count, buffer) < 0) {
         status = mb_h5_failure(from->file, from->name, "read");
         for (size_t i = 0; variable && i < count; i++)
             free(((char **)(void *)buffer)[i]);
@@ -190,7 +201,7 @@ static mb_status read_value(const source *from, mb_h5_value *value)
     value->numbers = calloc((size_t)value->count + 1, sizeof *value->numbers);
     if (!value->numbers)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to read '%s'", from->name);
-    if (value->count > 0 && read_raw(from, H5T_NATIVE_DOUBLE, value->numbers) < 0)
+    if (value->count > 0 && read_raw(from, H5T_NATIVE_DOUBLE, value->count, value->numbers) < 0)
         return mb_h5_failure(from->file, from->name, "read");
     return MB_STATUS_OK;
 }
@@ -318,8 +329,10 @@ static herr_t write_raw(hid_t id, bool attribute, const mb_h5_value *value, hid_
     const hid_t type = value->text ? stored : H5T_NATIVE_DOUBLE;
     if (value->count == 0)
         return 0;
-    return attribute ? H5Awrite(id, type, data)
-                     : H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data);
+    if (attribute)
+        return H5Awrite(id, type, data);
+    H5_OWNED hid_t transfer = transfer_of(value->count, type, stored);
+    return H5Dwrite(id, type, H5S_ALL, H5S_ALL, transfer, data);
 }
 
 mb_status mb_h5_attribute_write(mb_h5 *file, const char *path, const char *name,
