@@ -90,12 +90,10 @@ static mb_status write_lock(const char *folder, int fd)
     return mb_fail(MB_STATUS_IO, "path", "cannot lock '%s': %s", folder, strerror(cause));
 }
 
-/* Locks an open lock file, where nobody else has. */
-static mb_status claim(const char *folder, int fd)
+/* Locks an open lock file, where nobody else has. The text in it stays. */
+static mb_status lock_now(const char *folder, int fd)
 {
     lock_text who;
-    struct stat facts, named;
-    char buffer[PATH_MAX];
     const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
     const bool possible = locked || errno == EWOULDBLOCK, known = read_lock(fd, &who);
     if (!locked && known && (possible || !mb_process_is_dead(who.pid, who.host)))
@@ -105,6 +103,14 @@ static mb_status claim(const char *folder, int fd)
                        possible ? "" : "; where it runs no more, remove the file 'lock' there");
     if (!locked && possible)
         return mb_fail(MB_STATUS_IO, "path", "another process is at work on '%s'", folder);
+    return MB_STATUS_OK;
+}
+
+static mb_status claim(const char *folder, int fd)
+{
+    struct stat facts, named;
+    char buffer[PATH_MAX];
+    MB_TRY(lock_now(folder, fd));
     if (fstat(fd, &facts) != 0 || lstat(inside(folder, "lock", buffer), &named) != 0 ||
         facts.st_ino != named.st_ino || facts.st_dev != named.st_dev)
         return mb_fail(MB_STATUS_IO, "path", "another process has just removed '%s'", folder);
@@ -156,6 +162,18 @@ static mb_status refuse(const char *folder)
                    folder);
 }
 
+/* What is there may be the work of a process that has not ended. */
+static mb_status refuse_begun(const char *folder)
+{
+    char buffer[PATH_MAX];
+    const int fd = mb_step_open(inside(folder, "lock", buffer), O_RDWR);
+    if (fd < 0)
+        return refuse(folder);
+    const mb_status status = lock_now(folder, fd);
+    close(fd); /* gives the lock back */
+    return status != MB_STATUS_OK ? status : refuse(folder);
+}
+
 /* A folder without a record has nothing that is worth keeping: its process was killed when it
 ** began, or kept no journal. */
 static mb_status begin(mb_unfinished *run)
@@ -165,7 +183,7 @@ static mb_status begin(mb_unfinished *run)
         return mb_fail(MB_STATUS_IO, "path", "cannot create the folder '%s': %s", run->folder,
                        strerror(errno));
     if (has_records(run->folder))
-        return refuse(run->folder);
+        return refuse_begun(run->folder);
     MB_TRY(take_lock(run));
     if (has_records(run->folder))
         return refuse(run->folder);

@@ -177,6 +177,7 @@ describe("an unfinished run", function()
         kept:note_rows(1, 1, 2, 0, {})
         local pattern = ("process %d on .* is at work on it"):format(mb.system.pid()):gsub("on it",
             "on")
+        assert.matches(pattern, (run "run(nil, {resume = false})"))
         assert.matches(pattern, (run "run(nil, {resume = true})"))
         assert.matches(pattern, (run "run(nil, {resume = false, discard = true})"))
         kept:close()

@@ -480,6 +480,15 @@ describe("scan", function()
             assert.same({ "io", "pixel_size" }, { code, argument })
             local s <close> = opened { pixel_size = 1e-6 }
             assert.equal(1e-6, s.pixel_size)
+            assert.is_false(warned(s, "the file says"))
+        end
+        data_exchange { [place] = { value = 2, attributes = { units = "um" } } }
+        for given, differs in pairs { [2e-6] = false, [2.05e-6] = false, [2e-3] = true,
+            [4e-6] = true } do
+            local s <close> = opened { pixel_size = given }
+            assert.equal(given, s.pixel_size)
+            assert.equal(differs, warned(s, ("the option pixel_size is %g um, and the file says 2 "
+                .. "um in '%s': the former is taken"):format(given * 1e6, place)))
         end
         for value, words in pairs { [0] = "is 0 and was not used", [-3] = "is -3",
             abc = "is not a number" } do

@@ -48,12 +48,28 @@ describe("values of a scan", function()
         assert.same({}, mb.ledger_diff(mb.dry_run(job), mb.ledger(job)))
     end)
 
+    it("are told of flats that are not finite", function()
+        local array <close> = mb.random({6, 4, 8}, {seed = 1, low = 0.2, high = 1})
+        local flats <close> = mb.ones {2, 4, 8}
+        local function warnings()
+            return mb.recon.check_values(mb.scan.of_arrays(array, mb.tomo.angles(6),
+                {flats = flats}), {}).warnings
+        end
+        assert.same({}, warnings())
+        local bad <close> = flats:view(1, mb.all, {1, 4})
+        bad:fill(0 / 0)
+        assert.matches("^about 50 %% of the values of the flats are not finite; .* option flats$",
+            warnings()[1])
+    end)
+
     it("say what a run has lost", function()
         local losses = require("moonbeam.scan.values").losses
         local sizes = {values = 100, pixels = 10, voxels = 50}
         assert.same({}, losses({0, 0, 0}, {0, 0, 0}, sizes, true))
         assert.equal("3 values were not finite and count as no attenuation (3 %)",
             losses({3, 0, 0}, {0, 0, 0}, sizes, true)[1])
+        assert.matches("^1 detector pixels .* %(10 %%%): .* step dead_pixels mends them$",
+            losses({0, 1, 0}, {0, 0, 0}, sizes, true)[1])
         assert.matches("^MOST OF THE DATA IS LOST: 5 detector pixels",
             losses({0, 5, 0}, {0, 0, 0}, sizes, true)[1])
         assert.same({}, losses({0, 0, 100}, {0, 0, 0}, sizes, false))

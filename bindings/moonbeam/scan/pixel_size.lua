@@ -9,6 +9,8 @@ local pixel_size = {}
 pixel_size.option = {"pixel_size", "number", "edge of a detector pixel", unit = "m", min = 1e-13,
     max = 1}
 
+local DIFFERENT <const> = 0.05 -- part by which a given size may differ from the file's, silently
+
 local LENGTHS = {
     m = 1, meter = 1, metre = 1, meters = 1, metres = 1,
     cm = 1e-2,
@@ -18,7 +20,8 @@ local LENGTHS = {
     nm = 1e-9, nanometer = 1e-9, nanometre = 1e-9, nanometers = 1e-9,
 }
 
--- The pixel size at a place of the file, or nil and why it was not used.
+-- The pixel size at a place of the file in meters, or nil and why it was not used; its value and
+-- unit as they are there.
 local function stored(s, path)
     local value, unit = source.number(s.file, path), source.units(s.file, path)
     if not value or value ~= value or value <= 0 then
@@ -27,24 +30,53 @@ local function stored(s, path)
         return nil, unit and ("has the unknown unit '%s'"):format(source.shown(unit))
             or "has no unit"
     end
-    local meters = value * LENGTHS[unit]
-    if meters < pixel_size.option.min or meters > pixel_size.option.max then
-        fail("io", "scan.open", "pixel_size", "the pixel size '%s' is %g %s, which no detector "
-            .. "has: give the option pixel_size (in meters)", path, value, unit)
+    return value * LENGTHS[unit], value, unit
+end
+
+local function is_possible(meters)
+    return meters >= pixel_size.option.min and meters <= pixel_size.option.max
+end
+
+-- What the file says, as text, where it says another pixel size than `given`.
+local function another(s, layout, given)
+    for _, place in ipairs(layout.pixel_sizes) do
+        local meters, value, unit
+        if s.file:exists(place.path) then
+            meters, value, unit = stored(s, place.path)
+        end
+        if meters then
+            return is_possible(meters) and math.abs(given / meters - 1) > DIFFERENT
+                and ("%g %s in '%s'"):format(value, unit, place.path)
+        end
     end
-    return meters
+end
+
+-- Warns where a given size is not that of the file: a unit may have been mistaken. What the file
+-- says may be damaged, which is why the size is given, and is then not compared.
+local function compare(s, layout, given)
+    local ok, text = pcall(another, s, layout, given)
+    if ok and text then
+        s:warn(("the option pixel_size is %g um, and the file says %s: the former is taken"):format(
+            given * 1e6, text))
+    end
 end
 
 --- The pixel size; nil, with a warning, where it is not known.
 function pixel_size.find(s, layout, options)
     if options.pixel_size then
+        compare(s, layout, options.pixel_size)
         return options.pixel_size
     end
     local found = false
     for _, place in ipairs(layout.pixel_sizes) do
         if s.file:exists(place.path) then
             found = true
-            local meters, problem = stored(s, place.path)
+            local meters, problem, unit = stored(s, place.path)
+            if meters and not is_possible(meters) then
+                fail("io", "scan.open", "pixel_size", "the pixel size '%s' is %g %s, which no "
+                    .. "detector has: give the option pixel_size (in meters)", place.path, problem,
+                    unit)
+            end
             if meters and place.note then
                 s:warn(place.note)
             end

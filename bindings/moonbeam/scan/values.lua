@@ -161,11 +161,20 @@ local function check_saturation(facts, what, warnings)
     end
 end
 
+-- One flat that is not finite spoils the mean or median of all.
+local function check_finite(facts, warnings)
+    if facts.finite < facts.count then
+        warnings[#warnings + 1] = ("about %.2g %% of the values of the flats are not finite; where "
+            .. "one flat is not, the projections count as no attenuation: name other flats with "
+            .. "the option flats"):format(100 * (1 - facts.finite / facts.count))
+    end
+end
+
 local function check(scan, settings)
     local kind, text = scan_values.kind(scan, settings)
     local found = {kind = kind, text = text, warnings = {}}
     local list, top = sample(scan, settings), TOP[scan.dtype]
-    local flats = top and kind == "flats" and sample_flats(scan, settings) or {}
+    local flats = kind == "flats" and sample_flats(scan, settings) or {}
     if #list == 0 then
         return found -- a dry run
     end
@@ -178,7 +187,9 @@ local function check(scan, settings)
     check_rounding(list, facts, found.warnings)
     check_saturation(facts, "projections", found.warnings)
     if #flats > 0 then
-        check_saturation(facts_of(flats, top), "flats", found.warnings)
+        local of_flats = facts_of(flats, top)
+        check_saturation(of_flats, "flats", found.warnings)
+        check_finite(of_flats, found.warnings)
     end
     if kind == "transmission" then
         if facts.inside < 0.98 * facts.finite then
@@ -215,18 +226,19 @@ end
 -- pixels, voxels} that the run went through; `log`: was the logarithm taken?
 function scan_values.losses(counts, clipped, sizes, log, part)
     local warnings = {}
-    local function lose(lost, of, words)
+    local function lose(lost, of, words, remedy)
         if lost >= of and not part then
             nothing_left("all %d %s", of, words)
         elseif lost > 0 then
-            warnings[#warnings + 1] = ("%s%d %s (%.2g %%)"):format(
-                2 * lost >= of and "MOST OF THE DATA IS LOST: " or "", lost, words, 100 * lost / of)
+            warnings[#warnings + 1] = ("%s%d %s (%.2g %%)%s"):format(
+                2 * lost >= of and "MOST OF THE DATA IS LOST: " or "", lost, words, 100 * lost / of,
+                remedy or "")
         end
     end
     local nonfinite, clamped, nonpositive = table.unpack(counts)
     lose(nonfinite, sizes.values, "values were not finite and count as no attenuation")
-    lose(clamped, sizes.pixels,
-        "detector pixels have no beam in the flats (flat minus dark below the floor)")
+    lose(clamped, sizes.pixels, "detector pixels have no beam in the flats (flat minus dark below "
+        .. "the floor)", ": they make rings; a recipe with the step dead_pixels mends them")
     if log then
         lose(nonpositive, sizes.values,
             "values had a transmission of zero or less and were clipped")

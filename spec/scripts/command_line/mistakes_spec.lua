@@ -38,6 +38,8 @@ local SHELL <const> = {
     {"reconstruct S --rows 5:99 -o O.h5", "99", "the scan has rows 1 to 6"},
     {"reconstruct S --rows 5-9", '"5%-9"', "such as 10:20"},
     {"reconstruct S --method sirt --filter hann", "%-%-filter", "direct methods"},
+    {"reconstruct S --method mlem --iterations 1 -c 23.5 -q -o O.h5", "values from %-",
+        "%-%-negative zero", 1},
     {"reconstruct S --iterations 10", "%-%-iterations", "such as %-%-method cgls"},
     {"reconstruct S --iterations ten", '"ten"', "a whole number"},
     {"reconstruct S --budget 8GBB", '"8GBB"', "such as 8G"},

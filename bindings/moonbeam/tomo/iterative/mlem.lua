@@ -43,7 +43,8 @@ local function check(job, options)
     end
     if options.negative == "refuse" then
         solving.check_range(job.b, 0, math.huge, op, "sinograms",
-            "; cut them off (negative = \"zero\"), or use a least-squares method such as cgls")
+            "; count those below as 0 by the option negative = 'zero', or use a least-squares "
+                .. "method such as cgls")
     end
     if options.x0 then
         solving.check_range(options.x0, 0, math.huge, op, "x0", "; a slice of 0 stays 0")
