@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int in_a_row; /* of the Lua thread */
+
 /* Ends the innermost dry run. Arrays of one device may be pinned for another, so all arrays are
 ** destroyed before the first device is closed. */
 static void end_level(void)
@@ -74,7 +76,7 @@ static mb_status begin_level(lua_State *L, mbl_dry_level *l)
 /* begin([devices [, room [, others]]]): until the matching finish() no work is done. With a list of
 ** devices, these are planned: each has `room` bytes beyond its live bytes (nil: all that can be
 ** addressed). `others`: all other devices give memory too, and the default device stays the same.
-** Begins with a pool point, as a recording does. */
+** Begins with a pool point, as a recording does, unless it is one of several in a row. */
 static int dry_begin(lua_State *L)
 {
     lua_settop(L, 3);
@@ -84,7 +86,8 @@ static int dry_begin(lua_State *L)
     scratch->others = lua_toboolean(L, 3);
     if (lua_istable(L, 1))
         read_planned(L, 1, scratch);
-    mbl_pool_point(L);
+    if (in_a_row == 0 || mbl_dry_innermost())
+        mbl_first_point(L);
     mbl_dry_level *l = malloc(sizeof *l);
     if (!l)
         mbl_fail(L, MB_STATUS_MEMORY, NULL, "no host memory for a dry run's records");
@@ -99,6 +102,17 @@ static int dry_finish(lua_State *L)
     (void)L;
     if (mbl_dry_innermost())
         end_level();
+    return 0;
+}
+
+/* row(on): from now on (after a pool point) dry runs begin without one, for nothing is garbage but
+** what they leave; or no longer. Rows may be inside each other. */
+static int dry_row(lua_State *L)
+{
+    const bool on = lua_toboolean(L, 1);
+    if (on && in_a_row == 0)
+        mbl_first_point(L);
+    in_a_row += on ? 1 : -1;
     return 0;
 }
 
@@ -118,11 +132,9 @@ static int dry_planning(lua_State *L)
 
 int mbl_open_dry(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"begin", dry_begin},
-                                         {"finish", dry_finish},
-                                         {"on", dry_on},
-                                         {"planning", dry_planning},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"begin", dry_begin},       {"finish", dry_finish},
+                                         {"row", dry_row},           {"on", dry_on},
+                                         {"planning", dry_planning}, {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -134,6 +134,16 @@ void mbl_unlock_array_boxes(void)
     unlock();
 }
 
+bool mbl_any_array(void)
+{
+    lock();
+    const mbl_array_box *box = boxes;
+    while (box && !box->array && !box->saved)
+        box = box->next;
+    unlock();
+    return box != NULL;
+}
+
 /* Frees the arrays that userdata hold on the device, or on all devices if it is NULL. */
 static void release_all(const mb_device *device, const char *site)
 {
@@ -145,6 +155,8 @@ static void release_all(const mb_device *device, const char *site)
             if (box->array && (!device || box->array->device == device)) {
                 box->freed = site ? site : box->freed;
                 array = empty_box(box);
+                if (!box->saved)
+                    unlist(box);
             }
         unlock();
         mb_array_destroy(array);

@@ -50,6 +50,8 @@ int mbl_array_release(lua_State *L); /* release, __close */
 /* Takes the lock and returns the first box of the list. */
 mbl_array_box *mbl_lock_array_boxes(void);
 void mbl_unlock_array_boxes(void);
+/* Does any userdata hold an array? */
+bool mbl_any_array(void);
 /* Releases every array on the device, garbage included, even if userdata refer to it. `site`: the
 ** line that requested this, or NULL. */
 void mbl_forget_arrays(const mb_device *device, const char *site);

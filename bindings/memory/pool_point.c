@@ -97,13 +97,25 @@ static void count_point(const mb_device *device)
     pthread_mutex_unlock(&lock);
 }
 
-void mbl_pool_point(lua_State *L)
+static void free_garbage(void)
 {
-    lua_gc(L, LUA_GCCOLLECT);
     if (held)
         return;
     mbl_garbage_drain(NULL);
     count_point(NULL);
+}
+
+void mbl_pool_point(lua_State *L)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    free_garbage();
+}
+
+void mbl_first_point(lua_State *L)
+{
+    if (mbl_any_array())
+        lua_gc(L, LUA_GCCOLLECT);
+    free_garbage();
 }
 
 void mbl_pool_point_of(lua_State *L, const mb_device *device)

@@ -151,6 +151,42 @@ describe("garbage", function()
         assert.equal(kept.bytes + over.bytes, mb.pool.stats().live) -- the rest is gone
     end)
 
+    it("is freed where a dry run begins, of several in a row the first", function()
+        mb.collect()
+        local kept <close> = mb.zeros {1000}
+        for _, garbage in ipairs {0, 3} do
+            for _ = 1, garbage do
+                mb.zeros {1000}
+            end
+            local points, seen = mb.pool.stats().pool_points, {}
+            local count = mb.plan.max_count(function(device, n)
+                seen[#seen + 1] = mb.pool.stats(device).live
+                mb.empty({n}, {device = device, dtype = "u8"}):release()
+            end, {device = "host", available = 1 << 20, limit = 1 << 19})
+            assert.equal(1 << 19, count)
+            assert.equal(points + 1, mb.pool.stats().pool_points)
+            assert.equal(20, #seen)
+            for _, live in ipairs(seen) do
+                assert.equal(4096, live)
+            end
+            mb.plan.peak(function() end, "host")
+            assert.equal(points + 2, mb.pool.stats().pool_points)
+        end
+        assert.equal(4000, kept.bytes)
+    end)
+
+    it("is freed where a dry run begins while nothing but garbage is there", function()
+        mb.zeros {1000}
+        collectgarbage()
+        mb.zeros {1000}
+        local live
+        mb.plan.peak(function(device)
+            live = mb.pool.stats(device).live
+        end, "host")
+        assert.equal(0, live)
+        assert.equal(0, mb.pool.stats().live)
+    end)
+
     it("leaves what is referred to", function()
         host:budget("8Mi")
         local kept <close> = mb.full({ 256, 1024 }, 3)

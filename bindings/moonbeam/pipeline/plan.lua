@@ -10,6 +10,7 @@ local block = require "moonbeam.pipeline.block"
 local deals = require "moonbeam.plan.deals"
 local budget = require "moonbeam.plan.budget"
 local fail = require "moonbeam.internal.fail"
+local in_a_row = require "moonbeam.plan.in_a_row"
 local largest = require "moonbeam.plan.largest"
 local memory = require "moonbeam.plan.peak"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
@@ -350,6 +351,7 @@ function plan.events(made)
     local _ <close> = setmetatable({}, {__close = function()
         collected = nil
     end})
+    local row <close> = in_a_row() -- luacheck: ignore
     collected = {list = list, name = "look at the values", part = 0}
     look_peaks(job)
     for i, section in ipairs(made.sections) do
@@ -745,6 +747,7 @@ end
 -- Plan A: chooses blocks and ways of all sections of a job. Raises where the least do not fit. Of
 -- several ranks, stores go to files if blocks do not fit beside them.
 local function make(job, agreed)
+    local _ <close> = in_a_row()
     job.available, job.live = room_of(job, agreed)
     job.places = places.of(job, places.left(job, agreed))
     job.look = look_peaks(job)
@@ -813,6 +816,7 @@ end
 
 --- A plan without the devices that are lost: on these ones, of which the first measures.
 function plan.without(made, devices)
+    local _ <close> = in_a_row()
     local without = tables.merged(made)
     without.job = setmetatable({devices = devices, all = made.job.all or made.job.devices,
         options = for_fewer(made.job.devices, made.job.options)}, {__index = made.job})
@@ -838,6 +842,7 @@ end
 --- Plans a section of a settled plan again, in blocks of no more rows than it has, for less memory:
 -- `available`, bytes by the ids of devices. Returns the plan; nil where not even a packet fits.
 function plan.again(made, number, available)
+    local _ <close> = in_a_row()
     local again = plan.settle(made, {})
     local job, section = again.job, again.sections[number]
     if set_blocks(job, section, ways_of(job, section), available, section.count) then
@@ -850,6 +855,7 @@ end
 --- A settled plan of which section `number` makes only some rows: `ranges`, a list of {first,
 -- last}, which become whole packets; `count`: so many at a time. Returns the plan.
 function plan.only(made, number, ranges, count)
+    local _ <close> = in_a_row()
     local again = plan.settle(made, {})
     local section = again.sections[number]
     section.count = count or section.count
@@ -922,6 +928,7 @@ end
 
 --- Plan B of one section, when its values are known: makes job.values theirs.
 function plan.settle(made, values)
+    local _ <close> = in_a_row()
     local found = next(values) ~= nil
     local settled = setmetatable(tables.merged(made), {__index = made})
     local job = setmetatable({values = setmetatable(values, {__index = made.job.values})},
@@ -944,6 +951,7 @@ end
 --- The peak of a job in blocks of so many rows, with what is looked for before, on its first
 -- device: for `plan.required_memory`. The first way is taken.
 function plan.peak(job, count)
+    local _ <close> = in_a_row()
     local most, id = 0, job.devices[1].id
     for _, section in ipairs(job.sections) do
         plan.first_way(job, section)

@@ -3,6 +3,7 @@
 local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
+local in_a_row = require "moonbeam.plan.in_a_row"
 local ledger = require "moonbeam.ledger"
 local on_error = require "moonbeam.internal.on_error"
 local plan = require "moonbeam.pipeline.plan"
@@ -430,6 +431,14 @@ function state_methods:secured(i, made, unpacked)
     return {made = made, section = made.sections[i], committed = false, budgets = {}}
 end
 
+-- Section i with the memory committed that it takes when nothing is garbage.
+function state_methods:committed(i, unpacked)
+    local _ <close> = in_a_row()
+    return rank_run.secured(self.team, i, function(made)
+        return self:secured(i, made, unpacked)
+    end)
+end
+
 function state_methods:run(i, final)
     local report = self.report
     local section = self:guarded(i, function()
@@ -440,10 +449,7 @@ function state_methods:run(i, final)
     local ends = self:ends_of(section, final)
     local unpacked <close> = section.source.scan and section.cut == "rows"
         and unpack.if_needed(section.source.scan, work.reads(section, section.blocks)) or nil
-    mb.collect()
-    local secured = rank_run.secured(self.team, i, function(made)
-        return self:secured(i, made, unpacked)
-    end)
+    local secured = self:committed(i, unpacked)
     self.made = secured.made
     report.replanned[#report.replanned + 1] = secured.replanned
     table.move(secured.budgets, 1, #secured.budgets, #report.budgets + 1, report.budgets)

@@ -10,6 +10,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local in_a_row = require "moonbeam.plan.in_a_row"
 local largest = require "moonbeam.plan.largest"
 local unknown = require "moonbeam.internal.unknown"
 
@@ -170,6 +171,7 @@ plan.max_count = declared("plan.max_count", {
     local limit = options.limit // granularity
 
     local problem
+    local _ <close> = in_a_row()
     local count, peak = largest(limit, function(n)
         local made, err = dry_run(fn, {device}, available, n * granularity)
         if not made and not is_budget_error(err) then

@@ -170,12 +170,12 @@ static mb_status host_fill(void *self, void *device, int byte, uint64_t bytes)
     return MB_STATUS_OK;
 }
 
-/* The interface of page-locked memory; copies on the host need no locked pages. */
+/* The interface of page-locked memory; copies on the host need no locked pages. As in the pool, a
+** page is there when it is first used. */
 static mb_status host_pin(void *self, uint64_t bytes, void **host)
 {
     (void)self;
-    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == MAP_FAILED)
         return mb_fail_bytes(MB_STATUS_MEMORY, bytes, 0, "the system refused %llu bytes: %s",
                              (unsigned long long)bytes, strerror(errno));
