@@ -32,7 +32,7 @@ static int by_birth(const void *a, const void *b)
     return p > q ? -1 : p < q;
 }
 
-static void push_row(lua_State *L, const array_row *row, uint64_t now)
+static void push_row(lua_State *L, const array_row *row, const mb_tick_scale *scale)
 {
     lua_createtable(L, 0, 10);
     lua_pushlightuserdata(L, (void *)(uintptr_t)row->id);
@@ -46,13 +46,12 @@ static void push_row(lua_State *L, const array_row *row, uint64_t now)
     lua_pushlightuserdata(L, row->array.storage);
     lua_setfield(L, -2, "storage_id");
     mbl_set_text(L, "owner", row->owner ? row->owner : "C");
-    mbl_set_number(L, "age", now > row->born ? (double)(now - row->born) * 1e-9 : 0);
+    mbl_set_number(L, "age", (double)(scale->last_ns - mb_ticks_ns(scale, row->born)) * 1e-9);
 }
 
 static int garbage_arrays(lua_State *L)
 {
     size_t count = 0, filled = 0;
-    const uint64_t now = mb_now_ns();
     mbl_pool_point(L); /* so that no finalizer changes the list below */
     for (mbl_array_box *box = mbl_lock_array_boxes(); box; box = box->next)
         count += box->array ? 1 : 0;
@@ -63,14 +62,15 @@ static int garbage_arrays(lua_State *L)
             rows[filled++] = (array_row){box,
                                          *box->array,
                                          mb_storage_owner(box->array->storage),
-                                         mb_storage_born_ns(box->array->storage),
+                                         mb_storage_born(box->array->storage),
                                          mb_pool_round(mb_storage_bytes(box->array->storage)),
                                          mb_storage_references(box->array->storage)};
     mbl_unlock_array_boxes();
     qsort(rows, filled, sizeof *rows, by_birth);
+    const mb_tick_scale scale = mb_tick_scale_now();
     lua_createtable(L, (int)filled, 0);
     for (size_t i = 0; i < filled; i++) {
-        push_row(L, &rows[i], now);
+        push_row(L, &rows[i], &scale);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;

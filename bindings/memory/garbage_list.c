@@ -39,8 +39,8 @@ static int by_device_and_address(const void *a, const void *b)
     if (p == q && pinned != (mb_storage_pinned_for(y->storage) != NULL))
         return pinned ? -1 : 1;
     if (p == q && pinned) {
-        p = mb_storage_born_ns(x->storage);
-        q = mb_storage_born_ns(y->storage);
+        p = mb_storage_born(x->storage);
+        q = mb_storage_born(y->storage);
     } else if (p == q) {
         p = (uintptr_t)mb_storage_data(x->storage);
         q = (uintptr_t)mb_storage_data(y->storage);

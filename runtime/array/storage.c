@@ -67,7 +67,7 @@ mb_status mb_storage_create_pinned(mb_device *device, mb_device *pinned_for, uin
     *storage =
         (mb_storage){.device = device, .pinned_for = pinned_for, .bytes = bytes, .owner = owner};
     storage->block.bytes = bytes;
-    storage->block.born_ns = mb_now_ns();
+    storage->block.born = mb_ticks();
     mb_status status = bytes > 0
                            ? mb_pinned_alloc(pinned_for, bytes, owner, &storage->block.address)
                            : MB_STATUS_OK;
@@ -144,9 +144,9 @@ const char *mb_storage_owner(const mb_storage *storage)
     return storage->owner;
 }
 
-uint64_t mb_storage_born_ns(const mb_storage *storage)
+uint64_t mb_storage_born(const mb_storage *storage)
 {
-    return storage->block.born_ns;
+    return storage->block.born;
 }
 
 void *mb_storage_data(const mb_storage *storage)

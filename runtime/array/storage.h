@@ -31,7 +31,7 @@ const mb_block *mb_storage_block(const mb_storage *storage);
 mb_device *mb_storage_pinned_for(const mb_storage *storage);
 int mb_storage_references(const mb_storage *storage);
 const char *mb_storage_owner(const mb_storage *storage); /* as given to create; may be NULL */
-uint64_t mb_storage_born_ns(const mb_storage *storage);  /* CLOCK_MONOTONIC */
+uint64_t mb_storage_born(const mb_storage *storage);     /* ticks (core/clock.h) */
 
 /* For dry runs: the storage's copy, with the same block, on a dry device whose pool is a clone. For
 ** pinned storage, `dry_pinned_for` stands in for the device that it is pinned for. The first call

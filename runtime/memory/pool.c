@@ -5,6 +5,7 @@
 ** binned by size (pool_bins.h). Node indices are stable; a node's generation changes when it is
 ** freed, so a stale handle is recognized.
 */
+#include "core/clock.h"
 #include "memory/pool_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -282,6 +283,7 @@ mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool 
     mb_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return mb_fail(MB_STATUS_MEMORY, NULL, "no memory for the pool's own records");
+    mb_ticks_begin();
     pool->source = *source;
     pool->unused = pool->first = NONE;
     for (int r = 0; r < REGIONS; r++)
@@ -634,31 +636,36 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     return MB_STATUS_OK;
 }
 
+/* Returns the time, in ticks. */
 static uint64_t trace(mb_pool *pool, mb_pool_action action, uint32_t index, const char *owner)
 {
     const node *n = &pool->nodes[index];
-    return mb_pool_trace_add(&pool->trace, &(mb_pool_event){.offset = node_offset(n),
-                                                            .bytes = node_bytes(n),
-                                                            .live = pool->stats.live,
-                                                            .owner = owner,
-                                                            .tag = n->tag,
-                                                            .node = index,
-                                                            .generation = n->generation,
-                                                            .thread = mb_pool_thread(),
-                                                            .end = n->end,
-                                                            .action = (uint8_t)action});
+    const uint64_t now = mb_ticks();
+    *mb_pool_trace_next(&pool->trace) = (mb_pool_event){.ns = now,
+                                                        .offset = node_offset(n),
+                                                        .bytes = node_bytes(n),
+                                                        .live = pool->stats.live,
+                                                        .owner = owner,
+                                                        .tag = n->tag,
+                                                        .node = index,
+                                                        .generation = n->generation,
+                                                        .thread = mb_pool_thread(),
+                                                        .end = n->end,
+                                                        .action = (uint8_t)action};
+    return now;
 }
 
 static void trace_refused(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner)
 {
-    mb_pool_trace_add(&pool->trace, &(mb_pool_event){.bytes = mb_pool_round(bytes),
-                                                     .live = pool->stats.live,
-                                                     .owner = owner,
-                                                     .tag = mb_pool_current_tag(),
-                                                     .node = NONE,
-                                                     .thread = mb_pool_thread(),
-                                                     .end = (uint8_t)end,
-                                                     .action = MB_POOL_EVENT_REFUSED});
+    *mb_pool_trace_next(&pool->trace) = (mb_pool_event){.ns = mb_ticks(),
+                                                        .bytes = mb_pool_round(bytes),
+                                                        .live = pool->stats.live,
+                                                        .owner = owner,
+                                                        .tag = mb_pool_current_tag(),
+                                                        .node = NONE,
+                                                        .thread = mb_pool_thread(),
+                                                        .end = (uint8_t)end,
+                                                        .action = MB_POOL_EVENT_REFUSED};
 }
 
 mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
@@ -670,7 +677,7 @@ mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const ch
     pthread_mutex_lock(&pool->lock);
     mb_status status = alloc_locked(pool, bytes, end, owner, out);
     if (status == MB_STATUS_OK)
-        out->born_ns = pool->nodes[out->node].born_ns =
+        out->born = pool->nodes[out->node].born =
             trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
     else
         trace_refused(pool, bytes, end, owner);
@@ -824,6 +831,7 @@ uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room)
 void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user)
 {
     pthread_mutex_lock(&pool->lock);
+    const mb_tick_scale scale = mb_tick_scale_now();
     for (uint32_t i = pool->first; i != NONE; i = pool->nodes[i].after) {
         const node *n = &pool->nodes[i];
         if (n->state == NODE_LIVE)
@@ -832,7 +840,7 @@ void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user)
                                          .requested = n->requested,
                                          .pitch_waste = n->pitch_waste,
                                          .sequence = n->sequence,
-                                         .born_ns = n->born_ns,
+                                         .born_ns = mb_ticks_ns(&scale, n->born),
                                          .end = (mb_pool_end)n->end,
                                          .thread = n->thread,
                                          .owner = n->owner,

@@ -53,8 +53,8 @@ typedef struct mb_pool_source {
 /* A handle to one live block. The generation makes stale handles detectable. */
 typedef struct mb_block {
     void *address;
-    uint64_t bytes;   /* rounded to MB_POOL_UNIT */
-    uint64_t born_ns; /* CLOCK_MONOTONIC */
+    uint64_t bytes; /* rounded to MB_POOL_UNIT */
+    uint64_t born;  /* ticks (core/clock.h) */
     uint32_t node, generation;
 } mb_block;
 

@@ -197,7 +197,7 @@ static home find_home(const mb_pool *stranger, const mb_block *block)
             continue;
         pthread_mutex_lock(&pool->lock);
         const node *n = node_of(pool, block);
-        if (n && n->born_ns == block->born_ns) {
+        if (n && n->born == block->born) {
             at.found = true;
             at.owner = n->owner;
             strncpy(at.name, pool->source.name ? pool->source.name : "another device",

@@ -33,7 +33,7 @@ typedef struct node {
     uint32_t bin_before, bin_after;
     uint32_t generation, thread;
     uint8_t state, region, end, guarded;
-    uint64_t requested, pitch_waste, sequence, born_ns;
+    uint64_t requested, pitch_waste, sequence, born; /* born: ticks */
     const char *owner, *tag;
 } node;
 

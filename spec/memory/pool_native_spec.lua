@@ -14,6 +14,11 @@ local function run(arguments)
     return output
 end
 
+local function read(name)
+    local file <close> = io.open(name)
+    return file and file:read "a" or ""
+end
+
 describe("the pool in C", function()
     it("agrees with an oracle after every one of many random operations", function()
         for seed = 1, 3 do
@@ -55,6 +60,16 @@ describe("the pool in C", function()
         for seed = 1, 4 do
             assert.matches("fit the budget .* but the device does not have that much memory free",
                 run("reach " .. seed))
+        end
+    end)
+
+    it("dates events in nanoseconds of the clock, in order, by ticks of either kind", function()
+        assert.matches("ticks of the clock\n", run "times clock")
+        local output = run "times counter"
+        local cpu = read "/proc/cpuinfo"
+        local source = read "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+        if cpu:find("nonstop_tsc", 1, true) and source:find "^tsc" then
+            assert.matches("ticks of the counter\n", output)
         end
     end)
 

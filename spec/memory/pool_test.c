@@ -9,8 +9,10 @@
 **   frees                double and foreign frees: their messages
 **   debug                patterns and guards: what is found where
 **   reach SEED           a dry run tells how far both ends reach: committed before, it is enough
+**   times counter|clock  the times of events, by the processor's counter if it has one, or by the clock
 */
 #define _GNU_SOURCE
+#include "core/clock.h"
 #include "memory/pool.h"
 #include <inttypes.h>
 #include <pthread.h>
@@ -768,6 +770,73 @@ static void reach(uint64_t seed)
     EXPECT(mb_pool_destroy(pool) == 0, "blocks were left");
 }
 
+/* ---- times ---- */
+
+#define PAUSE_NS UINT64_C(50000000)
+#define TIMED_PAIRS 2000
+
+static void *make_pairs(void *user)
+{
+    mb_block block;
+    for (int i = 0; i < TIMED_PAIRS; i++)
+        if (mb_pool_alloc(user, 512, MB_POOL_ARRAY, "pair", &block) == MB_STATUS_OK)
+            mb_pool_free(user, &block);
+    return NULL;
+}
+
+static void keep_birth(void *user, const mb_pool_block *block)
+{
+    *(uint64_t *)user = block->born_ns;
+}
+
+static bool near(uint64_t a, uint64_t b, uint64_t most)
+{
+    return (a > b ? a - b : b - a) <= most;
+}
+
+/* Two blocks, made PAUSE_NS apart: the trace and the list of blocks say so, to 1 percent, and where
+** on the clock that was. Times of two threads' events never go back. */
+static void times(bool counter)
+{
+    static mb_pool_event events[4 * TIMED_PAIRS + 2];
+    memory m = {0};
+    mb_block blocks[2];
+    uint64_t clock[2], born = 0;
+    pthread_t threads_[2];
+    if (!counter)
+        mb_ticks_without_counter();
+    mb_pool *pool = new_pool(&m, "timed", UINT64_C(1) << 20);
+    EXPECT(counter || !mb_ticks_are_counts, "ticks count although they must not");
+    for (int i = 0; i < 2; i++) {
+        const uint64_t before = mb_now_ns();
+        mb_pool_alloc(pool, 512, MB_POOL_ARRAY, "timed", &blocks[i]);
+        clock[i] = before / 2 + mb_now_ns() / 2;
+        while (i == 0 && mb_now_ns() - before < PAUSE_NS) {}
+    }
+    EXPECT(mb_pool_events(pool, events, 2) == 2, "two events");
+    const uint64_t lasted = events[1].ns - events[0].ns;
+    EXPECT(near(lasted, clock[1] - clock[0], PAUSE_NS / 100),
+           "%" PRIu64 " ns in the trace, %" PRIu64 " by the clock", lasted, clock[1] - clock[0]);
+    for (int i = 0; i < 2; i++)
+        EXPECT(near(events[i].ns, clock[i], PAUSE_NS / 100), "event %d is elsewhere", i);
+    mb_pool_each(pool, keep_birth, &born);
+    EXPECT(near(born, events[1].ns, PAUSE_NS / 100), "the block was born elsewhere");
+    EXPECT(blocks[0].born < blocks[1].born, "ticks go back");
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads_[i], NULL, make_pairs, pool);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads_[i], NULL);
+    const uint64_t count = mb_pool_events(pool, events, sizeof events / sizeof *events);
+    EXPECT(count == sizeof events / sizeof *events, "%" PRIu64 " events", count);
+    for (uint64_t i = 1; i < count; i++)
+        EXPECT(events[i].ns >= events[i - 1].ns, "event %" PRIu64 " goes back", i);
+    EXPECT(events[count - 1].ns <= mb_now_ns(), "an event in the future");
+    printf("ticks of the %s\n", mb_ticks_are_counts ? "counter" : "clock");
+    for (int i = 0; i < 2; i++)
+        mb_pool_free(pool, &blocks[i]);
+    mb_pool_destroy(pool);
+}
+
 int main(int argc, char **argv)
 {
     const char *test = argc > 1 ? argv[1] : "";
@@ -785,6 +854,8 @@ int main(int argc, char **argv)
         debug();
     else if (!strcmp(test, "reach"))
         reach(first);
+    else if (!strcmp(test, "times"))
+        times(argc > 2 && strcmp(argv[2], "clock") != 0);
     else
         FAIL("there is no test '%s'", test);
     puts("ok");
