@@ -10,6 +10,7 @@
 #include "memory/garbage_list.h"
 #include "memory/lua_array_box.h"
 #include "program/lua_interrupt.h"
+#include "program/lua_memory.h"
 #include "program/lua_print.h"
 #include <lualib.h>
 #include <stdio.h>
@@ -125,6 +126,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: cannot create state: not enough memory\n", mbm_program);
         return EXIT_FAILURE;
     }
+    mbm_use_small_blocks(L);
     lua_pushcfunction(L, protected_main);
     lua_pushinteger(L, argc);
     lua_pushlightuserdata(L, argv);
@@ -132,6 +134,7 @@ int main(int argc, char **argv)
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     mbm_report(L, status);
     lua_close(L);
+    mbm_drop_small_blocks();
     mbl_garbage_drain(NULL);
     uint64_t left = mb_devices_close();
     if (left > 0) { /* nothing refers to these blocks now, so the script is not at fault */

@@ -407,6 +407,57 @@ describe("a stock interpreter", function()
     end)
 end)
 
+-- The program keeps small blocks that Lua frees, and gives them out again.
+describe("small blocks of memory", function()
+    local PROGRAM <const> = [[
+        local function resident()
+            for line in io.lines "/proc/self/status" do
+                if line:match "^VmRSS" then return tonumber(line:match "%d+") end
+            end
+        end
+        local function make(seed)
+            local list = {}
+            for i = 1, 20000 do
+                local n = (i * 7919 + seed) % 300
+                local t = {text = string.char(65 + n % 26):rep(n) .. i}
+                for k = 1, n % 33 do t[k] = n + k end -- grows through all sizes
+                list[i] = i % 3 == 0 and t.text or i % 3 == 1 and t or {[n] = t}
+            end
+            return list
+        end
+        local function check(list, seed)
+            for i, value in ipairs(list) do
+                local n = (i * 7919 + seed) % 300
+                local t = i % 3 == 2 and value[n] or value
+                local text = string.char(65 + n % 26):rep(n) .. i
+                assert((i % 3 == 0 and t or t.text) == text)
+                for k = 1, i % 3 == 0 and 0 or n % 33 do assert(t[k] == n + k) end
+            end
+        end
+        local most
+        for round = 1, 12 do
+            local a, b = make(round), make(round + 1)
+            check(a, round)
+            a = nil
+            collectgarbage()
+            local c = make(round + 2)
+            check(b, round + 1)
+            check(c, round + 2)
+            b, c = nil, nil
+            collectgarbage()
+            if round == 4 then most = resident() end
+        end
+        assert(resident() <= most + 8192, "blocks are lost: " .. resident() .. " KiB, " .. most)
+        print "sound"
+    ]]
+
+    it("are whole, and are used again", function()
+        local output, status = helper.run_program("-", PROGRAM)
+        assert.equal(0, status, output)
+        assert.matches("^sound", output)
+    end)
+end)
+
 describe("threads that wait", function()
     -- What libgomp says of itself when it starts, and what the program's environment then holds.
     local function policy(environment)
