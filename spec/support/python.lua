@@ -13,7 +13,7 @@ function python.prints(modules, code)
     end
     local folder = files.folder()
     files.write(folder .. "/code.py", code)
-    local text, ok = files.run(("%s '%s/code.py'"):format(
+    local text, ok = files.run(("%s %s '%s/code.py'"):format(oracle.ENVIRONMENT,
         os.getenv "MOONBEAM_ORACLES" or "build/oracles/bin/python", folder))
     files.remove(folder)
     assert(ok, text)
