@@ -53,7 +53,7 @@ end
 
 --- A message of a library function in the words of the command line.
 function surface.spoken(text, names)
-    text = text:gsub("the option ([%w_]+) = '?([%w_]+)'?", function(name, value)
+    text = text:gsub("the option ([%w_]+) = ['\"]?([%w_]+)['\"]?", function(name, value)
         return assigned(names, name, value)
     end)
     text = text:gsub("the option ([%w_]+) %(('[^)]*)%)", function(name, values)

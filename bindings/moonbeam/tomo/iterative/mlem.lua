@@ -43,7 +43,7 @@ local function check(job, options)
     end
     if options.negative == "refuse" then
         solving.check_range(job.b, 0, math.huge, op, "sinograms",
-            "; count those below as 0 by the option negative = 'zero', or use a least-squares "
+            "; count those below as 0 by the option negative = \"zero\", or use a least-squares "
                 .. "method such as cgls")
     end
     if options.x0 then

@@ -29,11 +29,14 @@ local function indicate(a, out)
     mb.binary(out, "min", {scalar = 1, out = out})
 end
 
+-- What divides as a sum at least.
+local TINY <const> = 1e-20
+
 -- a = 1 / a, 0 where a is 0; a is not negative. `scale` is a factor of the result, `some` is room;
 -- what is below `least` counts as that.
 local function invert(a, scale, some, least)
     indicate(a, some)
-    mb.binary(a, "max", {scalar = least or 1e-20, out = a})
+    mb.binary(a, "max", {scalar = least, out = a})
     mb.binary(some, "div", {b = a, out = a})
     mb.binary(a, "mul", {scalar = scale, out = a})
 end
@@ -57,6 +60,15 @@ end
 -- ray with little weight says is noise, and the band-limited model spreads it. With a part of one
 -- angle and a window of power 3, a correction by 1 would grow without it.
 local LEAST <const>, SHORTEST <const> = 0.01, 1 / 16
+
+-- Least length of a ray in pixels, where some weights of the model are negative. A ray that touches
+-- a corner of a pixel has nearly no length in the sums, and the band-limited model gives it more:
+-- its corrections would grow from step to step.
+local TOUCHING <const> = 1
+
+local function shortest(job, window)
+    return math.max(window and SHORTEST * job.side or TINY, job.model.negative and TOUCHING or TINY)
+end
 
 -- (1 - (r / radius)^2)^power, r being the distance from the middle.
 local function window_of(job, power)
@@ -83,7 +95,7 @@ local function sums_of(job, kind, window)
     local by = job.model.sums or job.model
     by.forward(one, sums)
     if kind == "lengths" then
-        invert(sums, 1, some, window and SHORTEST * job.side)
+        invert(sums, 1, some, shortest(job, window))
     else
         indicate(sums, sums)
     end
@@ -126,7 +138,7 @@ function subsets:sensitivity(i, scale)
         local model = self[i].model
         local by = model.sums or model
         by.adjoint(self[i].weights, self.inverse)
-        invert(self.inverse, scale, self.some)
+        invert(self.inverse, scale, self.some, TINY)
         if self.window then
             mb.binary(self.inverse, "mul", {b = self.window, out = self.inverse})
         end
