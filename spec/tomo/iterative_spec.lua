@@ -655,6 +655,25 @@ helper.each_device(function(device_id, it)
             end
         end)
 
+        -- One angle is solved to rounding in six steps.
+        it("stays at what cgls has found when nothing but rounding is left", function()
+            local n <const> = 64
+            for count, steps in pairs {[1] = 20, [3] = 200} do
+                local few = mb.tomo.angles(count)
+                local head = mb.phantom.scale(mb.phantom.shepp_logan, n / 2)
+                local projections <close> = mb.ellipsoid_projections(head, few, {0}, n,
+                    {device = device})
+                local data <close> = projections:permute(2, 1, 3)
+                local slices <close>, facts = mb.tomo.cgls(data, few, {iterations = steps,
+                    history = true, model = "fourier"})
+                local history <close> = facts.history
+                local values = history:to_table()
+                assert.is_true(slices:max() < 1 and slices:min() > -0.5, slices:max())
+                assert.is_true(values[steps][1] > 0.9 * values[steps // 3][1], values[steps][1])
+                assert.is_true(values[steps][1] < 1e-4 * values[1][1])
+            end
+        end)
+
         -- A ray that only touches a corner of a pixel must not be divided by what it touches.
         it("lowers the misfit by sirt about any axis", function()
             local n, few = 29, mb.tomo.angles(9, 2 * math.pi)

@@ -87,6 +87,10 @@ local function lower(objective, growth, curvature, work)
     mb.binary(objective, "sub", {b = work, out = objective})
 end
 
+-- Part of |A' b|^2 at which |r|^2 is rounding of float32. Directions made of it have hardly any
+-- curvature, and steps along them would grow: the slice is done.
+local ROUNDING <const> = 1e-10
+
 -- By the convolution that is A' A + tikhonov, with its fused steps: r = A' b - (A' A + tikhonov) x.
 -- With the preconditioner P, z = P r and the growth is <r, z>, else z = r.
 local function by_kernel(job, options)
@@ -99,12 +103,15 @@ local function by_kernel(job, options)
     local growth, before, after = job:numbers(), job:numbers(), job:numbers()
     local dots, work, objective, misfit = job:numbers(), job:numbers(), job:numbers(),
         job:numbers()
+    local least = job:numbers()
     local function precondition(out)
         mb.normal_operator(r, spectrum, {circle = circle, dot = true,
             out = {result = z, dots = out}})
     end
 
     job.model.adjoint(job.b, p)
+    vectors.square(p, least)
+    mb.binary(least, "mul", {scalar = ROUNDING * (spectrum and floor or 1), out = least})
     mb.normal_operator(x, kernel, {circle = circle, out = q})
     mb.binary(p, "sub", {b = q, out = r})
     if job.measures then
@@ -122,6 +129,7 @@ local function by_kernel(job, options)
         if job:seen(k, objective, misfit) then
             break
         end
+        vectors.cut(growth, least, work)
         mb.normal_operator(z, kernel, {direction = p, growth = growth, over = before, dot = true,
             circle = circle, out = {result = q, dots = dots}})
         if job.measures then

@@ -33,6 +33,15 @@ function slice_vectors.ratio(a, b, out)
     mb.binary(a, "div", {b = out, out = out})
 end
 
+--- a = 0 where it is not above b; `work` is to use.
+function slice_vectors.cut(a, b, work)
+    mb.binary(a, "sub", {b = b, out = work})
+    mb.binary(work, "max", {scalar = 0, out = work})
+    mb.binary(work, "mul", {scalar = 1e300, out = work})
+    mb.binary(work, "min", {scalar = 1, out = work})
+    mb.binary(a, "mul", {b = work, out = a})
+end
+
 --- to[z] = to[z] + scale growth[z] / over[z] (a[z] - less[z]), 0 where over is 0; over may be nil:
 -- 1, and less: 0.
 function slice_vectors.add(to, a, growth, over, scale, less)
