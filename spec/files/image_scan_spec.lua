@@ -64,6 +64,18 @@ describe("a scan of images", function()
             .. "--angles-path scan.h5:/exchange/theta --angle-unit deg")), "flats in HDF5")
     end)
 
+    it("takes doubles, which become f32 where they are read", function()
+        local scan <close> = assert(mb.scan.open(folder .. "/scan.h5"))
+        for _, what in ipairs {"projections", "flats", "darks"} do
+            local stored <close> = scan[what](scan, mb.all, {device = "host"})
+            local wide <close> = stored:cast "f64"
+            mb.npy.write(("%s/wide_%s.npy"):format(folder, what), wide)
+        end
+        assert(assert(reconstruct("scan.h5", REST)) == assert(reconstruct("wide_projections.npy",
+            REST .. "--flats wide_flats.npy --darks wide_darks.npy --angles-path angles.txt "
+            .. "--angle-unit rad")))
+    end)
+
     -- A scan of images of the folder.
     local function opened(name, flats)
         return assert(mb.scan.open(folder .. "/" .. name, {angles = {0, 179}, angle_unit = "deg",

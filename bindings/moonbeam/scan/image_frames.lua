@@ -54,6 +54,9 @@ function image_frames.open(name, what)
         return block:cast "f32"
     end)
     mapped.compressed = volume.compressed
+    function mapped.carries() -- a carrier moves bytes as they are stored
+        return false
+    end
     return mapped, files
 end
 

@@ -141,7 +141,7 @@ function reader:page(tags)
             .. "which is not supported")
     elseif not page.dtype then
         self:refuse("unsupported", "%d bits of sample format %d are not supported; unsigned 8 and "
-            .. "16 bit, signed 32 bit and float are", bits, format)
+            .. "16 bit, signed 32 bit and float are: save it as float of 32 bits", bits, format)
     end
     self:segments(page, tags)
     if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
