@@ -269,6 +269,14 @@ describe("a program", function()
         assert.matches(" end of the program$", lines[#lines])
     end)
 
+    it("says once that a log cannot be written any more, and goes on", function()
+        local text, status = helper.run_program(("scripts/simulate.lua %s/full.h5 --size 32 "
+            .. "--rows 4 -d host -q --log /dev/full"):format(folder))
+        assert.equal(0, status, text)
+        local _, count = text:gsub("the log '/dev/full' ends here: No space left on device\n", "")
+        assert.equal(1, count, text)
+    end)
+
     it("logs why it failed, and appends", function()
         for run = 1, 2 do
             local _, status = helper.run_program(("scripts/reconstruct.lua %s/none.h5 -d host "

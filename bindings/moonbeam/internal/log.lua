@@ -15,8 +15,16 @@ log.progress = nil
 --- Whether progress is not shown at all (--quiet), but for programs (JSON).
 log.quiet = nil
 
-local file
+local file, path
 local said -- a list of what was said, where a program wants it in the end
+
+-- Ends the log, which cannot be written any more: said once, and the work goes on.
+local function give_up(problem)
+    file:close()
+    file = nil
+    io.stderr:write(("the log '%s' ends here: %s\n"):format(core.error.printable(path),
+        (problem:gsub("^.*: ", ""))))
+end
 
 -- Writes every line with the time. Several processes may append to one file.
 local function write_lines(text)
@@ -25,22 +33,27 @@ local function write_lines(text)
     for line in (core.error.printable(text, true) .. "\n"):gmatch "([^\n]*)\n" do
         lines[#lines + 1] = ("%s %s\n"):format(now, line)
     end
-    file:write(table.concat(lines))
-    file:flush()
+    local ok, problem = file:write(table.concat(lines))
+    if ok then
+        ok, problem = file:flush()
+    end
+    if not ok then
+        give_up(problem)
+    end
 end
 
 --- Appends all messages from now on to a file. Returns true, or nil and the reason. Of several
 -- ranks the first one does, which also says what the others have to say.
-function log.open(path)
+function log.open(name)
     if core.cluster.place().rank > 0 then
         return true
     end
-    local opened, problem = io.open(path, "a")
+    local opened, problem = io.open(name, "a")
     if not opened then
         return nil, problem
     end
     log.close()
-    file = opened
+    file, path = opened, name
     log.at_exit = setmetatable({}, {__gc = log.close}) -- written when the program ends
     return true
 end
@@ -69,6 +82,8 @@ end
 function log.close()
     if file then
         write_lines "end of the program"
+    end
+    if file then
         file:close()
         file = nil
     end
