@@ -210,9 +210,16 @@ static double parse_bytes(const char *text)
     return *end == '\0' ? value : -1;
 }
 
+#define MOST_BYTES INT64_C(9200000000000000000)
+
 uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg)
 {
     double value = -1;
+    if (lua_isinteger(L, index)) {
+        const lua_Integer bytes = lua_tointeger(L, index);
+        if (bytes >= 0 && bytes < MOST_BYTES)
+            return (uint64_t)bytes;
+    }
     if (lua_type(L, index) == LUA_TNUMBER)
         value = lua_tonumber(L, index);
     else if (lua_type(L, index) == LUA_TSTRING)
@@ -222,7 +229,7 @@ uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg)
                  "%s is %.4g, less than a byte; it is a number of bytes such as 8000000, \"8M\" or "
                  "\"2Gi\", not a part of the memory",
                  arg, value);
-    if (!(value >= 0) || value >= 9.2e18)
+    if (!(value >= 0) || value >= (double)MOST_BYTES)
         mbl_fail(
             L, MB_STATUS_ARGUMENT, arg,
             "%s must be a number of bytes such as 8000000, \"8M\", \"1.5G\" or \"2Gi\", not %s",

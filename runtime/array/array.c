@@ -33,9 +33,12 @@ mb_status mb_array_create_pinned(mb_device *device, mb_device *pinned_for, mb_dt
     MB_TRY(pinned_for ? mb_storage_create_pinned(device, pinned_for, bytes, owner, &storage)
                       : mb_storage_create(device, bytes, owner, &storage));
     mb_array *array = mb_storage_room(storage);
-    *array = (mb_array){.device = device, .storage = storage, .dtype = dtype, .shape = *shape};
+    *array = (mb_array){.device = device,
+                        .storage = storage,
+                        .dtype = dtype,
+                        .shape = *shape,
+                        .data = mb_storage_data(storage)};
     mb_shape_strides(shape, array->strides);
-    locate(array);
     *out = array;
     return MB_STATUS_OK;
 }

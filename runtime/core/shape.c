@@ -35,34 +35,47 @@ uint64_t mb_bytes_add(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-uint64_t mb_shape_elements(const mb_shape *shape)
+static inline uint64_t count_elements(const mb_shape *shape)
 {
     uint64_t count = 1;
     bool empty = false;
     for (int i = 0; i < shape->rank; i++) {
         empty = empty || shape->dims[i] == 0;
-        count = mb_bytes_mul(count, (uint64_t)shape->dims[i]);
+        if (__builtin_mul_overflow(count, (uint64_t)shape->dims[i], &count))
+            count = UINT64_MAX;
     }
     return empty ? 0 : count;
 }
 
+uint64_t mb_shape_elements(const mb_shape *shape)
+{
+    return count_elements(shape);
+}
+
+#define MOST_ELEMENTS (UINT64_C(1) << 62)
+
+static mb_status fail_count(const mb_shape *shape)
+{
+    char text[128];
+    return mb_fail(MB_STATUS_SHAPE, NULL, "%s elements are more than any memory holds",
+                   mb_shape_format(shape, text, sizeof text));
+}
+
 mb_status mb_shape_count(const mb_shape *shape, int64_t *count)
 {
-    uint64_t elements = mb_shape_elements(shape);
-    if (elements > (UINT64_C(1) << 62)) {
-        char text[128];
-        return mb_fail(MB_STATUS_SHAPE, NULL, "%s elements are more than any memory holds",
-                       mb_shape_format(shape, text, sizeof text));
-    }
+    const uint64_t elements = count_elements(shape);
+    if (elements > MOST_ELEMENTS)
+        return fail_count(shape);
     *count = (int64_t)elements;
     return MB_STATUS_OK;
 }
 
 mb_status mb_shape_bytes(const mb_shape *shape, mb_dtype dtype, uint64_t *bytes)
 {
-    int64_t count = 0;
-    MB_TRY(mb_shape_count(shape, &count));
-    if (!mb_mul_u64((uint64_t)count, mb_dtype_bytes(dtype), bytes) || *bytes > INT64_MAX) {
+    const uint64_t count = count_elements(shape);
+    if (count > MOST_ELEMENTS)
+        return fail_count(shape);
+    if (__builtin_mul_overflow(count, mb_dtype_bytes(dtype), bytes) || *bytes > INT64_MAX) {
         char text[128];
         return mb_fail(MB_STATUS_SHAPE, NULL, "%s of %s are more bytes than can be addressed",
                        mb_shape_format(shape, text, sizeof text), mb_dtype_name(dtype));

@@ -637,7 +637,8 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
 }
 
 /* Returns the time, in ticks. */
-static uint64_t trace(mb_pool *pool, mb_pool_action action, uint32_t index, const char *owner)
+static inline uint64_t trace(mb_pool *pool, mb_pool_action action, uint32_t index,
+                             const char *owner)
 {
     const node *n = &pool->nodes[index];
     const uint64_t now = mb_ticks();

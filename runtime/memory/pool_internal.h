@@ -91,7 +91,12 @@ static inline const node *node_of(const mb_pool *pool, const mb_block *block)
 }
 
 /* pool_scope.c. Threads are numbered from 1 in the order in which they first use a pool. */
-uint32_t mb_pool_thread(void);
+extern _Thread_local uint32_t mb_pool_thread_number; /* 0: none yet */
+uint32_t mb_pool_number_thread(void);
+static inline uint32_t mb_pool_thread(void)
+{
+    return mb_pool_thread_number ? mb_pool_thread_number : mb_pool_number_thread();
+}
 /* Tells the thread's open scopes that its live bytes change. */
 void mb_pool_scopes_note(mb_pool *pool, uint32_t thread, int64_t change);
 

@@ -30,13 +30,13 @@ const char *mb_pool_current_tag(void)
     return current_tag;
 }
 
-uint32_t mb_pool_thread(void)
+_Thread_local uint32_t mb_pool_thread_number;
+
+uint32_t mb_pool_number_thread(void)
 {
     static atomic_uint next;
-    static _Thread_local uint32_t number;
-    if (!number)
-        number = atomic_fetch_add(&next, 1) + 1;
-    return number;
+    mb_pool_thread_number = atomic_fetch_add(&next, 1) + 1;
+    return mb_pool_thread_number;
 }
 
 void mb_pool_scopes_note(mb_pool *pool, uint32_t thread, int64_t change)
