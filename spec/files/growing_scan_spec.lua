@@ -79,7 +79,7 @@ describe("a scan that is still being written", function()
 
     it("with SWMR is refused with the frames so far, and waited for", function()
         oracle.needs "h5py"
-        writer("swmr.h5", "swmr", 5, 0.25)
+        writer("swmr.h5", "swmr", 5, 0.12)
         local count, problem = open("swmr.h5", {})
         assert.is_nil(count)
         assert.matches("swmr.h5' is still being written: it is open for writing %(SWMR%), with "
@@ -96,7 +96,7 @@ describe("a scan that is still being written", function()
         oracle.needs "h5py"
         for _, how in ipairs {"grown", "fixed"} do
             local name = how .. ".h5"
-            writer(name, how, 5, 0.25)
+            writer(name, how, 5, 0.12)
             local count, problem = open(name, {})
             assert.is_nil(count)
             assert.matches(how == "grown" and "has 12 angles in [^\n]* for %d+ frames[^\n]*; process "
@@ -110,7 +110,7 @@ describe("a scan that is still being written", function()
 
     it("whose writer keeps it open is read where all frames are there, with a warning", function()
         oracle.needs "h5py"
-        writer("open.h5", "fixed", FRAMES, 1.5)
+        writer("open.h5", "fixed", FRAMES, 0.8)
         local count, problem, _, warnings = open("open.h5", {})
         assert.equal(FRAMES, count, problem)
         assert.matches("is read as it is now: process %d+ has it open for writing",
@@ -167,7 +167,7 @@ describe("a scan that is still being written", function()
             local frame <close> = mb.full({ROWS, COLS}, i, {dtype = "u16"})
             mb.images.write(path(("later/p_%d.tif"):format(i)), frame)
         end
-        os.execute(("(sleep 0.5; mv %s/* %s) &"):format(path "later", path "frames"))
+        os.execute(("(sleep 0.2; mv %s/* %s) &"):format(path "later", path "frames"))
         options.wait = 60
         count, problem = open("frames", options)
         assert.equal(FRAMES, count, problem)
@@ -189,7 +189,7 @@ describe("a scan that is still being written", function()
         for i = 9, 11 do
             files.write(path(("part.%d"):format(i)), ("\1\0"):rep(ROWS * COLS))
         end
-        os.execute(("(sleep 0.4; for i in 9 10 11; do mv %s.$i %s/$i.0.0; done) &"):format(
+        os.execute(("(sleep 0.2; for i in 9 10 11; do mv %s.$i %s/$i.0.0; done) &"):format(
             path "part", path "scan.zarr"))
         options.wait = 60
         count, problem = open("scan.zarr", options)

@@ -14,6 +14,7 @@ local cut = require "moonbeam.chunked.cut"
 local deals = require "moonbeam.plan.deals"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local in_a_row = require "moonbeam.plan.in_a_row"
 local inputs_of = require "moonbeam.chunked.inputs"
 local memory = require "moonbeam.plan.peak"
 local on_error = require "moonbeam.internal.on_error"
@@ -564,6 +565,7 @@ end
 
 -- Commits the memory of a plan. Returns the plan that is committed, and the report.
 local function commit(job, plan)
+    local _ <close> = in_a_row() -- what is garbage does not count
     local own, committed, reason, changes = secure.commit({devices = job.devices, op = OP,
         what = "the work in blocks", reach = function(each)
             return run_of(job, each, deals.all).reach
@@ -604,7 +606,6 @@ local function run(fn, inputs, options)
     local first = job.given.list[1]
     local decoded <close> = first.prepare and first:prepare(job.axis, -- luacheck: ignore
         blocks_of(job, plan.block))
-    mb.collect()
     local report
     plan, report = commit(job, plan)
     local blocks = blocks_of(job, plan.block)

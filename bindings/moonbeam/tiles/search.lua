@@ -8,6 +8,7 @@
 local mb = require "moonbeam"
 local budgets = require "moonbeam.plan.budget"
 local fail = require "moonbeam.internal.fail"
+local in_a_row = require "moonbeam.plan.in_a_row"
 
 local search = {}
 
@@ -275,6 +276,7 @@ end
 -- overlap, seconds, peaks}, with `candidates`, the ones that were looked at, quickest first. Raises
 -- a budget error where none fits.
 function search.best(job)
+    local _ <close> = in_a_row()
     job.everywhere, job.holes = {mb.device("host"), table.unpack(job.devices)}, false
     local made, smallest = quickest(job, true)
     if not made and job.holes then

@@ -6,6 +6,7 @@ local mb = require "moonbeam"
 local deals = require "moonbeam.plan.deals"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local in_a_row = require "moonbeam.plan.in_a_row"
 local memory = require "moonbeam.plan.peak"
 local on_error = require "moonbeam.internal.on_error"
 local promise = require "moonbeam.plan.promise"
@@ -491,6 +492,7 @@ end
 -- Commits the memory of a planned job. Returns the plan that is committed, which is another one if
 -- memory is refused, and what there is to report.
 local function commit(job, plan)
+    local _ <close> = in_a_row() -- what is garbage does not count
     local own, committed, reason, budgets = secure.commit({devices = job.devices, op = job.what,
         what = "the work in tiles", reach = function(each)
             local taken = run_of(job, each, true, {dealt = deals.all})
@@ -554,7 +556,6 @@ end
 -- free: what a dry run of their tiles takes, which is what the run took, and the plan is a bound)}
 -- and the plan.
 function sweep.promised(job, plan, fn)
-    mb.collect()
     local devices = job.devices
     local own, report = commit(job, plan)
     local call, others = promise.others(devices)
