@@ -216,6 +216,35 @@ describe("h5", function()
             assert.is_nil(g:attribute("/values", "nothing"))
         end)
 
+        it("are written with little memory, also strings", function()
+            -- A program that asks the system for each block of 128 KiB, and gives it back.
+            local output, ok = files.run_script(folder, ([[
+                local mb = require "moonbeam"
+                local f <close> = mb.h5.create(%q)
+                f:write("/values/first", "text")
+                local function faults() -- 1 MiB of zeros has 256
+                    local stat <close> = io.open "/proc/self/stat" -- "number (name) state ..."
+                    return tonumber(stat:read "a":match("^.*%%)" .. (" %%S+"):rep(7) .. " (%%d+)"))
+                end
+                local before = faults()
+                for i = 1, 40 do
+                    f:write("/values/text" .. i, {"one", ("two"):rep(1000)})
+                end
+                assert(faults() - before < 40 * 100, faults() - before)
+                local many = {}
+                for i = 1, 30000 do
+                    many[i] = "s" .. i
+                end
+                f:write("/values/many", many)
+                f:finish()
+            ]]):format(path), "MALLOC_MMAP_THRESHOLD_=131072")
+            assert.is_true(ok, output)
+            local g <close> = assert(mb.h5.open(path))
+            assert.same({"one", ("two"):rep(1000)}, g:value "/values/text40")
+            local many = g:value "/values/many"
+            assert.same({30000, "s1", "s30000"}, {#many, many[1], many[30000]})
+        end)
+
         it("are refused when they are neither numbers nor strings", function()
             local f <close> = mb.h5.create(path)
             for _, value in ipairs { {}, print, { 1, "a" }, { { 1 } } } do
