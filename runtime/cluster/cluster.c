@@ -21,7 +21,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Between two looks at messages: the shorter pause, and the longest one after a while without any.
+** A look takes 10 us. A pause is at most 1/QUIET of that while, so that it delays little. */
 #define POLL_NS UINT64_C(200000)
+#define LONGEST_POLL_NS UINT64_C(4000000)
+#define QUIET 64
 /* While bytes move. A thread that does not sleep takes processors from those that compute. */
 #define HASTE_NS UINT64_C(10000)
 #define GRACE_NS UINT64_C(500000000)      /* in which other ranks may fail in the same way */
@@ -282,9 +286,17 @@ static mb_status ask(const mb_mail_head *head)
     return mb_mailbox_send(&leaving, place.rank, head, NULL, 0);
 }
 
+/* Until the next look, where nothing is under way and the last message came at `last_ns`. */
+static uint64_t pause_after(uint64_t last_ns)
+{
+    const uint64_t pause = (mb_now_ns() - last_ns) / QUIET;
+    return pause < POLL_NS ? POLL_NS : pause < LONGEST_POLL_NS ? pause : LONGEST_POLL_NS;
+}
+
 static void *work(void *unused)
 {
     (void)unused;
+    uint64_t last_ns = mb_now_ns();
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* HASTE_NS is short */
     const bool started = engine->start(&place, start_problem, sizeof start_problem);
     parts = started ? calloc((size_t)place.size, sizeof(mb_mail *)) : NULL;
@@ -295,12 +307,14 @@ static void *work(void *unused)
         return NULL;
     while (!gone) {
         while (receive_one())
-            ;
+            last_ns = mb_now_ns();
         /* MPI moves large messages and pieces only while it is asked. */
         const bool moving = mb_spread_work(), hurries = !engine->sent() || moving;
-        mb_mail *mail = mb_mailbox_take(&leaving, hurries ? HASTE_NS : POLL_NS);
+        mb_mail *mail = mb_mailbox_take(&leaving, hurries ? HASTE_NS : pause_after(last_ns));
         if (mail)
             send_to(mail->rank, &mail->head, mail->text, mb_mail_text_bytes(mail));
+        if (mail || hurries)
+            last_ns = mb_now_ns();
         free(mail);
         judge_failures();
         if (desperate)

@@ -3,10 +3,10 @@
 ** node or several.
 **
 ** A rank has one thread that makes all calls of the engine (engine.h) and looks for messages every
-** 0.2 ms, more often while large ones are on their way. So a rank answers while its main thread
-** computes. Rank 0's thread deals the work and collects what all ranks exchange. The functions
-** below are for the main thread. A process that no launcher has started is rank 0 of 1: all
-** functions work there, without an engine.
+** 0.2 ms, more often while large ones are on their way, and less often where none has come for a
+** while. So a rank answers while its main thread computes. Rank 0's thread deals the work and
+** collects what all ranks exchange. The functions below are for the main thread. A process that no
+** launcher has started is rank 0 of 1: all functions work there, without an engine.
 **
 ** All ranks must call mb_cluster_deal, mb_cluster_post and mb_cluster_collect in the same order.
 */

@@ -158,7 +158,7 @@ describe("mb.cluster", function()
                 os.execute("kill -KILL " .. mb.system.pid())
             end
             mb.cluster.barrier()
-        ]])
+        ]], ranks.PATIENT)
         assert.equal(137, status, output)
         assert.matches("rank 1", output)
         assert.is_true(mb.system.clock() - began < 10)
@@ -192,6 +192,18 @@ describe("mb.cluster", function()
         assert.equal(0, status, output)
         assert.is_true(tonumber(middle) < 0.005, output)
         assert.is_true(tonumber(most) < 1 and tonumber(all) < 2.5, output)
+    end)
+
+    ranks.it("takes little of a processor while there is nothing to do", function()
+        local output, status = ranks.run(folder, 2, [[
+            local mb = require "moonbeam"
+            mb.cluster.barrier()
+            local before = os.clock()
+            mb.system.sleep(0.6)
+            local took = os.clock() - before
+            assert(took < 0.02, took)
+        ]])
+        assert.equal(0, status, output)
     end)
 
     ranks.it("runs what rank 0 reads from the standard input on all", function()

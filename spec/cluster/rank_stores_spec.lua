@@ -14,13 +14,14 @@ local RECIPES <const> = rank_pipelines.RECIPES
 local LINE <const>, FRAME <const>, FRAMES <const> = 24 * 4, 6 * 24 * 4, 30
 
 describe("a store of several ranks", function()
-    local own, folder, text, bits, left, alone
+    local own, folder, session, text, bits, left, alone
     setup(function()
         own = rank_pipelines.open()
-        folder, text, bits, left, alone = own.folder, own.text, own.bits, own.left, own.alone
+        folder, session = own.folder, own.session
+        text, bits, left, alone = own.text, own.bits, own.left, own.alone
     end)
     teardown(function()
-        files.remove(folder)
+        own.close()
     end)
     before_each(function()
         own.clean()
@@ -53,7 +54,7 @@ describe("a store of several ranks", function()
     end)
 
     ranks.it("takes what its plan says, and is closed as it was opened", function()
-        local output, status = ranks.run(folder, 3, ([[
+        local output, status = session:run(3, ([[
             local mb = require "moonbeam"
             local store = require "moonbeam.pipeline.store"
             for _ = 1, 3 do
@@ -91,8 +92,7 @@ describe("a store of several ranks", function()
             local expected, dtype = alone(RECIPES[number][2])
             for count = 1, 4 do
                 for _, case in ipairs {{"{}", "memory"}, {"{host_budget = 512}", "file"}} do
-                    local output, status = ranks.run(folder, count, text(RECIPES[number][2],
-                        case[1]))
+                    local output, status = session:run(count, text(RECIPES[number][2], case[1]))
                     assert.equal(0, status, output)
                     local place, bytes = output:match "store\t(%a+)\t(%d+)"
                     assert.equal(case[2], place, output)
@@ -112,7 +112,7 @@ describe("a store of several ranks", function()
         local recipe = [[{"flat_field", "smooth_frames", "minus_log", {"center"}, {"fbp"}}]]
         local expected = alone(recipe)
         for count = 2, 3 do
-            local output, status = ranks.run(folder, count, text(recipe))
+            local output, status = session:run(count, text(recipe))
             assert.equal(0, status, output)
             assert.matches("store\tmemory", output)
             assert.is_true(bits() == expected)
@@ -168,12 +168,12 @@ describe("a store of several ranks", function()
         for _, rank in ipairs {0, 2} do
             local began = mb.system.clock()
             local output, status = ranks.run(folder, 3, text(recipe, ("{%s, kill = %d}"):format(where,
-                rank)))
+                rank)), rank == 2 and ranks.PATIENT or nil)
             assert.equal(137, status, output)
             assert.matches("rank " .. rank, output)
             assert.is_true(mb.system.clock() - began < 10)
             assert.is_nil(mb.system.stat(folder .. "/out.h5"))
-            output, status = ranks.run(folder, 2, text(recipe, "{resume = true}"))
+            output, status = session:run(2, text(recipe, "{resume = true}"))
             assert.equal(0, status, output)
             assert.matches("smoothed\t" .. smoothed .. "\n", output)
             assert.is_true(bits() == expected)
@@ -198,7 +198,7 @@ describe("a store of several ranks", function()
             local output, status = ranks.run(folder, 2, text(recipe,
                 ("{%skill = 1, at = 12, slow = 0.05}"):format(case[1])))
             assert.equal(137, status, output)
-            output, status = ranks.run(folder, 3, text(recipe, ("{%sresume = true}"):format(case[2])))
+            output, status = session:run(3, text(recipe, ("{%sresume = true}"):format(case[2])))
             assert.equal(0, status, output)
             assert.matches("smoothed\t30\n", output)
             assert.is_true(bits() == expected)

@@ -8,17 +8,17 @@ local ranks = require "spec.support.ranks"
 local RECIPES <const> = rank_pipelines.RECIPES
 
 describe("a run on several ranks", function()
-    local own, folder, text, bits, left, alone
+    local own, folder, session, text, bits, left, alone
     setup(function()
         own = rank_pipelines.open()
-        folder, bits, left, alone = own.folder, own.bits, own.left, own.alone
+        folder, session, bits, left, alone = own.folder, own.session, own.bits, own.left, own.alone
         -- Stores are in files, with which others can go on.
         function text(recipe, options)
             return own.text(recipe, (options or "{}"):gsub("^{", "{host_budget = 512, "))
         end
     end)
     teardown(function()
-        files.remove(folder)
+        own.close()
     end)
     before_each(function()
         own.clean()
@@ -32,7 +32,7 @@ describe("a run on several ranks", function()
         for _, killed in ipairs {0, 2} do
             local began = mb.system.clock()
             local output, status = ranks.run(folder, 3, text(recipe,
-                ("{kill = %d, at = 4, slow = 0.05}"):format(killed)))
+                ("{kill = %d, at = 4, slow = 0.05}"):format(killed)), ranks.PATIENT)
             assert.equal(137, status, output)
             assert.matches("rank " .. killed, output)
             assert.is_true(mb.system.clock() - began < 10)
@@ -44,7 +44,7 @@ describe("a run on several ranks", function()
                 noted = noted + rows
             end
             assert.is_true(noted >= 3, noted)
-            output, status = ranks.run(folder, 2, text(recipe, "{resume = true}"))
+            output, status = session:run(2, text(recipe, "{resume = true}"))
             assert.equal(0, status, output)
             assert.is_true(bits() == expected)
             assert.equal("out.h5\n", left())
@@ -59,7 +59,7 @@ describe("a run on several ranks", function()
         local output, status = ranks.run(folder, 2, text(recipe,
             "{rows = true, kill = 1, at = 2, slow = 0.1}"))
         assert.equal(137, status, output)
-        output, status = ranks.run(folder, 3, text(recipe, "{resume = true}"))
+        output, status = session:run(3, text(recipe, "{resume = true}"))
         assert.equal(0, status, output)
         assert.matches("smoothed\t0\n", output)
         assert.is_true(bits() == expected)
@@ -73,7 +73,7 @@ describe("a run on several ranks", function()
         local output, status = ranks.run(folder, 2, text(recipe,
             "{rows = true, kill = 1, at = 2, slow = 0.1}"))
         assert.equal(137, status, output)
-        output, status = ranks.run(folder, 3, text(recipe, "{resume = true, rows = true}"))
+        output, status = session:run(3, text(recipe, "{resume = true, rows = true}"))
         assert.equal(0, status, output)
         assert.matches("smoothed\t6\n", output)
         assert.is_true(bits() == expected)
@@ -86,7 +86,7 @@ describe("a run on several ranks", function()
         os.remove(folder .. "/out.h5")
         local output, status = ranks.run(folder, 2, text(recipe, "{kill = 1, at = 12, slow = 0.05}"))
         assert.equal(137, status, output)
-        output, status = ranks.run(folder, 3, text(recipe, "{resume = true}"))
+        output, status = session:run(3, text(recipe, "{resume = true}"))
         assert.equal(0, status, output)
         assert.is_true(tonumber(output:match "smoothed\t(%d+)") < 20, output)
         assert.is_true(bits() == expected)
@@ -131,7 +131,7 @@ describe("a run on several ranks", function()
         assert.matches("rank 1 on %S+: [^\n]*no such luck", output)
         assert.matches("keeps 0 of 6 rows: go on with", output)
         assert.is_nil(output:find("interrupted", 1, true), output)
-        output, status = ranks.run(folder, 1, text(RECIPES[2][2], "{resume = true}"))
+        output, status = session:run(1, text(RECIPES[2][2], "{resume = true}"))
         assert.equal(0, status, output)
     end)
 end)

@@ -10,13 +10,14 @@ local ranks = require "spec.support.ranks"
 local RECIPES <const> = rank_pipelines.RECIPES
 
 describe("a pipeline on several ranks", function()
-    local own, folder, text, bits, left, alone
+    local own, folder, session, text, bits, left, alone
     setup(function()
         own = rank_pipelines.open()
-        folder, text, bits, left, alone = own.folder, own.text, own.bits, own.left, own.alone
+        folder, session = own.folder, own.session
+        text, bits, left, alone = own.text, own.bits, own.left, own.alone
     end)
     teardown(function()
-        files.remove(folder)
+        own.close()
     end)
     before_each(function()
         own.clean()
@@ -26,7 +27,7 @@ describe("a pipeline on several ranks", function()
         ranks.it(case[1] .. " has the same bits, and the memory of its plan", function()
             local expected, dtype = alone(case[2])
             for _, count in ipairs {1, 2, 3, 4} do
-                local output, status = ranks.run(folder, count, text(case[2]))
+                local output, status = session:run(count, text(case[2]))
                 assert.equal(0, status, output)
                 assert.matches("^%d+\t" .. count, output)
                 local same, other = bits()
@@ -60,7 +61,7 @@ describe("a pipeline on several ranks", function()
         assert.equal(0, status, output)
         assert.matches("rows\t1\t1\t1\n", output)
         assert.is_true(bits() == expected)
-        output = ranks.run(folder, 3, text(recipe, "{block = 2}"))
+        output = session:run(3, text(recipe, "{block = 2}"))
         assert.matches("rows\t2\t2\t2\n", output)
     end)
 

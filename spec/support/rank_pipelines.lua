@@ -3,6 +3,7 @@
 local assert = require "luassert"
 local files = require "spec.support.files"
 local mb = require "moonbeam"
+local ranks = require "spec.support.ranks"
 
 local rank_pipelines = {}
 
@@ -38,7 +39,7 @@ if options.refuse == rank then
 end
 local scan <close> = assert(mb.scan.open "FOLDER/scan.h5")
 local p = mb.pipeline(scan, RECIPE, {block = options.block or 1, steps = OWN, quiet = true,
-    scratch = "FOLDER/scratch", host_budget = options.host_budget})
+    pinned = "2Mi", scratch = "FOLDER/scratch", host_budget = options.host_budget})
 local done = p:run {output = "FOLDER/" .. (options.out or "out.h5"), resume = options.resume,
     overwrite = true}
 if rank == 0 and not done.complete then
@@ -71,7 +72,8 @@ rank_pipelines.RECIPES = {
     {"with iterations", [[{"flat_field", "minus_log", {"cgls", center = 11.5, iterations = 4}}]]},
 }
 
---- A folder with a scan, and what specs do there: {folder, text, bits, left, alone, clean}.
+--- A folder with a scan, and what specs do there: {folder, session (ranks.session), text, bits, left,
+-- alone, clean, close}.
 function rank_pipelines.open()
     local folder = files.folder()
     assert(mb.system.mkdir(folder .. "/scratch"))
@@ -92,21 +94,33 @@ function rank_pipelines.open()
 
     local function left()
         return (files.run(("cd '%s' && ls -A . scratch | grep -v -e scan.h5 -e '[.]lua' -e '^$' "
-            .. "-e '^scratch$' -e ':$'"):format(folder)))
+            .. "-e '^scratch$' -e '[.]pipe' -e ':$'"):format(folder)))
     end
 
-    -- The bits of a run without MPI.
-    local function alone(recipe, options)
-        local output, ok = files.run_script(folder, text(recipe, options))
-        assert(ok, output)
-        return bits()
+    -- The bits of a run without MPI, and their type.
+    local known = {}
+    local function alone(recipe)
+        if not known[recipe] then
+            local output, ok = files.run_script(folder, text(recipe))
+            assert(ok, output)
+            known[recipe] = {bits()}
+            os.remove(folder .. "/out.h5")
+        end
+        return table.unpack(known[recipe])
     end
 
     local function clean()
         files.run(("rm -rf '%s'/out* '%s'/scratch/*"):format(folder, folder))
     end
 
-    return {folder = folder, text = text, bits = bits, left = left, alone = alone, clean = clean}
+    local session = ranks.session(folder)
+    local function close()
+        session:close()
+        files.remove(folder)
+    end
+
+    return {folder = folder, session = session, text = text, bits = bits, left = left,
+        alone = alone, clean = clean, close = close}
 end
 
 return rank_pipelines

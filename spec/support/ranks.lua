@@ -6,8 +6,11 @@ local mb = require "moonbeam"
 
 local ranks = {}
 
--- What containers and small machines need.
+-- What containers and small machines need. Without `mtl` MPI looks for networks of other machines,
+-- which takes 0.2 s of each start. Where a rank has died, or ends all, mpirun kills the others at
+-- once; by default (ranks.PATIENT) it sends SIGTERM after a second, and kills them after another.
 local ENVIRONMENT <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+    .. "OMPI_MCA_mtl=^psm,psm2,ofi OMPI_MCA_odls_base_sigkill_timeout=0 "
     .. "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none "
     .. "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none"
 
@@ -30,18 +33,109 @@ function ranks.it(name, f)
     end or f)
 end
 
---- The command line that starts the program so many times. `before`: words before mpirun.
-function ranks.command(count, arguments, before)
-    return ("%s %s timeout -k 5 100 mpirun -n %d '%s' %s"):format(before or "", ENVIRONMENT, count,
-        helper.program, arguments)
+--- What makes mpirun as patient as users have it, for `before`.
+ranks.PATIENT = "OMPI_MCA_odls_base_sigkill_timeout=1"
+
+--- The command line that starts the program so many times. `before`: words before mpirun. After
+-- `most` seconds (100) it is ended.
+function ranks.command(count, arguments, before, most)
+    return ("%s %s timeout -k 5 %d mpirun -n %d '%s' %s"):format(ENVIRONMENT, before or "",
+        most or 100, count, helper.program, arguments)
 end
 
---- Runs a script, given as text, in so many ranks: its output, and the exit status.
-function ranks.run(folder, count, text)
+--- Runs a script, given as text, in so many ranks: its output, and the exit status. `before`: as of
+-- ranks.command.
+function ranks.run(folder, count, text, before)
     local name = folder .. "/ranks.lua"
     files.write(name, text)
-    local output, _, status = files.run(ranks.command(count, name))
+    local output, _, status = files.run(ranks.command(count, name, before))
     return output, status
+end
+
+-- ---- scripts one after the other in the same ranks ----
+
+-- What these ranks do: each text that comes through a pipe is a script. All ranks print a mark when
+-- they have come to its end, and nothing may be live then.
+local SERVE <const> = [[
+local mb = require "moonbeam"
+local cluster = mb.cluster
+local pipe <close> = cluster.rank == 0 and assert(io.open("PIPE")) or nil
+while true do
+    local text = cluster.once(function()
+        local bytes = tonumber(pipe:read "l")
+        return bytes and pipe:read(bytes)
+    end)
+    if not text then
+        return
+    end
+    assert(load(text, "@script", "t", setmetatable({}, {__index = _G})))()
+    collectgarbage()
+    mb.collect()
+    assert(mb.pool.stats("host").live == 0, "bytes are live after a script")
+    io.write("\1")
+    io.flush()
+end
+]]
+
+local sessions = {}
+sessions.__index = sessions
+
+--- Ranks of this folder that run scripts one after the other: session:run(count, text) is as
+-- ranks.run for scripts that do not end the program, lose a device, or change a module. A script
+-- that fails ends its ranks, and the next one has new ones.
+function ranks.session(folder)
+    return setmetatable({folder = folder, open = {}}, sessions)
+end
+
+-- Ranks that wait for scripts.
+local function start(session, count)
+    local name = ("%s/serve-%d"):format(session.folder, count)
+    files.write(name .. ".lua", (SERVE:gsub("PIPE", name .. ".pipe")))
+    files.run(("rm -f '%s.pipe'; mkfifo '%s.pipe'"):format(name, name))
+    return {input = assert(io.open(name .. ".pipe", "r+")), -- as a writer alone it would wait
+        output = assert(io.popen(ranks.command(count, name .. ".lua", nil, 1000) .. " 2>&1"))}
+end
+
+-- The output until all ranks have printed the mark; nil, the output and the status if they ended.
+local function read(own, count)
+    local text = {}
+    while count > 0 do
+        local byte = own.output:read(1)
+        if not byte then
+            own.input:close()
+            local _, _, status = own.output:close()
+            return nil, table.concat(text), status
+        elseif byte == "\1" then
+            count = count - 1
+        else
+            text[#text + 1] = byte
+        end
+    end
+    return table.concat(text)
+end
+
+function sessions:run(count, text)
+    local own = self.open[count] or start(self, count)
+    self.open[count] = own
+    own.input:write(#text, "\n", text)
+    own.input:flush()
+    local output, rest, status = read(own, count)
+    if output then
+        return output, 0
+    end
+    self.open[count] = nil
+    return rest, status
+end
+
+--- Ends the ranks. An error if they end with another status than 0.
+function sessions:close()
+    for count, own in pairs(self.open) do
+        self.open[count] = nil
+        own.input:write "end\n"
+        own.input:close()
+        local output = own.output:read "a"
+        assert(own.output:close(), output)
+    end
 end
 
 return ranks

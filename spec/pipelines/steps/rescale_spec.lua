@@ -92,6 +92,14 @@ r = np.floor((np.clip(a.astype(float), first, last) - first) * (255 / (last - fi
         local _ <close> = check.gives(want, check.scan(data), {{"rescale", preset = "nabu"}}, LINES)
     end)
 
+    it("tells other ranks of counts, without all zeros", function()
+        local share = require "moonbeam.steps.values.rescale".reduce.share
+        local one, two = share {{text = "0 0 3 0 1"}}, share {{text = "1 0 0 0 0"}}
+        assert.same({"-2 3 -1 1", "1 -4"}, {one.text, two.text})
+        assert.same({text = "1 -1 3 -1 1"}, share {one, two})
+        assert.same({text = ""}, share {})
+    end)
+
     it("refuses what makes no sense", function()
         local data <close> = mb.random({3, 5, 40}, {seed = 1})
         local scan = check.scan(data)

@@ -14,14 +14,18 @@ local sums = {__index = {release = function(self)
     end
 end}}
 
--- The counts of a state: those on a device, or those of a rank as text.
+-- The counts of a state: those on a device, or those of a rank as text, in which -N stands for N
+-- zeros: most counts of a small volume are 0, and a rank reads the text of every rank.
 local function counts_of(state)
     if not state.text then
         return state.counts and state.counts:to_table() or {}
     end
     local list = {}
     for word in state.text:gmatch "%S+" do
-        list[#list + 1] = tonumber(word)
+        local count = tonumber(word)
+        for _ = 1, math.max(1, -count) do
+            list[#list + 1] = math.max(0, count)
+        end
     end
     return list
 end
@@ -63,10 +67,16 @@ function percentiles.add(state, data, _, pass, found)
 end
 
 function percentiles.share(list)
-    local words = total_of(list) or {}
-    for i, count in ipairs(words) do
-        words[i] = ("%.0f"):format(count)
+    local words, zeros = {}, 0
+    for _, count in ipairs(total_of(list) or {}) do
+        if count > 0 then
+            words[#words + 1] = zeros > 0 and -zeros or nil
+            words[#words + 1], zeros = ("%.0f"):format(count), 0
+        else
+            zeros = zeros + 1
+        end
     end
+    words[#words + 1] = zeros > 0 and -zeros or nil
     return {text = table.concat(words, " ")}
 end
 
