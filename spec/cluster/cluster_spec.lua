@@ -32,11 +32,13 @@ end
 ]]
 
 describe("mb.cluster", function()
-    local folder
+    local folder, session
     setup(function()
         folder = files.folder()
+        session = ranks.session(folder)
     end)
     teardown(function()
+        session:close()
         files.remove(folder)
     end)
 
@@ -85,14 +87,14 @@ describe("mb.cluster", function()
     ranks.it("has the same sums for any number of ranks", function()
         local alone = assert(files.run_script(folder, SUMS))
         for _, count in ipairs {1, 2, 3, 4} do
-            local output, status = ranks.run(folder, count, SUMS)
+            local output, status = session:run(count, SUMS)
             assert.equal(0, status, output)
             assert.equal(alone, output)
         end
     end)
 
     ranks.it("gives what rank 0 finds to all", function()
-        local output, status = ranks.run(folder, 3, [[
+        local output, status = session:run(3, [[
             local cluster = require "moonbeam".cluster
             local count = 0
             local a, b, c = cluster.once(function()
@@ -165,7 +167,7 @@ describe("mb.cluster", function()
     end)
 
     ranks.it("answers within a few milliseconds while all processors compute", function()
-        local output, status = ranks.run(folder, 4, [[
+        local output, status = session:run(4, [[
             local mb = require "moonbeam"
             local cluster, clock = mb.cluster, mb.system.clock
             local list = {}
@@ -195,7 +197,7 @@ describe("mb.cluster", function()
     end)
 
     ranks.it("takes little of a processor while there is nothing to do", function()
-        local output, status = ranks.run(folder, 2, [[
+        local output, status = session:run(2, [[
             local mb = require "moonbeam"
             mb.cluster.barrier()
             local before = os.clock()

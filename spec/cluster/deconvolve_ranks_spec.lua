@@ -47,10 +47,11 @@ local CASES <const> = {
 }
 
 describe("ranks", function()
-    local folder, path
+    local folder, path, session
 
     setup(function()
         folder = files.folder()
+        session = ranks.session(folder)
         path = folder .. "/result.npy"
         local image <close> = mb.random({11, 26, 31}, {seed = 3, low = 1, high = 50})
         local psf <close> = mb.psf_gaussian({3, 4, 5}, 1.2)
@@ -58,6 +59,7 @@ describe("ranks", function()
         mb.npy.write(folder .. "/psf.npy", psf)
     end)
     teardown(function()
+        session:close()
         files.remove(folder)
     end)
 
@@ -81,9 +83,8 @@ describe("ranks", function()
     local function ended_well(case, what)
         assert(files.read(path) == reference(case), what .. ": other bits")
         os.remove(path)
-        os.remove(folder .. "/ranks.lua")
-        os.remove(folder .. "/script.lua")
-        assert.same({"image.npy", "psf.npy"}, files.list(folder), what)
+        assert.equal("image.npy\npsf.npy\n", (files.run(("ls -A '%s' | grep -v -e '[.]lua$' -e "
+            .. "'[.]pipe$'"):format(folder))), what)
     end
 
     -- The run takes what is planned, and the first rank has not done it all.
@@ -103,7 +104,7 @@ print(("%d tiles"):format(all))
                 reference(case)
                 local tiles
                 for _, count in ipairs(case.counts) do
-                    local output, status = ranks.run(folder, count, script(case, SHARED))
+                    local output, status = session:run(count, script(case, SHARED))
                     assert.equal(0, status, output)
                     tiles = tiles or output:match "%d+ tiles"
                     assert.matches(tiles .. "\n", output, 1, true)
@@ -120,7 +121,7 @@ print(("%d tiles"):format(all))
                 assert.is_true(core.unfinished.exists(path))
                 assert.is_nil(mb.system.stat(path))
                 local output
-                output, status = ranks.run(folder, numbers[2], script(case, "run(true)"))
+                output, status = session:run(numbers[2], script(case, "run(true)"))
                 assert.equal(0, status, output)
                 ended_well(case, ("%d, then %d ranks"):format(numbers[1], numbers[2]))
             end
@@ -138,7 +139,7 @@ if cluster.rank == 0 then
     print("tiles", table.unpack(all))
 end
 ]]):gsub("done = done %+ 1", "%0\n            mb.system.sleep(cluster.rank == 1 and 0.4 or 0)")
-            local output, status = ranks.run(folder, 2, text)
+            local output, status = session:run(2, text)
             assert.equal(0, status, output)
             local first, second = output:match "tiles\t(%d+)\t(%d+)"
             local least = case == CASES[1] and 1 or 2 -- of 8 tiles a rank reads up to 3 ahead
@@ -152,8 +153,13 @@ end
             reference(case)
             local lost = 0
             for i, call in ipairs {20, 120, 200, 250, 400} do
-                local output, status = ranks.run(folder, 2, (script(case, ([[
-local device = mb.device "host:1"
+                local output, status = session:run(2, (script(case, ([[
+local device -- which no script before has lost
+for number = 6, 1, -1 do
+    local one = mb.device("host:" .. number)
+    device = one:lost() and device or one
+end
+devices = {device.id, "host:7"}
 if cluster.rank == %d then
     mb.debug.lose_device(device, %d)
 end
@@ -165,7 +171,7 @@ for rank, own in ipairs(cluster.gather {(device:lost()), #report.lost}) do
         print("lost")
     end
 end
-]]):format(i % 2, call)):gsub("journal = journal,", '%0 devices = {"host:1", "host:2"},')))
+]]):format(i % 2, call)):gsub("journal = journal,", "%0 devices = devices,")))
                 assert.equal(0, status, ("call %d: %s"):format(call, output))
                 lost = lost + (output:find("lost", 1, true) and 1 or 0)
                 ended_well(case, ("call %d"):format(call))
@@ -192,7 +198,7 @@ end
         local case = {name = "two tiles", options = 'tile = {11, 26, 20}, pinned = "2Mi", '
             .. 'iterations = 2, place = "file",'}
         reference(case)
-        local output, status = ranks.run(folder, 4, script(case, "run()"))
+        local output, status = session:run(4, script(case, "run()"))
         assert.equal(0, status, output)
         ended_well(case, "ranks without tiles")
     end)
@@ -283,7 +289,7 @@ end
         local psf <close> = mb.psf_gaussian({7, 7, 7}, 1.3)
         mb.npy.write(folder .. "/uneven.npy", image)
         mb.npy.write(folder .. "/wide.npy", psf)
-        local output, status = ranks.run(folder, 3, (script({options = 'iterations = 1, '
+        local output, status = session:run(3, (script({options = 'iterations = 1, '
             .. 'place = "file", budget = "1300K",'}, "run()"):gsub("/image.npy", "/uneven.npy")
             :gsub("/psf.npy", "/wide.npy")))
         assert.equal(0, status, output)

@@ -199,7 +199,7 @@ describe("a store of several ranks", function()
         for _, case in ipairs {{"host_budget = 512, ", ""}, {"", "host_budget = 512, "}} do
             os.remove(folder .. "/out.h5")
             local output, status = ranks.run(folder, 2, text(recipe,
-                ("{%skill = 1, at = 12, slow = 0.05}"):format(case[1])))
+                ("{%skill = 1, at = 12, slow = 0.03, others = 0.02}"):format(case[1])))
             assert.equal(137, status, output)
             output, status = session:run(3, text(recipe, ("{%sresume = true}"):format(case[2])))
             assert.equal(0, status, output)

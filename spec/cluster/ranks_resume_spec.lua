@@ -84,7 +84,8 @@ describe("a run on several ranks", function()
         local recipe = RECIPES[2][2]
         local expected = alone(recipe)
         os.remove(folder .. "/out.h5")
-        local output, status = ranks.run(folder, 2, text(recipe, "{kill = 1, at = 12, slow = 0.05}"))
+        local kill <const> = "{kill = 1, at = 12, slow = 0.03, others = 0.02}"
+        local output, status = ranks.run(folder, 2, text(recipe, kill))
         assert.equal(137, status, output)
         output, status = session:run(3, text(recipe, "{resume = true}"))
         assert.equal(0, status, output)
@@ -92,7 +93,7 @@ describe("a run on several ranks", function()
         assert.is_true(bits() == expected)
         os.remove(folder .. "/out.h5")
         -- Without ranks the store is in memory, so that the first section runs again.
-        output, status = ranks.run(folder, 2, text(recipe, "{kill = 1, at = 12, slow = 0.05}"))
+        output, status = ranks.run(folder, 2, text(recipe, kill))
         assert.equal(137, status, output)
         output, status = files.run_script(folder, own.text(recipe, "{resume = true}"))
         assert.is_true(status, output)

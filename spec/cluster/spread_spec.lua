@@ -73,24 +73,26 @@ print "same"
 ]]
 
 describe("memory that is spread over ranks", function()
-    local folder
+    local folder, session
     setup(function()
         folder = files.folder()
+        session = ranks.session(folder)
     end)
     teardown(function()
+        session:close()
         files.remove(folder)
     end)
 
     ranks.it("gives all ranks what any of them wrote", function()
         for count = 1, 4 do
-            local output, status = ranks.run(folder, count, OPEN .. ALL_WAYS)
+            local output, status = session:run(count, OPEN .. ALL_WAYS)
             assert.equal(0, status, output)
             assert.equal(count, select(2, output:gsub("same", "")))
         end
     end)
 
     ranks.it("is given while its owner is busy", function()
-        local output, status = ranks.run(folder, 2, OPEN .. [[
+        local output, status = session:run(2, OPEN .. [[
             local spread <close> = opened(1000)
             if cluster.rank == 1 then
                 local own <close> = block({1, 6, 5}, 1)
@@ -118,7 +120,7 @@ describe("memory that is spread over ranks", function()
     end)
 
     ranks.it("is read in many pieces both ways, and closed at once", function()
-        local output, status = ranks.run(folder, 2, [[
+        local output, status = session:run(2, [[
             local mb = require "moonbeam"
             local cluster, core = mb.cluster, require "moonbeam.core"
             local COUNT <const>, PIECE <const> = 1 << 20, 1 << 15 -- numbers

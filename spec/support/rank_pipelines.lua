@@ -7,14 +7,15 @@ local ranks = require "spec.support.ranks"
 
 local rank_pipelines = {}
 
--- A run of a recipe into FOLDER/OUT. A rank that is told so kills itself in a block.
+-- A run of a recipe into FOLDER/OUT. A rank that is told so kills itself in a block. `slow`: seconds
+-- that a block takes; `others`: those that it takes longer on the other ranks.
 local RUN <const> = [[
 local mb = require "moonbeam"
 local rank, blocks, options = mb.cluster.rank, 0, OPTIONS
 local function count_blocks(of_rows)
     if not mb.device.dry() and of_rows == (options.rows or false) then
         blocks = blocks + 1
-        mb.system.sleep(options.slow or 0)
+        mb.system.sleep((options.slow or 0) + (options.kill ~= rank and options.others or 0))
         if options.kill == rank and blocks == options.at then
             os.execute("kill -KILL " .. mb.system.pid())
         end
