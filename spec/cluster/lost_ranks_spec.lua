@@ -165,7 +165,7 @@ describe("ranks that lose devices", function()
         -- rank 0 has noted three, and soon waits.
         local output, status = ranks.run(folder, 2, (text(GIVEN, "{}", '{"host:1"}', "{[1] = 1}")
             :gsub("began < 2 do", "began < 60 do")
-            :gsub("mb%.system%.sleep%(0%.05%)", ([[
+            :gsub("mb%.system%.sleep%(0%.05%)", (([[
                 local function noted()
                     local file <close> = io.open "%s/out.h5.unfinished/journal"
                     return file and select(2, file:read "a":gsub('"rows"', "")) or 0
@@ -177,7 +177,7 @@ describe("ranks that lose devices", function()
                 if cluster.rank == 1 then
                     mb.system.sleep(0.3)
                     error("no more", 0)
-                end]]):format(folder):gsub("%%", "%%%%"))))
+                end]]):format(folder):gsub("%%", "%%%%")))))
         assert.equal(1, status, output)
         assert.matches("rank 1 on %S+ [^\n]*no more", output)
         assert.matches("out.h5.unfinished' keeps [345] of 6 rows", output)
