@@ -84,7 +84,7 @@ describe("ranks", function()
         assert(files.read(path) == reference(case), what .. ": other bits")
         os.remove(path)
         assert.equal("image.npy\npsf.npy\n", (files.run(("ls -A '%s' | grep -v -e '[.]lua$' -e "
-            .. "'[.]pipe$'"):format(folder))), what)
+            .. "'^serve-'"):format(folder))), what)
     end
 
     -- The run takes what is planned, and the first rank has not done it all.

@@ -95,7 +95,7 @@ function rank_pipelines.open()
 
     local function left()
         return (files.run(("cd '%s' && ls -A . scratch | grep -v -e scan.h5 -e '[.]lua' -e '^$' "
-            .. "-e '^scratch$' -e '[.]pipe' -e ':$'"):format(folder)))
+            .. "-e '^scratch$' -e 'serve-' -e ':$'"):format(folder)))
     end
 
     -- The bits of a run without MPI, and their type.

@@ -54,17 +54,24 @@ end
 
 -- ---- scripts one after the other in the same ranks ----
 
--- What these ranks do: each text that comes through a pipe is a script. All ranks print a mark when
--- they have come to its end, and nothing may be live then.
+-- What these ranks do: each file NAME.next that comes is a script. All ranks print a mark when they
+-- have come to its end, and nothing may be live then. They end with NAME.end, and where the process
+-- that has started them is gone.
 local SERVE <const> = [[
 local mb = require "moonbeam"
-local cluster = mb.cluster
-local pipe <close> = cluster.rank == 0 and assert(io.open("PIPE")) or nil
+local cluster, system = mb.cluster, mb.system
+local function next_text()
+    while system.stat "/proc/PID" and not system.stat "NAME.end" do
+        local file <close> = io.open "NAME.next"
+        if file then
+            os.remove "NAME.next"
+            return file:read "a"
+        end
+        system.sleep(0.004)
+    end
+end
 while true do
-    local text = cluster.once(function()
-        local bytes = tonumber(pipe:read "l")
-        return bytes and pipe:read(bytes)
-    end)
+    local text = cluster.once(next_text)
     if not text then
         return
     end
@@ -90,10 +97,10 @@ end
 -- Ranks that wait for scripts.
 local function start(session, count)
     local name = ("%s/serve-%d"):format(session.folder, count)
-    files.write(name .. ".lua", (SERVE:gsub("PIPE", name .. ".pipe")))
-    files.run(("rm -f '%s.pipe'; mkfifo '%s.pipe'"):format(name, name))
-    return {input = assert(io.open(name .. ".pipe", "r+")), -- as a writer alone it would wait
-        output = assert(io.popen(ranks.command(count, name .. ".lua", nil, 1000) .. " 2>&1"))}
+    os.remove(name .. ".next")
+    files.write(name .. ".lua", (SERVE:gsub("NAME", name):gsub("PID", mb.system.pid())))
+    return {name = name, output = assert(io.popen(ranks.command(count, name .. ".lua", nil, 1000)
+        .. " 2>&1"))}
 end
 
 -- The output until all ranks have printed the mark; nil, the output and the status if they ended.
@@ -102,7 +109,6 @@ local function read(own, count)
     while count > 0 do
         local byte = own.output:read(1)
         if not byte then
-            own.input:close()
             local _, _, status = own.output:close()
             return nil, table.concat(text), status
         elseif byte == "\1" then
@@ -117,8 +123,8 @@ end
 function sessions:run(count, text)
     local own = self.open[count] or start(self, count)
     self.open[count] = own
-    own.input:write(#text, "\n", text)
-    own.input:flush()
+    files.write(own.name .. ".text", text)
+    assert(os.rename(own.name .. ".text", own.name .. ".next"))
     local output, rest, status = read(own, count)
     if output then
         return output, 0
@@ -131,8 +137,7 @@ end
 function sessions:close()
     for count, own in pairs(self.open) do
         self.open[count] = nil
-        own.input:write "end\n"
-        own.input:close()
+        files.write(own.name .. ".end", "")
         local output = own.output:read "a"
         assert(own.output:close(), output)
     end
