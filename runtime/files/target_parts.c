@@ -285,13 +285,20 @@ static int take(const char *name)
     return -1;
 }
 
+/* Is it the folder of an unfinished run that its process is removing? Whoever that is, and whether
+** a later process has its PID, anyone may remove it. */
+static bool is_removed_run(const char *name)
+{
+    struct stat facts;
+    return strstr(mb_base_of(name), ".unfinished.part-") && lstat(name, &facts) == 0 &&
+           S_ISDIR(facts.st_mode) && facts.st_uid == geteuid();
+}
+
 /* The part of a dead process, with its slices folder. */
 static void remove_dead_part(const leftovers *l, const char *part, const char *id)
 {
     char folder[PATH_MAX];
-    struct stat facts;
-    if (strstr(mb_base_of(part), ".unfinished.part-") && lstat(part, &facts) == 0 &&
-        S_ISDIR(facts.st_mode) && facts.st_uid == geteuid())
+    if (is_removed_run(part))
         mb_remove_run(part);
     const int fd = take(part);
     if (fd < 0)
@@ -312,7 +319,8 @@ static bool beside(const char *path, const char *entry, char *name)
     return snprintf(name, PATH_MAX, "%.*s%s", head, path, entry) < PATH_MAX;
 }
 
-/* The next entry of a dead process: its path and id, and whether it is a slices folder. */
+/* The next entry of a dead process, or of none: its path and id, and whether it is a slices
+** folder. */
 static bool next_dead(DIR *list, const leftovers *l, const char *after, char *name, char id[9],
                       bool *is_slices_folder)
 {
@@ -320,8 +328,9 @@ static bool next_dead(DIR *list, const leftovers *l, const char *after, char *na
     long pid;
     for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
         const char *rest = rest_of(l, entry->d_name, is_slices_folder);
-        if (rest && parse_part(rest, after, &pid, of_host, id) && owner_is_dead(pid, of_host, id) &&
-            beside(l->path, entry->d_name, name))
+        if (rest && parse_part(rest, after, &pid, of_host, id) &&
+            beside(l->path, entry->d_name, name) &&
+            (owner_is_dead(pid, of_host, id) || is_removed_run(name)))
             return true;
     }
     return false;

@@ -134,6 +134,19 @@ describe("an unfinished run", function()
         end)
     end
 
+    it("is removed where its process was killed while it removed it, whoever has its number now",
+        function()
+            local part = (".unfinished.part-%d-01234567-89abcdef"):format(mb.system.pid())
+            os.execute(("rm -rf '%s'/volume*"):format(folder))
+            assert(mb.system.mkdir(path .. part))
+            files.write(path .. part .. "/journal", "")
+            files.write(folder .. "/volume2.h5" .. part, "") -- a file belongs to its process
+            core.target.scavenge(path .. ".unfinished", "")
+            core.target.scavenge(folder .. "/volume2.h5.unfinished", "")
+            assert.same({"volume2.h5" .. part}, names())
+            os.remove(folder .. "/volume2.h5" .. part)
+        end)
+
     it("replaces an older result, wherever it is killed", function()
         slices_per_file = 4
         run "run()"
