@@ -228,7 +228,7 @@ describe("mb.cluster", function()
     ranks.it("has no prompt for several", function()
         local output, _, status = files.run(ranks.command(2, "-i < /dev/null"))
         assert.equal(2, status)
-        assert.matches("^%S+: the prompt works on one rank, and there are 2: ", output)
+        assert.matches("\n%S+: the prompt works on one rank, and there are 2: ", "\n" .. output)
     end)
 
     ranks.it("refuses processes that do not know of each other", function()
