@@ -51,7 +51,7 @@ local options = cli.parse(arg, {
         "step"),
     cli.option(convolution.boundary, {default = false,
         doc = "what continues the image (default: circular; with --image zero)"}),
-    cli.option(convolution.mode),
+    cli.option(convolution.mode, {doc = convolution.mode.doc .. "; with --image same"}),
     {"naive", doc = "one array per step, nothing reused, work areas kept with their plans: as "
         .. "CuPy does it"},
     {"keep", doc = "keep the image"},
@@ -134,7 +134,8 @@ local function from_file_to_file()
     options.boundary = options.boundary or "zero"
     local boundary = options.boundary
     if options.mode ~= "same" or options.naive then
-        cli.wrong("--image gives --mode same, not --naive")
+        cli.wrong("--%s is for simulated spheres; with --image the result has the extents of the "
+            .. "image: leave it out", options.naive and "naive" or "mode " .. options.mode)
     elseif not options.output and not options.plan then
         cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
     end

@@ -103,6 +103,8 @@ local SHELL <const> = {
     {"stitch I K -o O.h5 --lateral yes", '"yes"', "one of auto, none"},
     {"convolve --size 8", '%-%-size: "8"', "such as 64,512,512"},
     {"convolve --image I", "the result is missing", "%-o"},
+    {"convolve --image I -o O.tif --mode full", "%-%-mode full", "leave it out"},
+    {"convolve --image I -o O.tif --naive", "%-%-naive", "leave it out"},
     {"simulate", "OUT is missing", "%-%-help"},
     {"simulate O.h5 --size abc", '"abc"', "a whole number from 1"},
     {"simulate O.tif", "%.tif'", "must end in .h5"},
