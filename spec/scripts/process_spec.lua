@@ -36,8 +36,10 @@ describe("the process", function()
         end
         assert.is_true(most <= bound, ("%s takes %d bytes, at most %d are said"):format(arguments,
             most, bound))
-        assert.is_true(bound <= math.max(1.5 * most, most + 64 * MIB),
-            ("%d bytes are said, %d taken"):format(bound, most))
+        -- Rings that are larger than a small scan stay in part untouched.
+        local rings = tonumber(text:match "\npinned +predicted (%d+) bytes") or 0
+        assert.is_true(bound - rings <= math.max(1.5 * most, most + 64 * MIB),
+            ("%d bytes are said, %d of them rings, %d taken"):format(bound, rings, most))
         return bound, text
     end
 
