@@ -99,6 +99,14 @@ static int cluster_done(lua_State *L)
     return 1;
 }
 
+/* failing(): this rank removes what others use, because it fails. */
+static int cluster_failing(lua_State *L)
+{
+    (void)L;
+    mb_cluster_failing();
+    return 0;
+}
+
 /* post(text): gives a text to all ranks. */
 static int cluster_post(lua_State *L)
 {
@@ -146,6 +154,7 @@ int mbl_open_cluster(lua_State *L)
                                          {"next", cluster_next},
                                          {"tell", cluster_tell},
                                          {"done", cluster_done},
+                                         {"failing", cluster_failing},
                                          {"post", cluster_post},
                                          {"collect", cluster_collect},
                                          {"note_failure", cluster_note_failure},

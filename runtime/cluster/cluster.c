@@ -47,7 +47,7 @@ static const mb_engine *engine;
 static pthread_t thread;
 static mb_mailbox leaving, come;
 static char start_problem[400];
-static atomic_bool gone, desperate, ending, main_over;
+static atomic_bool gone, desperate, ending, main_over, failing;
 
 /* The main thread's. */
 static int64_t deal_number, deal_count;
@@ -61,6 +61,7 @@ static mb_mail **parts;
 static int parts_count, byes, failures;
 static mb_mail *failure; /* the first one */
 static bool failures_differ;
+static bool overtaken; /* its own failure is older than the first one, and has not been told of */
 static uint64_t failed_at;
 
 const mb_place *mb_cluster_place(void)
@@ -199,11 +200,17 @@ static void take_failure(int from, const mb_mail_head *head, const char *text, s
     if (failures++ == 0) {
         failed_at = mb_now_ns();
         failure = mb_mail_new(from, head, text, bytes);
+        overtaken = failing && from != place.rank;
         return;
     }
     const char *line = text + strlen(text) + 1;
     failures_differ =
         failures_differ || !failure || strcmp(failure->text + strlen(failure->text) + 1, line) != 0;
+    if (overtaken && from == place.rank) {
+        free(failure);
+        failure = mb_mail_new(from, head, text, bytes);
+        overtaken = false;
+    }
 }
 
 static void tell_failure(void)
@@ -224,7 +231,8 @@ static void judge_failures(void)
     if (failures == 0)
         return;
     if (!ending) {
-        if (failures < place.size && mb_now_ns() - failed_at < GRACE_NS)
+        const uint64_t grace = overtaken ? CLEANING_NS : GRACE_NS;
+        if (failures < place.size && mb_now_ns() - failed_at < grace)
             return;
         if (!failure)
             end_all(EXIT_FAILURE);
@@ -430,6 +438,11 @@ void mb_cluster_stop(void)
     if (mb_mailbox_send(&leaving, 0, &(mb_mail_head){.kind = BYE}, NULL, 0) == MB_STATUS_OK)
         pthread_join(thread, NULL);
     engine = NULL;
+}
+
+void mb_cluster_failing(void)
+{
+    failing = true;
 }
 
 void mb_cluster_fail(const char *text, int status)

@@ -45,6 +45,9 @@ mb_status mb_cluster_collect(uint64_t wait_ns, char **all, size_t *bytes);
 
 /* Does rank 0 end all ranks because one has failed? Safe in a signal handler. */
 bool mb_cluster_ending(void);
+/* This rank removes what others use, because it fails. If it is rank 0, a failure of another rank
+** that follows is not told as the first one. */
+void mb_cluster_failing(void);
 /* Ends all ranks with this exit status. Rank 0 prints one line: the text, with the rank and its node
 ** unless all ranks say the same. Does not return if there are several ranks. */
 void mb_cluster_fail(const char *text, int status);

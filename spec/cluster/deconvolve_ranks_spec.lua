@@ -212,6 +212,27 @@ end
         files.run(("rm -rf '%s'"):format(path .. ".unfinished"))
     end)
 
+    ranks.it("tell the first failure, not what follows from it", function()
+        local output, status = ranks.run(folder, 2, ([[
+            local mb = require "moonbeam"
+            local name, leads = "%s", mb.cluster.rank == 0
+            local _ <close> = leads and setmetatable({}, {__close = function()
+                mb.system.sleep(0.8) -- longer than ranks have to fail in the same way
+            end}) or nil
+            local journal <close> = mb.tiled_deconv.journal(name, {})
+            if leads then
+                error("the device is lost", 0)
+            end
+            while mb.system.stat(name .. ".unfinished") do
+                mb.system.sleep(0.005)
+            end
+            error("the folder is gone", 0)
+        ]]):format(path))
+        assert.equal(1, status, output)
+        assert.matches("rank 0 on %S+ [^\n]*the device is lost", output)
+        assert.is_nil(output:find("is gone", 1, true), output)
+    end)
+
     ranks.it("may be more than tiles", function()
         local case = {name = "two tiles", options = 'tile = {11, 26, 20}, pinned = "2Mi", '
             .. 'iterations = 2, place = "file",'}

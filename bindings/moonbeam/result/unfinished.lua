@@ -571,6 +571,7 @@ function methods:close()
     if not run or self.removed then
         return
     elseif not self:keeps() then
+        core.cluster.failing() -- other ranks have files there
         remove(self)
     else
         run:close()
