@@ -98,6 +98,7 @@ end
 local function start(session, count)
     local name = ("%s/serve-%d"):format(session.folder, count)
     os.remove(name .. ".next")
+    os.remove(name .. ".end")
     files.write(name .. ".lua", (SERVE:gsub("NAME", name):gsub("PID", mb.system.pid())))
     return {name = name, output = assert(io.popen(ranks.command(count, name .. ".lua", nil, 1000)
         .. " 2>&1"))}
