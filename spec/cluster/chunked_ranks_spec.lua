@@ -90,8 +90,8 @@ describe("mb.chunked on ranks", function()
 
     ranks.it("has ranks without blocks", function()
         for _, rows in ipairs {8, 23} do
-            local output, status = ranks.run(folder, 4, text:gsub("block = 2", "block = " .. rows)
-                :gsub("assert%(cluster.size == 1 or count < 12%)", ""))
+            local output, status = ranks.run(folder, 4, (text:gsub("block = 2", "block = " .. rows)
+                :gsub("assert%(cluster.size == 1 or count < 12%)", "")))
             assert.equal(0, status, output)
         end
     end)
