@@ -198,11 +198,12 @@ bar:finish()
 local function also(condition, format, ...)
     return condition and (", " .. format):format(...) or ""
 end
-cli.print(("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column "
-    .. "%g%s%s%s%s%s"):format(options.out, count, rows, cols, span, options.flats, options.darks,
+local say = cli.speakers(options)
+say("%s: %d projections of %d x %d over %g degrees, %d flats, %d darks, axis at column "
+    .. "%g%s%s%s%s%s", options.out, count, rows, cols, span, options.flats, options.darks,
     center, also(options.axis_tilt + options.tilt ~= 0, "leaning %g degrees",
         options.axis_tilt + options.tilt),
     also(options.stripes > 0, "%d stripes", options.stripes),
     also(options.zingers > 0, "zingers in %g of the elements", options.zingers),
     also(sample.vertical_shifts or sample.horizontal_shifts, "a drifting stage"),
-    also(sample.phase, "delta/beta %g", options.phase)))
+    also(sample.phase, "delta/beta %g", options.phase))

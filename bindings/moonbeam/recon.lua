@@ -70,12 +70,13 @@ function recon.slices(scan, frames, _, _, settings)
     local section, values = slices_section(scan, frames.device, settings)
     local sums = scan_frames.sums(frames.device)
     local ok, slices = pcall(work.compute, section, frames, values, sums)
-    sums.clipped:release()
+    local mended <const> = sums.mended
+    sums.mended = not ok and mended or nil
+    sums:release()
     if not ok then
-        sums.mended:release()
         error(slices, 0)
     end
-    return slices, sums.mended
+    return slices, mended
 end
 
 --- Reads and reconstructs one chunk of rows: `recon.chunk(scan, device, first, last, settings)`.

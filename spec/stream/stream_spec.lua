@@ -285,7 +285,7 @@ helper.each_device(function(device, test)
             local predicted = mb.dry_run(job)
             local measured = mb.ledger(job)
             assert.same({}, mb.ledger_diff(predicted, measured))
-            assert.equal((2 << 20) + 2 * 9 * 8, measured.pinned_peak) -- rings and tallies
+            assert.equal((2 << 20) + 2 * 12 * 8, measured.pinned_peak) -- rings and tallies
             assert.equal(predicted.pinned_peak, measured.pinned_peak)
         end)
 

@@ -6,7 +6,7 @@ local helper = require "spec.helper"
 local mb = require "moonbeam"
 
 local ANGLES, ROWS, COLS = 40, 22, 48
-local TALLIES = 2 * 9 * 8 -- pinned bytes: what is counted in two blocks
+local TALLIES = 2 * 12 * 8 -- pinned bytes: what is counted in two blocks
 
 helper.each_device(function(device, test)
     describe("reconstruction in memory on " .. device, function()

@@ -63,21 +63,26 @@ describe("values of a scan", function()
     end)
 
     it("say what a run has lost", function()
-        local losses = require("moonbeam.scan.values").losses
+        local judge = require("moonbeam.scan.values").losses
         local sizes = {values = 100, pixels = 10, voxels = 50}
-        assert.same({}, losses({0, 0, 0}, {0, 0, 0}, sizes, true))
+        local function losses(mended, clipped, log, spoiled)
+            return judge({mended = mended, clipped = clipped, spoiled = {spoiled or 0, 0, 0}},
+                sizes, log)
+        end
+        assert.same({}, losses({0, 0, 0}, {0, 0, 0}, true))
         assert.equal("3 values were not finite and count as no attenuation (3 %)",
-            losses({3, 0, 0}, {0, 0, 0}, sizes, true)[1])
+            losses({3, 0, 0}, {0, 0, 0}, true)[1])
         assert.matches("^1 detector pixels .* %(10 %%%): .* step dead_pixels mends them$",
-            losses({0, 1, 0}, {0, 0, 0}, sizes, true)[1])
+            losses({0, 1, 0}, {0, 0, 0}, true)[1])
         assert.matches("^MOST OF THE DATA IS LOST: 5 detector pixels",
-            losses({0, 5, 0}, {0, 0, 0}, sizes, true)[1])
-        assert.same({}, losses({0, 0, 100}, {0, 0, 0}, sizes, false))
+            losses({0, 5, 0}, {0, 0, 0}, true)[1])
+        assert.same({}, losses({0, 0, 100}, {0, 0, 0}, false))
+        assert.matches("^2 slices have values that are not finite, by the iterative method: check",
+            losses({0, 0, 0}, {0, 0, 0}, true, 2)[1])
         for _, case in ipairs {{{100, 0, 0}, {0, 0, 0}}, {{0, 10, 0}, {0, 0, 0}},
             {{0, 0, 100}, {0, 0, 0}},
             {{60, 0, 40}, {0, 0, 0}}, {{0, 0, 0}, {20, 25, 5}}} do
-            assert.matches("nothing is left", (helper.failure(losses, case[1], case[2], sizes,
-                true)))
+            assert.matches("nothing is left", (helper.failure(losses, case[1], case[2], true)))
         end
     end)
 end)

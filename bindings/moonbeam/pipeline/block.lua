@@ -5,9 +5,10 @@
 -- cut ("rows" or "frames"), rows (its first and last row, or its first and last frame if it is cut
 -- along frames, numbered as in the step's input), wanted (those that the step must leave),
 -- frames (the first and last projection), layout, raw (whether the data are as they were read),
--- geometry, device, step, and mended, clipped and repaired: arrays of three counts that a
--- step sets. It owns its arrays.
+-- geometry, device, step, and the tallies (scan_frames.TALLIES): arrays of three counts that a step
+-- sets. It owns its arrays.
 
+local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 
@@ -15,7 +16,7 @@ local block = {}
 local methods = {}
 methods.__index = methods
 
-local ARRAYS = {"data", "flats", "darks", "mended", "clipped", "repaired"}
+local ARRAYS = {"data", "flats", "darks", table.unpack(scan_frames.TALLIES)}
 
 --- A block with these fields.
 function block.new(fields)
@@ -37,6 +38,20 @@ function methods:replace(array)
     if before and before ~= array then
         before:release()
     end
+end
+
+--- Notes how many of the slices that the step has to leave have values that are not finite.
+function methods:note_spoiled()
+    local low, wanted = self.rows[1], self.wanted or self.rows
+    local slices <close> = self.data:view {wanted[1] - low + 1, wanted[2] - low + 1}
+    local sizes <close> = mb.slice_dot(slices, slices)
+    mb.binary(sizes, "pow", {scalar = 0.25, out = sizes}) -- so that float32 holds what is finite
+    local narrow <close> = mb.convert(sizes, "f32")
+    local codes, counts = mb.quantize(narrow, "u8", {nonfinite = 0})
+    local _ <close> = counts
+    codes:release()
+    local replaced <close> = counts:view {3, 3}
+    self.spoiled = mb.pad(replaced, {before = 0, after = 2})
 end
 
 --- Returns the data, which the caller owns from then on.

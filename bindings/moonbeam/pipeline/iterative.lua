@@ -301,6 +301,7 @@ function iterative.step(def)
         end
         block:replace(slabs(options) and run_slabs(block, sinograms, options, own.size, made_of)
             or made_of(sinograms))
+        block:note_spoiled()
     end
     return def
 end

@@ -77,8 +77,7 @@ end
 --- The journal of a plan that keeps its files in `kept` (result/unfinished.lua).
 function journal.of(made, kept, tell)
     return setmetatable({kept = kept, sections = {}, last = made.sections[#made.sections],
-        tell = tell, team = team.of {},
-        totals = {mended = {0, 0, 0}, clipped = {0, 0, 0}, repaired = {0, 0, 0}}}, metatable)
+        tell = tell, team = team.of {}, totals = work.no_tallies()}, metatable)
 end
 
 -- ---- values ----

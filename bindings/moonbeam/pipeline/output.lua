@@ -181,7 +181,8 @@ function output.run(self, options)
         nonpositive_values = report.totals.mended[3], clipped_below = report.totals.clipped[1],
         clipped_above = report.totals.clipped[2], not_numbers = report.totals.clipped[3],
         replaced_outliers = report.totals.repaired[1],
-        mended_values = report.totals.repaired[2], unmended_values = report.totals.repaired[3]}
+        mended_values = report.totals.repaired[2], unmended_values = report.totals.repaired[3],
+        slices_not_finite = report.totals.spoiled[1]}
     if part then
         part_record.add(result, report.plan, making, {options = options, values = report.named,
             scaling = scaling, report = report})

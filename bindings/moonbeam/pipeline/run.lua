@@ -524,7 +524,7 @@ end
 --- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
 -- each = a function like that, which sees the data before, files, quiet, label, unit, journal
 -- (pipeline/journal.lua)}. Returns {seconds, peaks (by device), peak (of the first one), predicted
--- (its plan), pinned, totals = {mended, clipped, repaired}, times (of the last section), sections =
+-- (its plan), pinned, totals (tallies by name), times (of the last section), sections =
 -- {{peaks, times, committed, skipped}}, replanned = {{section, from, to, reason, text}} (sections
 -- that ran in smaller blocks, because memory was refused), budgets = {{device, from, to, text}}
 -- (those that changed, because of other programs), lost = {{device, section, reason, text}},
@@ -601,8 +601,8 @@ function run.execute(made, final)
     end)
     report.sizes = sizes_of(first, volume)
     report.logarithm = first.source.kind ~= "line integrals"
-    report.warnings = mb.device.dry() and {} or scan_values.losses(report.totals.mended,
-        report.totals.clipped, report.sizes, report.logarithm, last.whole ~= nil)
+    report.warnings = mb.device.dry() and {} or scan_values.losses(report.totals,
+        report.sizes, report.logarithm, last.whole ~= nil)
     for i, each in ipairs(report.replanned) do
         table.insert(report.warnings, i, each.text)
     end

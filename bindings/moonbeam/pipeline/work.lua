@@ -171,7 +171,7 @@ end
 -- ---- computing ----
 
 -- The names of the tallies, three counts each, in the order in which they go to the host.
-local TALLIES <const> = {"mended", "clipped", "repaired"}
+local TALLIES <const> = scan_frames.TALLIES
 
 --- How many numbers the tallies of a block have.
 work.TALLIES = 3 * #TALLIES
@@ -239,6 +239,15 @@ local function named(numbers)
         end
     end
     return tallies
+end
+
+--- Tallies of nothing: {name = three zeros}.
+function work.no_tallies()
+    local zeros = {}
+    for i = 1, work.TALLIES do
+        zeros[i] = 0
+    end
+    return named(zeros)
 end
 
 -- Views of an array of tallies by name.
@@ -415,7 +424,7 @@ end
 -- and finished(rows, {device, tallies, hash}) of stream.run and its options writes, files, sink and
 -- hashes; `settings` has overlap, threads, pinned, schedule, order, lists, seen, and team (ranks
 -- that sum together). Tallies are
--- {mended, clipped, repaired}, three counts each. Returns their sums and the times. Each reduction
+-- by name, three counts each. Returns their sums and the times. Each reduction
 -- gets its `result`. Devices that are lost leave their blocks to the others.
 function work.run(section, devices, blocks, values, ends, settings)
     local options = {overlap = settings.overlap, threads = settings.threads,
@@ -432,7 +441,7 @@ function work.run(section, devices, blocks, values, ends, settings)
     local states <close> = made
     local lanes <close> = opened
     local opening = core.system.clock() - began
-    local totals = named {0, 0, 0, 0, 0, 0, 0, 0, 0}
+    local totals = work.no_tallies()
     local times = stream.run(lanes, blocks, steps_of(section, states, values, ends, settings,
         function(rows, facts)
             facts.tallies = named(facts.tallies)

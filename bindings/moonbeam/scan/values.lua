@@ -222,9 +222,10 @@ local function nothing_left(format, ...)
 end
 
 --- What a run has lost, as warnings; raises where everything was, unless it was only a `part`.
--- `counts` = {nonfinite, clamped, nonpositive}, `clipped` = {below, above, NaN}; `sizes` = {values,
--- pixels, voxels} that the run went through; `log`: was the logarithm taken?
-function scan_values.losses(counts, clipped, sizes, log, part)
+-- `totals` = {mended = {nonfinite, clamped, nonpositive}, clipped = {below, above, NaN}, spoiled =
+-- {slices}}; `sizes` = {values, pixels, voxels} that the run went through; `log`: was the logarithm
+-- taken?
+function scan_values.losses(totals, sizes, log, part)
     local warnings = {}
     local function lose(lost, of, words, remedy)
         if lost >= of and not part then
@@ -235,7 +236,7 @@ function scan_values.losses(counts, clipped, sizes, log, part)
                 remedy or "")
         end
     end
-    local nonfinite, clamped, nonpositive = table.unpack(counts)
+    local nonfinite, clamped, nonpositive = table.unpack(totals.mended)
     lose(nonfinite, sizes.values, "values were not finite and count as no attenuation")
     lose(clamped, sizes.pixels, "detector pixels have no beam in the flats (flat minus dark below "
         .. "the floor)", ": they make rings; a recipe with the step dead_pixels mends them")
@@ -246,9 +247,15 @@ function scan_values.losses(counts, clipped, sizes, log, part)
             nothing_left("every value is not finite or had a transmission of zero or less")
         end
     end
-    local below, above, nan = table.unpack(clipped)
+    local below, above, nan = table.unpack(totals.clipped)
     lose(below + above + nan, sizes.voxels, ("values lay outside the range that is stored (%d "
         .. "below, %d above, %d not numbers) and were clipped"):format(below, above, nan))
+    local spoiled = totals.spoiled[1]
+    if spoiled > 0 then
+        warnings[#warnings + 1] = ("%d %s values that are not finite, by the iterative method: "
+            .. "check the axis and its input, take fewer iterations, or take another method")
+            :format(spoiled, spoiled == 1 and "slice has" or "slices have")
+    end
     return warnings
 end
 

@@ -5,9 +5,15 @@ local on_error = require "moonbeam.internal.on_error"
 
 local scan_frames = {}
 
+--- The names of the tallies, three counts each: values mended, values that did not fit the stored
+-- type, repaired ones (outliers, values mended, values left), and spoiled ones (slices).
+scan_frames.TALLIES = {"mended", "clipped", "repaired", "spoiled"}
+
+local ARRAYS <const> = {"darks", "flats", "raw", table.unpack(scan_frames.TALLIES)}
+
 -- Arrays by name that are released together: what is read for a chunk, and the tallies.
 scan_frames.metatable = {__index = {release = function(frames)
-    for _, name in ipairs {"darks", "flats", "raw", "mended", "clipped", "repaired"} do
+    for _, name in ipairs(ARRAYS) do
         if frames[name] then
             frames[name]:release()
             frames[name] = nil
@@ -16,12 +22,11 @@ scan_frames.metatable = {__index = {release = function(frames)
 end}}
 scan_frames.metatable.__close = scan_frames.metatable.__index.release
 
---- Sums over blocks, on a device: mended values, values that did not fit the stored type, and
--- repaired ones (outliers, values mended, values left); three counts each.
+--- Sums over blocks, on a device: the tallies by name.
 function scan_frames.sums(device)
     local sums = setmetatable({}, scan_frames.metatable)
     local _ <close> = on_error(function() sums:release() end)
-    for _, name in ipairs {"mended", "clipped", "repaired"} do
+    for _, name in ipairs(scan_frames.TALLIES) do
         sums[name] = mb.zeros({3}, {dtype = "f64", device = device})
     end
     return sums

@@ -155,6 +155,45 @@ describe("iterative steps", function()
         end
     end)
 
+    it("tell of slices that are not finite, each once, in blocks of any size", function()
+        local SPOIL <const> = {name = "spoil", summary = "Puts a NaN into row 2 and an infinity "
+            .. "into row 5.", takes = {quantity = "any", layout = "frames"},
+            gives = {quantity = "same", layout = "same"}, cuts = {"rows"},
+            run = function(block)
+                for row, dividend in pairs {[2] = 0, [5] = 1} do
+                    if row >= block.rows[1] and row <= block.rows[2] then
+                        local at = row - block.rows[1] + 1
+                        local values <close> = block.data:view({3, 3}, {at, at}, {7, 7})
+                        mb.binary(values, "mul", {scalar = 0, out = values})
+                        local zero <close> = mb.convert(values, "f32")
+                        mb.binary(values, "add", {scalar = dividend, out = values})
+                        mb.binary(values, "div", {b = zero, out = values})
+                    end
+                end
+            end}
+        local VOLUME <const> = {dimensions = 3, lambda = 0.01, tv_iterations = 2, iterations = 2}
+        for _, case in ipairs {{"cgls"}, {"sirt"}, {"fista", VOLUME, {slab = 2, overlap = 1}},
+            {"fista", VOLUME, {sweep = 2}}} do
+            local name, options, more = table.unpack(case)
+            for _, block_rows in ipairs(more and {2} or {1, 2, 5}) do
+                local slices, report = mb.pipeline(scan, {"spoil", step_of(name, options or {},
+                    more)}, {devices = "host", block = block_rows, steps = {SPOIL}, quiet = true,
+                    input = "line integrals"}):slices()
+                local _ <close> = slices
+                local spoiled = 0 -- slices are made in pairs, so there may be more than two
+                for row = 1, ROWS do
+                    local slice <close> = slices[row]
+                    local sum = slice:sum()
+                    spoiled = spoiled + (sum - sum == 0 and 0 or 1)
+                end
+                assert.is_true(spoiled >= 2)
+                assert.equal(spoiled, report.totals.spoiled[1])
+                assert.matches(("%d slices have values that are not finite"):format(spoiled),
+                    table.concat(report.warnings, "\n"), 1, true)
+            end
+        end
+    end)
+
     it("refuse what they do not support", function()
         local function refused(part, recipe)
             check.refused(part, scan, recipe, "line integrals")

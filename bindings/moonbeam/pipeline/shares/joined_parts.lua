@@ -205,18 +205,18 @@ end
 -- What all parts have counted; raises where everything was lost. Returns {name = count} for the
 -- provenance, and warnings.
 local function counts_of(parts)
-    local totals, sizes = {}, {values = 0, pixels = 0, voxels = 0}
+    local totals, sizes = work.no_tallies(), {values = 0, pixels = 0, voxels = 0}
     for _, part in ipairs(parts) do
         work.add(totals, part.totals or {})
         for name in pairs(sizes) do
             sizes[name] = sizes[name] + (part.sizes[name] or 0)
         end
     end
-    local mended, clipped = totals.mended or {0, 0, 0}, totals.clipped or {0, 0, 0}
-    local warnings = scan_values.losses(mended, clipped, sizes, parts[1].log)
+    local mended, clipped = totals.mended, totals.clipped
+    local warnings = scan_values.losses(totals, sizes, parts[1].log)
     return {nonfinite_values = mended[1], clamped_pixels = mended[2],
         nonpositive_values = mended[3], clipped_below = clipped[1], clipped_above = clipped[2],
-        not_numbers = clipped[3]}, warnings
+        not_numbers = clipped[3], slices_not_finite = totals.spoiled[1]}, warnings
 end
 
 local function facts_of(part)

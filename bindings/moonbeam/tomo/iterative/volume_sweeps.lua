@@ -133,6 +133,7 @@ local function finish(block, own, context)
     if context.scale then
         mb.binary(block.data, "mul", {scalar = context.scale, out = block.data})
     end
+    block:note_spoiled()
 end
 
 --- Refuses options with which sweeps of data with this geometry do not work.
