@@ -12,7 +12,7 @@ describe("simulate.lua", function()
 
     local function simulate(name, arguments)
         local output, status = helper.run_program(("scripts/simulate.lua %s/%s --size 48 --rows 6 "
-            .. "-a 40 --photons 0 -d host --quiet %s"):format(folder, name, arguments))
+            .. "-a 40 --photons 0 -d host %s"):format(folder, name, arguments))
         assert.equal(0, status, output)
         return folder .. "/" .. name, output
     end
@@ -61,6 +61,7 @@ describe("simulate.lua", function()
         end
         assert.same(expected, columns)
         assert.matches("5 stripes", output)
+        assert.equal("", (select(2, simulate("silent.h5", "--stripes 5 --quiet"))))
     end)
 
     it("hits the stated part of the elements by zingers", function()
