@@ -36,11 +36,7 @@ if options.budget then
     cli.checked(mb.device, "host", {budget = options.budget})
 end
 
-local hdf5 = not file_name.problem(options.output, file_name.HDF5)
-if options.slices_per_file and not hdf5 then
-    cli.wrong("--slices-per-file is for HDF5 files; --output is %s: give one that ends in .h5, or "
-        .. "leave --slices-per-file out", options.output)
-end
+cli.slices_per_file(options, options.output)
 
 local joined <close> = cli.tried({}, joined_parts.open, options.part)
 local parts, shape, dtype = joined.parts, joined.shape, joined.dtype
@@ -77,6 +73,7 @@ cli.tried({}, disk_space.check, {{folder = disk_space.folder_of(options.output),
     what = ("the result '%s'"):format(options.output)}}, "join")
 
 -- What only HDF5 files have is left out of others.
+local hdf5 = not file_name.problem(options.output, file_name.HDF5)
 local making = joined_parts.making(joined, {overwrite = options.overwrite})
 making.slices_per_file = options.slices_per_file or hdf5 and making.slices_per_file or nil
 making.layout = hdf5 and making.layout or nil

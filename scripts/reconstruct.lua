@@ -223,10 +223,7 @@ local function check_outputs(name)
         {"output", path = name, extensions = extensions},
         {"preview"}, {"center-picture"}})
 end
-if options.slices_per_file and file_name.problem(output, file_name.HDF5) then
-    cli.wrong("--slices-per-file is for HDF5 files; --output is %s: give one that ends in .h5, or "
-        .. "leave --slices-per-file out", output)
-end
+cli.slices_per_file(options, output)
 if options.png then
     if not options.plan then
         cli.wrong("--png is the picture of a --plan; --preview is that of a slice")

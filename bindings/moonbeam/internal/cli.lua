@@ -430,6 +430,14 @@ function cli.outputs(options, inputs, list)
     end
 end
 
+--- Ends the program where --slices-per-file was given and the result `name` is no HDF5 file.
+function cli.slices_per_file(options, name)
+    if options.slices_per_file and file_name.problem(name, file_name.HDF5) then
+        cli.wrong("--slices-per-file is for HDF5 files; --output is %s: give one that ends in .h5, "
+            .. "or leave --slices-per-file out", name)
+    end
+end
+
 -- The declaration of a command line with the lists of options in it flattened.
 local function flat(spec)
     local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes,
