@@ -73,8 +73,8 @@ struct normal_rows_of : normal_block<N, normal_row_cut<N>> {
 /* Rows that go forth as two transforms of half their length, of the even and of the odd
 ** frequencies: the half of a row that is zero is never held. Of 4096 points two blocks then share a
 ** multiprocessor, one waits for memory while the other one transforms; of 8192 a block has more
-** rows side by side. Where the direction is made, it would have to be read again, which takes longer.
-** Their spectra have the even frequencies first, then the odd ones. */
+** rows side by side. Where the direction is made, it would have to be read again, which takes
+** longer. Their spectra have the even frequencies first, then the odd ones. */
 __host__ __device__ static constexpr bool normal_is_split(int px)
 {
     return px == 4096 || px == 8192;

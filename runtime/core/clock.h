@@ -3,9 +3,9 @@
 **
 ** Ticks date records that are made far more often than they are read. A tick is one step of the
 ** processor's counter where that counter runs at one rate on all cores, and a nanosecond elsewhere.
-** To read the counter takes less than half as long as to read the clock. Two pairs of (ticks, ns), one
-** from the start and one from the present, convert the ticks of a record when it is read. Ticks of
-** different threads are ordered up to some nanoseconds.
+** To read the counter takes less than half as long as to read the clock. Two pairs of (ticks, ns),
+** one from the start and one from the present, convert the ticks of a record when it is read. Ticks
+** of different threads are ordered up to some nanoseconds.
 */
 #ifndef MB_CORE_CLOCK_H
 #define MB_CORE_CLOCK_H

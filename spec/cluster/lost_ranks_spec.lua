@@ -136,8 +136,8 @@ describe("ranks that lose devices", function()
                 local as_planned, lost = output:match(rank .. "\t(%w+)\t(%w+)")
                 assert.equal("true", as_planned, output)
                 if lost == "true" then
-                    assert.matches("host:[1-6] was lost in section 1 %(injected for a test%); the other "
-                        .. "ranks did its blocks", output)
+                    assert.matches("host:[1-6] was lost in section 1 %(injected for a test%); the "
+                        .. "other ranks did its blocks", output)
                     left = left + 1
                 end
                 assert.is_true(own.bits() == same, ("other bits after call %d"):format(call))

@@ -138,8 +138,10 @@ describe("a store of several ranks", function()
     ranks.it("is named by the plan, with the bytes that each rank takes", function()
         files.write(folder .. "/r.lua", [[{"flat_field", "minus_log", {"fbp", center = 11.5},
             {"rescale", dtype = "uint8", percentiles = {1, 99}}}]])
-        -- A rank takes the most if it has three blocks of a section; of seven one of three ranks does.
-        commands.must("simulate.lua", folder .. "/tall.h5 --size 24 --rows 7 --angles 30 -d host -q")
+        -- A rank takes the most if it has three blocks of a section; of seven blocks one of three
+        -- ranks does.
+        commands.must("simulate.lua", folder
+            .. "/tall.h5 --size 24 --rows 7 --angles 30 -d host -q")
         local words = ("'%s/tall.h5' --recipe '%s/r.lua' --chunk 1 -o '%s/out.h5'"):format(folder,
             folder, folder)
         local plan = commands.must("reconstruct.lua", words .. " --plan --ranks 3")

@@ -9,7 +9,8 @@
 **   frees                double and foreign frees: their messages
 **   debug                patterns and guards: what is found where
 **   reach SEED           a dry run tells how far both ends reach: committed before, it is enough
-**   times counter|clock  the times of events, by the processor's counter if it has one, or by the clock
+**   times counter|clock  the times of events, by the processor's counter if it has one, or by the
+**                        clock
 */
 #define _GNU_SOURCE
 #include "core/clock.h"

@@ -7,8 +7,8 @@ local ranks = require "spec.support.ranks"
 
 local rank_pipelines = {}
 
--- A run of a recipe into FOLDER/OUT. A rank that is told so kills itself in a block. `slow`: seconds
--- that a block takes; `others`: those that it takes longer on the other ranks.
+-- A run of a recipe into FOLDER/OUT. A rank that is told so kills itself in a block. `slow`: the
+-- seconds that a block takes; `others`: those that it takes longer on the other ranks.
 local RUN <const> = [[
 local mb = require "moonbeam"
 local rank, blocks, options = mb.cluster.rank, 0, OPTIONS
@@ -73,8 +73,8 @@ rank_pipelines.RECIPES = {
     {"with iterations", [[{"flat_field", "minus_log", {"cgls", center = 11.5, iterations = 4}}]]},
 }
 
---- A folder with a scan, and what specs do there: {folder, session (ranks.session), text, bits, left,
--- alone, clean, close}.
+--- A folder with a scan, and what specs do there: {folder, session (ranks.session), text, bits,
+-- left, alone, clean, close}.
 function rank_pipelines.open()
     local folder = files.folder()
     assert(mb.system.mkdir(folder .. "/scratch"))

@@ -31,8 +31,8 @@ local function sizes_of(o, high, wide)
     return ny, nx, o.cols or nx, o.roi or {0, ny, 0, nx}
 end
 
--- The rows of slices (tables of one extent) by the definition, at every `step`-th bin: {values by bin
--- of each slice, the bins as {angle, column}}.
+-- The rows of slices (tables of one extent) by the definition, at every `step`-th bin: {values by
+-- bin of each slice, the bins as {angle, column}}.
 local function defined(slices, angles, o, step)
     local ny, nx, cols, roi = sizes_of(o, #slices[1], #slices[1][1])
     local radius, axes = definition.radius_of(o, ny, nx), {}

@@ -16,8 +16,8 @@ local function random_angles(n)
     return angles
 end
 
--- Slices of filtered rows (a table each) by the definition, over every `step`-th pixel of the slice or
--- its part: {values by pixel of each slice}, and the pixels as {y, x}.
+-- Slices of filtered rows (a table each) by the definition, over every `step`-th pixel of the slice
+-- or its part: {values by pixel of each slice}, and the pixels as {y, x}.
 local function defined(slices, angles, o, step)
     local cols = #slices[1][1]
     local size = o.size or { cols, cols }
