@@ -278,9 +278,12 @@ static const uint64_t *check_list(lua_State *L, int index, const char *name, int
 ** segment_columns, offsets, bytes}. Leaves its lists on the stack. */
 static mb_tiff_page check_page(lua_State *L, int index)
 {
+    static const char *const kinds[] = {"", "i8", "i16", "u32", NULL}; /* as mb_tiff_samples */
     int64_t offsets = 0, bytes = 0;
     luaL_checktype(L, index, LUA_TTABLE);
+    lua_getfield(L, index, "samples");
     mb_tiff_page page = {
+        .samples = (mb_tiff_samples)luaL_checkoption(L, -1, "", kinds),
         .compression = mbl_option_integer(L, index, "compression", MB_TIFF_PLAIN),
         .predictor = mbl_option_integer(L, index, "predictor", 1),
         .rows = mbl_option_integer(L, index, "rows", 0),
@@ -318,7 +321,7 @@ static int tiff_scratch_bytes(lua_State *L)
 {
     const mb_dtype dtype = mbl_check_dtype(L, 2, "dtype");
     const mb_tiff_page page = check_page(L, 1);
-    lua_pushinteger(L, (lua_Integer)mb_tiff_scratch_bytes(&page, mb_dtype_bytes(dtype)));
+    lua_pushinteger(L, (lua_Integer)mb_tiff_scratch_bytes(&page, dtype));
     return 1;
 }
 

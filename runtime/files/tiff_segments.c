@@ -157,6 +157,37 @@ static void join_planes(uint8_t *row, int64_t columns, size_t element, uint8_t *
     memcpy(row, spare, (size_t)bytes);
 }
 
+/* ---- samples that are no element type ---- */
+
+static size_t sample_bytes(const mb_tiff_page *page, mb_dtype dtype)
+{
+    switch (page->samples) {
+    case MB_TIFF_I8: return 1;
+    case MB_TIFF_I16: return 2;
+    case MB_TIFF_U32: return 4;
+    default: return mb_dtype_bytes(dtype);
+    }
+}
+
+/* `from` may be the end of `to`: each sample is read before its place is written. */
+#define WIDEN(wide, narrow)                                                                        \
+    do {                                                                                           \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            narrow sample;                                                                         \
+            memcpy(&sample, from + i * (int64_t)sizeof sample, sizeof sample);                     \
+            ((wide *)to)[i] = (wide)sample;                                                        \
+        }                                                                                          \
+    } while (0)
+static void widen(mb_tiff_samples samples, void *to, const char *from, int64_t count)
+{
+    if (samples == MB_TIFF_I8)
+        WIDEN(int32_t, int8_t);
+    else if (samples == MB_TIFF_I16)
+        WIDEN(int32_t, int16_t);
+    else
+        WIDEN(double, uint32_t);
+}
+
 /* ---- segments ---- */
 
 static bool is_plain(const mb_tiff_page *page)
@@ -179,12 +210,12 @@ static void parts_of(const mb_tiff_page *page, size_t element, uint64_t *packed,
     *row = page->predictor == 3 ? (mb_bytes_add(*row, 15) & ~(uint64_t)15) : 0;
 }
 
-uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, size_t element)
+uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype)
 {
     uint64_t packed, decoded, row;
     if (is_plain(page))
         return 0;
-    parts_of(page, element, &packed, &decoded, &row);
+    parts_of(page, sample_bytes(page, dtype), &packed, &decoded, &row);
     return mb_bytes_add(mb_bytes_add(packed, decoded), row);
 }
 
@@ -208,7 +239,7 @@ static int64_t least(int64_t a, int64_t b)
 static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const window *w,
                               int64_t number, const mb_array *array, uint8_t *scratch)
 {
-    const int64_t element = (int64_t)mb_dtype_bytes(array->dtype);
+    const int64_t element = (int64_t)sample_bytes(page, array->dtype);
     const int64_t across = (page->columns + page->segment_columns - 1) / page->segment_columns;
     const int64_t top = number / across * page->segment_rows;
     const int64_t left = number % across * page->segment_columns;
@@ -260,17 +291,21 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         }
         source = out;
     }
+    const int64_t wide = (int64_t)mb_dtype_bytes(array->dtype), columns = end - first;
     for (int64_t y = first_row; y < end_row; y++) {
-        char *to = (char *)array->data +
-                   ((y - w->row) * array->strides[0] + (first - w->column)) * element;
+        char *to =
+            (char *)array->data + ((y - w->row) * array->strides[0] + (first - w->column)) * wide;
+        char *tail = to + columns * (wide - element); /* `to` itself where nothing is widened */
         const uint64_t from = (uint64_t)((y - top) * row_bytes + (first - left) * element);
         if (source) {
-            memcpy(to, source + from, (size_t)((end - first) * element));
-            continue;
+            memcpy(tail, source + from, (size_t)(columns * element));
+        } else {
+            MB_TRY(mb_rawfile_get(file, offset + from, tail, (uint64_t)(columns * element)));
+            if (page->swap)
+                mb_swap_bytes(tail, (uint64_t)columns, (size_t)element);
         }
-        MB_TRY(mb_rawfile_get(file, offset + from, to, (uint64_t)((end - first) * element)));
-        if (page->swap)
-            mb_swap_bytes(to, (uint64_t)(end - first), (size_t)element);
+        if (page->samples != MB_TIFF_AS_STORED)
+            widen(page->samples, to, tail, columns);
     }
     return MB_STATUS_OK;
 }
@@ -287,6 +322,10 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
                        "TIFF compression %lld with predictor %lld is not supported",
                        (long long)page->compression, (long long)page->predictor);
+    if (page->samples != MB_TIFF_AS_STORED &&
+        array->dtype != (page->samples == MB_TIFF_U32 ? MB_F64 : MB_I32))
+        return mb_fail(MB_STATUS_DTYPE, NULL, "the samples of the TIFF page are not read as %s",
+                       mb_dtype_name(array->dtype));
     if (page->rows < 1 || page->columns < 1 || page->segment_rows < 1 ||
         page->segment_columns < 1 || page->rows > INT32_MAX || page->columns > INT32_MAX ||
         page->segment_rows > INT32_MAX || page->segment_columns > INT32_MAX)
@@ -318,7 +357,7 @@ mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first
     const window w = {first_row, first_column, array->shape.dims[0], array->shape.dims[1]};
     uint64_t each = page->segment_rows < 1 || page->segment_columns < 1
                         ? 0
-                        : mb_tiff_scratch_bytes(page, mb_dtype_bytes(array->dtype));
+                        : mb_tiff_scratch_bytes(page, array->dtype);
     MB_TRY(check(page, &w, array, scratch, each));
     if (!mb_array_has_data(array))
         return MB_STATUS_OK;

@@ -19,8 +19,17 @@ enum { /* tag 259 */
        MB_TIFF_PACKBITS = 32773
 };
 
+/* Samples that are no element type are widened while they are read, without a loss. */
+typedef enum mb_tiff_samples {
+    MB_TIFF_AS_STORED,
+    MB_TIFF_I8,  /* to i32 */
+    MB_TIFF_I16, /* to i32 */
+    MB_TIFF_U32, /* to f64 */
+} mb_tiff_samples;
+
 typedef struct mb_tiff_page {
     bool swap; /* big-endian */
+    mb_tiff_samples samples;
     int64_t compression;
     int64_t predictor; /* 1 none, 2 differences along rows, 3 the same for floating point */
     int64_t rows, columns;
@@ -29,12 +38,14 @@ typedef struct mb_tiff_page {
     const uint64_t *offsets, *bytes;       /* in the file, row-major over the page */
 } mb_tiff_page;
 
-/* Scratch that a page of these segments needs for one decoding thread; 0 where none is needed. */
-uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, size_t element);
+/* Scratch that a page of these segments needs for one decoding thread, to be read as `dtype`; 0 where
+** none is needed. */
+uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype);
 
 /* Reads rows first_row ... and columns first_column ... of the page into `array` (row, column), a
-** host array with a dense last axis; its element type gives the samples' size. `scratch` (u8, host)
-** has room for one or more threads; NULL where mb_tiff_scratch_bytes is 0. */
+** host array with a dense last axis; its element type gives the samples' size, where they are not
+** widened. `scratch` (u8, host) has room for one or more threads; NULL where mb_tiff_scratch_bytes
+** is 0. */
 mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first_row,
                        int64_t first_column, mb_array *array, mb_array *scratch);
 

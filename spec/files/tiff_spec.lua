@@ -24,7 +24,8 @@ describe("TIFF", function()
 
     for _, method in ipairs { "none", "lzw", "deflate", "packbits" } do
         it("reads strips and tiles, either byte order, big and classic: " .. method, function()
-            for _, dtype in ipairs { "u8", "u16", "i32", "f32" } do
+            for dtype, read in pairs { u8 = "u8", u16 = "u16", i32 = "i32", f32 = "f32",
+                i8 = "i32", i16 = "i32", u32 = "f64" } do
                 local values = sample(3, 37, 41, dtype)
                 for _, more in ipairs { {}, { order = ">" }, { rows = 5 },
                     { order = ">", big = true, tile = { 16, 32 } },
@@ -34,7 +35,7 @@ describe("TIFF", function()
                         more.dtype, more.method = dtype, method
                         files.write(path "x.tif", encode(values, more))
                         local whole <close> = mb.tiff.read(path "x.tif")
-                        assert.equal(dtype, whole.dtype)
+                        assert.equal(read, whole.dtype)
                         assert.same(values, whole:to_table())
                         -- And a block of it, as what works in blocks reads it.
                         local volume <close> = mb.tiff.open(path "x.tif")
@@ -67,6 +68,31 @@ describe("TIFF", function()
         local peak = mb.pool.peak(read, "host", mb.device "host")
         assert.equal(known, peak)
         assert.is_true(peak > 2 * 64 * 80 * 2)
+    end)
+
+    it("reads samples that no array has in stacks behind one directory, and in series", function()
+        local values = sample(3, 5, 7, "i16")
+        local text = {}
+        for p = 1, 3 do
+            for y = 1, 5 do
+                text[#text + 1] = ("<i2i2i2i2i2i2i2"):pack(table.unpack(values[p][y]))
+            end
+            files.write(path(("s_%d.tif"):format(p)), encode({ values[p] }, { dtype = "i16" }))
+        end
+        -- ImageJ's form: the other pages stand where the directory does not say.
+        local head = ("<c2I2I4I2"):pack("II", 42, 8, 10)
+        local said, at = "ImageJ=1.54f\nimages=3\nslices=3\n\0", 8 + 2 + 10 * 12 + 4
+        for _, entry in ipairs { { 256, 4, 1, 7 }, { 257, 4, 1, 5 }, { 258, 4, 1, 16 },
+            { 259, 4, 1, 1 }, { 262, 4, 1, 1 }, { 270, 2, #said, at }, { 273, 4, 1, at + #said },
+            { 277, 4, 1, 1 }, { 279, 4, 1, 70 }, { 339, 4, 1, 2 } } do
+            head = head .. ("<I2I2I4I4"):pack(table.unpack(entry))
+        end
+        files.write(path "behind.tif", head .. ("<I4"):pack(0) .. said .. table.concat(text))
+        for _, name in ipairs { "behind.tif", "s_*.tif" } do
+            local read <close> = mb.images.read(path(name))
+            assert.equal("i32", read.dtype)
+            assert.same(values, read:to_table())
+        end
     end)
 
     it("says what is wrong with a file", function()

@@ -101,6 +101,7 @@ end
 
 local METHODS = { none = 1, lzw = 5, deflate = 8, packbits = 32773 }
 local FORMATS = { u8 = { "I1", 1, 1 }, u16 = { "I2", 2, 1 }, i32 = { "i4", 4, 2 },
+    i8 = { "i1", 1, 2 }, i16 = { "i2", 2, 2 }, u32 = { "I4", 4, 1 },
     f32 = { "f", 4, 3 } }
 
 -- A file with the values [page][row][column]. Options: dtype, order ("<", ">"), big, method,
@@ -204,6 +205,8 @@ local function encode(values, options)
     return text
 end
 
+local OFFSETS = { i32 = -30000, i16 = -32768, i8 = -128, u32 = 4294900000 }
+
 -- Values with runs and jumps.
 local function sample(pages, rows, columns, dtype)
     local values, state = {}, 7
@@ -213,9 +216,8 @@ local function sample(pages, rows, columns, dtype)
             values[p][y] = {}
             for x = 1, columns do
                 state = (state * 1103515245 + 12345) & 0x7fffffff
-                local value = x % 7 < 4 and 40 + p or state >> 16 & (dtype == "u8" and 255 or 65535)
-                values[p][y][x] = dtype == "i32" and value - 30000 or dtype == "f32" and value / 8
-                    or value
+                local value = x % 7 < 4 and 40 + p or state >> 16 & (dtype:find "8" and 255 or 65535)
+                values[p][y][x] = dtype == "f32" and value / 8 or value + (OFFSETS[dtype] or 0)
             end
         end
     end

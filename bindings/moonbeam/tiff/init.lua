@@ -1,10 +1,10 @@
---- TIFF stacks of one channel: 8 and 16 bit, 32-bit float and signed, 16- and 64-bit float.
+--- TIFF stacks of one channel: integers of 8, 16 and 32 bit, floats of 16, 32 and 64 bit.
 --
 -- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate
 -- or PackBits, with predictors, and ImageJ's stacks above 4 GB (one directory, all pages behind one
--- another). Writes uncompressed: classic TIFF; above 4 GB ImageJ's form, or BigTIFF where the
--- metadata are OME-XML, whose readers take that and not ImageJ's. The pixels are moved by
--- runtime/files/tiff_segments.c and rawfile.c.
+-- another). int8 and int16 are read as i32, uint32 as f64. Writes uncompressed: classic TIFF;
+-- above 4 GB ImageJ's form, or BigTIFF where the metadata are OME-XML, whose readers take that and
+-- not ImageJ's. The pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
@@ -22,13 +22,14 @@ local voxel = require "moonbeam.tiff.voxel"
 
 local tiff = {}
 
--- Pages one after another at equal distance, uncompressed: the first offset and the distance, or
--- nil.
+-- Pages one after another at equal distance, uncompressed and not widened: the first offset and the
+-- distance, or nil.
 local function regular(pages, page_bytes)
     local first, distance = pages[1].offsets[1], nil
     for i, page in ipairs(pages) do
         local at = page.offsets[1]
-        if page.compression ~= 1 or page.predictor ~= 1 or page.segment_columns ~= page.columns then
+        if page.samples or page.compression ~= 1 or page.predictor ~= 1
+            or page.segment_columns ~= page.columns then
             return nil
         end
         local expected = at
@@ -85,7 +86,7 @@ end
 local function meta_and_pages(stack, name, options, file)
     local pages, meta = stack.pages, metadata.parse(stack.description)
     local first, chosen = pages[1], options.channel or options.frame
-    local page_bytes = first.rows * first.columns * volumes.ITEM_BYTES[first.dtype]
+    local page_bytes = first.rows * first.columns * first.sample_bytes
     meta.resolution, meta.description = stack.resolution, stack.description
     meta.voxel = voxel.of(meta)
     if meta.kind == "imagej" and #pages == 1 and meta.images > 1 then

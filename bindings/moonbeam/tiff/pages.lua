@@ -1,7 +1,6 @@
 --- The directories of a TIFF file: its pages, and what its first page says of itself.
 
 local fail = require "moonbeam.internal.fail"
-local volumes = require "moonbeam.volumes"
 
 -- Field types: format of string.unpack, bytes.
 local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4},
@@ -9,9 +8,10 @@ local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4
     [12] = {"d", 8}, [13] = {"I4", 4}, [16] = {"I8", 8}, [17] = {"i8", 8}, [18] = {"I8", 8}}
 local TEXT, RATIONAL <const> = 2, 5
 
--- "sample format bits" -> element type.
-local DTYPES = {["1 8"] = "u8", ["1 16"] = "u16", ["2 32"] = "i32", ["3 16"] = "f16",
-    ["3 32"] = "f32", ["3 64"] = "f64"}
+-- "sample format bits" -> element type, and what is widened to it, as from HDF5 files.
+local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
+    ["2 8"] = {"i32", "i8"}, ["2 16"] = {"i32", "i16"}, ["2 32"] = {"i32"}, ["3 16"] = {"f16"},
+    ["3 32"] = {"f32"}, ["3 64"] = {"f64"}}
 local READABLE = {[1] = true, [5] = true, [8] = true, [32946] = true, [32773] = true}
 local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG",
     [34712] = "JPEG 2000", [34887] = "LERC", [34925] = "LZMA", [50000] = "Zstandard",
@@ -100,7 +100,7 @@ function reader:segments(page, tags)
         or math.min(page.rows, self:whole(tags, 278, page.rows))
     page.segment_columns = tags[324] and self:whole(tags, 322) or page.columns
     if type(page.bytes) ~= "table" then -- a page of one strip can do without
-        page.bytes = {page.rows * page.columns * volumes.ITEM_BYTES[page.dtype]}
+        page.bytes = {page.rows * page.columns * page.sample_bytes}
     end
     local high, wide = page.segment_rows, page.segment_columns
     local needed = high > 0 and wide > 0
@@ -120,15 +120,16 @@ function reader:segments(page, tags)
     end
 end
 
--- The page that a directory describes: what read_tiff takes, with its dtype.
+-- The page that a directory describes: what read_tiff takes, with its dtype and bytes of a sample.
 function reader:page(tags)
     local function one(tag, default)
         return self:whole(tags, tag, default)
     end
     local method, bits, format = one(259, 1), one(258, 1), one(339, 1)
+    local dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)]
     local page = {rows = one(257), columns = one(256), swap = self.order == ">",
-        compression = method, predictor = one(317, 1),
-        dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)]}
+        compression = method, predictor = one(317, 1), dtype = dtype and dtype[1],
+        samples = dtype and dtype[2], sample_bytes = bits // 8}
     if not READABLE[method] then
         self:refuse("unsupported", "the compression %s (method %d) is not supported; save the "
             .. "file uncompressed, or with LZW, Deflate or PackBits",
@@ -140,13 +141,13 @@ function reader:page(tags)
         self:refuse("unsupported", "the bits of each byte are in reverse order (FillOrder 2), "
             .. "which is not supported")
     elseif not page.dtype then
-        self:refuse("unsupported", "%d bits of sample format %d are not supported; unsigned 8 and "
-            .. "16 bit, signed 32 bit and float are: save it as float of 32 bits", bits, format)
+        self:refuse("unsupported", "%d bits of sample format %d are not supported; integers of "
+            .. "8, 16 and 32 bit and float are: save it as float of 32 bits", bits, format)
     end
     self:segments(page, tags)
-    if page.predictor > 3 or page.predictor == 3 and page.dtype:sub(1, 1) ~= "f" then
+    if page.predictor > 3 or page.predictor == 3 and format ~= 3 then
         self:refuse("unsupported", "predictor %d for %s is not supported", page.predictor,
-            page.dtype)
+            page.samples or page.dtype)
     end
     return page
 end
@@ -177,7 +178,7 @@ local function reader_of(file, name)
 end
 
 --- Reads the directories of a file: {pages, description, resolution}. A page is what read_tiff
--- takes, with its dtype.
+-- takes, with its dtype and the bytes of a sample.
 return function(file, name)
     local self, offset = reader_of(file, name)
     local stack, seen = {pages = {}}, {}
