@@ -2582,6 +2582,7 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field pixel_size? number edge of a detector pixel
 ---@field slice_distance? number between neighboring slices
 ---@field first_row? integer row of the detector that slice 1 is of
+---@field axis? table what slices are that are not rows: {name, values (numbers, or texts, one for each slice)}
 ---@field parameters? table what the reconstruction was done with
 ---@field input? string the scan's file
 ---@field input_was? table what is said of it: {path, bytes, modified (s)}

@@ -55,6 +55,21 @@ describe("result", function()
         assert.equal(path, r:finish())
     end
 
+    it("has an axis of its own where slices are not rows", function()
+        for _, axis in ipairs { {}, { name = "a", values = { 1, 2 } }, { name = "x", values = { 1, 2,
+            3 } }, { name = "a/b", values = { 1, 2, 3 } }, { name = "a", values = { 1, "b", 3 } } } do
+            assert.matches("axis must be {name = a word, values = 3 numbers or texts",
+                (helper.failure(mb.result.create, path, { shape = { 3, 4, 5 }, axis = axis })))
+        end
+        assert.same({}, files.list(folder))
+        write { pixel_size = 2e-6, axis = { name = "fbp.cut", values = { 0.5, 1, 2 } } }
+        local f <close> = assert(mb.h5.open(path))
+        assert.same({ "fbp.cut", "y", "x" }, f:attribute("/entry/data", "axes"))
+        assert.same({ 0.5, 1, 2 }, f:value "/entry/data/fbp.cut")
+        assert.is_false(f:exists "/entry/data/z")
+        assert.equal("m", f:attribute("/entry/data/y", "units"))
+    end)
+
     it("has the attributes that viewers need", function()
         write { pixel_size = 2e-6, title = "tooth" }
         local f <close> = assert(mb.h5.open(path))

@@ -81,6 +81,24 @@ print(t.is_imagej, t.series[0].shape, info["title"], info["parameters"]["filter"
         assert.equal("True (5, 20, 30) tooth hann µ 4096 [1, 2.5, None] True\n", text)
     end)
 
+    it("has the values of slices that are not rows, and their pixels alone", function()
+        local result <close> = create {pixel_size = 1.25e-6,
+            axis = {name = "center.column", values = {1, 2.5, 3, 4, 5}}}
+        fill(result)
+        result:finish()
+        local read <close>, meta = mb.tiff.read(path, {device = "host"})
+        assert.equal(values:to_string(), read:to_string())
+        assert.equal("micron", meta.unit)
+        assert.is_nil(meta.spacing)
+        local text = by_tifffile [[
+j = t.imagej_metadata
+own = json.loads(j["Info"])
+print(j["Labels"], own["axis"], "first_row" in own)]]
+        assert.equal("['center.column = 1', 'center.column = 2.5', 'center.column = 3', "
+            .. "'center.column = 4', 'center.column = 5'] {'name': 'center.column', 'values': "
+            .. "[1, 2.5, 3, 4, 5]} False\n", text)
+    end)
+
     it("tells ImageJ what stored integers mean", function()
         values:release()
         values = mb.random(SHAPE, {seed = 7, device = "host", dtype = "u16", low = 0, high = 999})
@@ -95,6 +113,16 @@ print(t.is_imagej, t.series[0].shape, info["title"], info["parameters"]["filter"
 
     it("is OME-XML under such a name", function()
         path = folder .. "/volume.ome.tif"
+        do
+            local result <close> = create {pixel_size = 1.25e-6,
+                axis = {name = "a.b", values = {"p", "q", "r", "s", "t"}}}
+            fill(result)
+            result:finish()
+            local text = files.read(path)
+            assert.matches('PhysicalSizeX="1.25"', text)
+            assert.is_nil(text:find("PhysicalSizeZ", 1, true))
+            os.remove(path)
+        end
         local result <close> = create {pixel_size = 1.25e-6, title = "<a> & b",
             parameters = {note = "<&>"}}
         fill(result)

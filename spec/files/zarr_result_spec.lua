@@ -103,6 +103,27 @@ print([g[k].shape for k in sorted(g)], same[0], bool(all(same)))]]):format(path,
         end)
     end
 
+    it("does not mix slices that are not rows", function()
+        small_shards()
+        local result <close> = create {pixel_size = 1.5e-6,
+            axis = {name = "fbp.filter", values = {"a", "b", "c", "d", "e", "f", "g"}}}
+        fill(result)
+        result:finish()
+        mb.npy.write(folder .. "/v.npy", values)
+        assert.equal("[(7, 33, 530), (7, 17, 265), (7, 9, 133)] True ('fbp.filter', 'y', 'x') "
+            .. "None [1.0, 3.0, 3.0] c\n", python.prints({"zarr", "ome_zarr_models"}, ([[
+import zarr, numpy as np, ome_zarr_models
+g = zarr.open_group("%s", mode="r")
+m = ome_zarr_models.open_ome_zarr(g).attributes.ome.multiscales[0]
+p = np.pad(np.load("%s/v.npy"), [(0, 0), (0, 1), (0, 0)], mode="edge")
+p = p.reshape(7, 17, 2, 265, 2).mean((2, 4))
+print([g[k].shape for k in sorted(g)], bool(np.abs(g["1"][:] - p).max() < 1e-4),
+    g["1"].metadata.dimension_names, m.axes[0].type, m.datasets[1].coordinateTransformations[0].scale,
+    g.attrs["moonbeam"]["axis"]["values"][2])]]):format(path, folder)))
+        local read <close> = mb.images.read(path)
+        assert.equal(values:to_string(), read:to_string())
+    end)
+
     it("is valid for ome-zarr-models, with sizes and provenance", function()
         local result <close> = create {pixel_size = 1.5e-6, slice_distance = 2e-6, title = "tooth",
             parameters = {filter = "hann"}}

@@ -107,6 +107,14 @@ describe("reconstruct --recipe", function()
         assert.matches("^\137PNG.*, row 5: recipe [^\n]*, center.column 30, 31, 32, 33; "
             .. "black ",
             files.read(path("sweep.png")))
+        -- the values are the axis of the slices, beside sizes of pixels
+        local file <close> = mb.h5.open(path "sweep.h5")
+        assert.same({"center.column", "y", "x"}, file:attribute("/entry/data", "axes"))
+        assert.is_false(file:exists "/entry/data/z")
+        assert.same({30, 31, 32, 33}, values("sweep.h5", "/entry/data/center.column"))
+        assert.equal("m", file:attribute("/entry/data/x", "units"))
+        local x = values("sweep.h5", "/entry/data/x")
+        assert.equal(file:attribute("/entry/data/data", "pixel_size"), x[2] - x[1])
         -- each slice is the one of a run with that value
         recipe(CHAIN, ("--set center.column=32 --row 5 -o %s"):format(path("one.h5")))
         local all, one = bytes "sweep.h5", bytes "one.h5"
@@ -121,6 +129,9 @@ describe("reconstruct --recipe", function()
         local at = "/entry/reconstruction/parameters/"
         assert.same({"{1, 10}", "{2, 11}"}, values("lists.h5", at .. "sweep_values"))
         assert.matches("padding = ", values("lists.h5", at .. "recipe"))
+        local file <close> = mb.h5.open(path "lists.h5")
+        assert.same({".", "y", "x"}, file:attribute("/entry/data", "axes"))
+        assert.same({"{1, 10}", "{2, 11}"}, values("lists.h5", "/entry/data/fbp.x"))
         local before = files.list(folder)
         for sweep, pattern in pairs {
             ["fbp.filter=hann,bad"] = "step fbp: filter is the string 'bad'",

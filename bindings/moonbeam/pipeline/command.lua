@@ -166,8 +166,9 @@ local function run_sweep(scan, source, options, talk)
     local words = words_of(values)
     local result <close> = mb.result.create(options.output, {shape = stack.shape,
         dtype = stack.dtype, units = output.units(list[1].chain), overwrite = options.overwrite,
-        input = options.scan,
-        first_row = 1, title = ("%s of row %d"):format(path, row),
+        input = options.scan, pixel_size = sweep.pixel_size(list),
+        axis = {name = path:gsub("[^%w_.]", "_"), values = words},
+        title = ("%s of row %d"):format(path, row),
         parameters = {recipe = recipe_text.text(chain.resolved(list[1].chain)), sweep = path,
             sweep_values = words, row = row}})
     result:write(stack, 1)
@@ -176,7 +177,7 @@ local function run_sweep(scan, source, options, talk)
         return type(word) == "number" and ("%.6g"):format(word) or word
     end)
     captioned.save(options.preview, stack, {labels = labels, range = options.preview_range,
-        pixel_size = list[1].chain.geometry.pixel_size, most = MOST_SIDE,
+        pixel_size = sweep.pixel_size(list), most = MOST_SIDE,
         overwrite = options.overwrite,
         caption = ("%s, row %d: recipe %s, %s %s"):format(name_of(options.scan), row,
             name_of(options.recipe), path, #labels <= TOLD and table.concat(labels, ", ")

@@ -30,11 +30,26 @@ local DIRECTIONS = {
     x = "to the right",
 }
 
+-- The axis of slices that are not rows. Texts are beside the volume, not its axis: viewers draw
+-- by numbers.
+local function write_own_axis(file, axis)
+    local numbers = type(axis.values[1]) == "number"
+    file:set_attribute("/entry/data", "axes", {numbers and axis.name or ".", "y", "x"})
+    file:write("/entry/data/" .. axis.name, axis.values, {dtype = numbers and "f64" or nil,
+        attributes = {long_name = axis.name, description = "of each slice"}})
+end
+
 local function write_axes(file, options)
     local shape = options.shape
     local step = options.pixel_size or 1
     local unit = options.pixel_size and "m" or "pixel"
-    for axis, name in ipairs { "z", "y", "x" } do
+    if options.axis then
+        write_own_axis(file, options.axis)
+    else
+        file:set_attribute("/entry/data", "axes", {"z", "y", "x"})
+    end
+    for axis = options.axis and 2 or 1, 3 do
+        local name = ("zyx"):sub(axis, axis)
         local values = {}
         local first = axis == 1 and options.first_row - 1 or 0
         local own = axis == 1 and options.pixel_size and options.slice_distance or step
@@ -101,7 +116,6 @@ local function fill(file, options, parts)
     -- The volume first: a disk that is too small is an error before anything else happens.
     file:group("/entry/data", "NXdata")
     file:set_attribute("/entry/data", "signal", "data")
-    file:set_attribute("/entry/data", "axes", { "z", "y", "x" })
     local units = origin.units(options)
     local description = {
         shape = options.shape,

@@ -40,6 +40,8 @@ local CREATE = declared.options(
     {"slice_distance", "number", "between neighboring slices", unit = "m", min = 1e-13, max = 1,
         usual = "pixel_size"},
     {"first_row", "count", "row of the detector that slice 1 is of", min = 1, default = 1},
+    {"axis", "table", "what slices are that are not rows: {name, values (numbers, or texts, one "
+        .. "for each slice)}"},
     {"parameters", "table", "what the reconstruction was done with"},
     {"input", "string", "the scan's file"},
     {"input_was", "table", "what is said of it: {path, bytes, modified (s)}", usual = "what it is"},
@@ -69,6 +71,24 @@ local function format_of(path, op)
     end
 end
 
+-- Names beside the volume that an axis cannot have.
+local DATA = {data = true, x = true, y = true, ["."] = true, [".."] = true}
+
+local function sound_axis(axis, count)
+    local name, values = axis.name, axis.values
+    if type(name) ~= "string" or DATA[name] or not name:find "^[%w_.]+$"
+        or type(values) ~= "table" or #values ~= count then
+        return false
+    end
+    for _, value in ipairs(values) do
+        if type(value) ~= type(values[1]) or not (type(value) == "number"
+            or type(value) == "string") then
+            return false
+        end
+    end
+    return true
+end
+
 local function check_options(options)
     if #options.shape ~= 3 or math.min(table.unpack(options.shape)) < 1 then
         fail("shape", "result.create", "shape",
@@ -76,6 +96,10 @@ local function check_options(options)
     elseif options.slices_per_file and (options.chunks or options.deflate) then
         fail("argument", "result.create", "slices_per_file",
             "a volume in several files (slices_per_file) cannot have chunks or deflate")
+    end
+    if options.axis and not sound_axis(options.axis, options.shape[1]) then
+        fail("argument", "result.create", "axis", "axis must be {name = a word, values = %d "
+            .. "numbers or texts, one for each slice}", options.shape[1])
     end
     notes.check(options.parameters or {}, "result.create")
 end

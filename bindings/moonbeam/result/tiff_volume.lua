@@ -14,6 +14,7 @@ local json = require "moonbeam.internal.json"
 local metadata = require "moonbeam.tiff.metadata"
 local on_error = require "moonbeam.internal.on_error"
 local origin = require "moonbeam.result.origin"
+local tables = require "moonbeam.internal.tables"
 local volumes = require "moonbeam.volumes"
 local voxel = require "moonbeam.tiff.voxel"
 
@@ -44,13 +45,21 @@ local function shortened(facts)
     return longest ~= nil
 end
 
+-- What ImageJ writes above each slice that is not a row.
+local function labels_of(axis)
+    return axis and tables.mapped(axis.values, function(value)
+        return ("%s = %s"):format(axis.name, type(value) == "number" and ("%.10g"):format(value)
+            or value)
+    end)
+end
+
 -- The head of the file; nil where the facts do not fit before the pixels.
 local function compose(self)
     local options, facts = self.options, self.facts
     local text, info
     local description = {shape = self.shape, dtype = self.dtype, title = options.title,
         pixel_size = options.pixel_size,
-        slice_distance = options.slice_distance or options.pixel_size,
+        slice_distance = not options.axis and (options.slice_distance or options.pixel_size) or nil,
         units = origin.units(options), scaling = facts.scaling}
     if self.ome then
         text = metadata.new_ome(description, json(facts, {"program", "version", "title"}))
@@ -58,7 +67,7 @@ local function compose(self)
         text, info = metadata.new_imagej(description), json(facts, {"program", "version", "title"})
     end
     return head.compose {pages = self.shape[1], rows = self.shape[2], columns = self.shape[3],
-        dtype = self.dtype, text = text, info = info,
+        dtype = self.dtype, text = text, info = info, labels = labels_of(options.axis),
         resolution = options.pixel_size and voxel.resolution(options.pixel_size) or nil,
         ome = self.ome, data_at = self.data_at}
 end

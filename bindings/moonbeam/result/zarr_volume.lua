@@ -67,9 +67,9 @@ local function folder_of(name)
 end
 
 -- The files of a level. What an earlier process has left stays.
-local function open_level(folder, layout)
+local function open_level(folder, layout, first)
     folder_of(folder)
-    write_text(folder .. "/" .. ROOT, documents.array(layout))
+    write_text(folder .. "/" .. ROOT, documents.array(layout, first))
     folder_of(folder .. "/c")
     local level = {layout = layout, files = {}, folder = folder}
     local _ <close> = on_error(function()
@@ -134,12 +134,12 @@ function zarr_volume.create(path, options)
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
         options = setmetatable({slice_distance = options.slice_distance or options.pixel_size},
         {__index = options}), facts = origin.facts(options), levels = {},
-        shapes = documents.levels(options.shape)}, metatable)
+        shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
     local _ <close> = on_error(function() self:close() end)
     self.folder = folder_of(begin(self))
     for i, shape in ipairs(self.shapes) do
         self.levels[i] = open_level(("%s/%d"):format(self.folder, i - 1),
-            shards.layout(shape, options.dtype))
+            shards.layout(shape, options.dtype), options.axis and options.axis.name or "z")
     end
     if options.unfinished then
         note(self, options.unfinished)
@@ -236,11 +236,12 @@ end
 
 -- Makes a level from the one before it.
 local function halve(from, to, what)
-    local shape = from.layout.shape
-    for z = 1, to.layout.shape[1] do
-        activity.at(what, z, to.layout.shape[1])
-        local one, one_at = slice_at(from, 2 * z - 1)
-        local two, two_at = slice_at(from, math.min(2 * z, shape[1]))
+    local shape, count = from.layout.shape, to.layout.shape[1]
+    local all = count == shape[1] -- slices that are not rows are not mixed
+    for z = 1, count do
+        activity.at(what, z, count)
+        local one, one_at = slice_at(from, all and z or 2 * z - 1)
+        local two, two_at = slice_at(from, all and z or math.min(2 * z, shape[1]))
         local out, at = slice_at(to, z)
         core.rawfile.halve({out, one, two}, {at, one_at, two_at}, {shape[2], shape[3]},
             from.layout.dtype)

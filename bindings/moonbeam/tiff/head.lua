@@ -34,19 +34,26 @@ local function utf16(text)
     return table.concat(parts)
 end
 
--- What ImageJ shows as information: the bytes of tag 50839, and those of 50838, their lengths.
-local function information(text)
-    local wide = utf16(text)
+-- What ImageJ shows as information, and above each slice: the bytes of tag 50839, and those of
+-- 50838, their lengths.
+local function information(text, labels)
     local header = "JIJI" .. "ofni" .. string.pack("<I4", 1)
-    return header .. wide, string.pack("<I4I4", #header, #wide)
+        .. (labels and "lbal" .. string.pack("<I4", #labels) or "")
+    local parts, lengths = {header}, {string.pack("<I4", #header)}
+    for i, each in ipairs {text, table.unpack(labels or {})} do
+        parts[i + 1] = utf16(each)
+        lengths[i + 1] = string.pack("<I4", #parts[i + 1])
+    end
+    return table.concat(parts), table.concat(lengths)
 end
 
 -- How a file is laid out: {big, directories, counts of their entries, places of all}.
-local function layout(stack, text, info)
+local function layout(stack, text, info, lengths)
     local page = stack.rows * stack.columns * FORMATS[stack.dtype][1] // 8
     local entries = stack.resolution and 14 or 11
     -- Beyond the reach of 32-bit offsets: BigTIFF for OME, else ImageJ's form.
-    local before = stack.data_at or stack.pages * (2 + 12 * entries + 4) + #text + #info + 160
+    local before = stack.data_at
+        or stack.pages * (2 + 12 * entries + 4) + #text + #info + #lengths + 160
     local large = before + stack.pages * page > 0xffffffff
     local big = large and stack.ome
     local made = {page = page, big = big, entries = entries,
@@ -57,7 +64,7 @@ local function layout(stack, text, info)
         return big and 8 + 20 * count + 8 or 2 + 12 * count + 4
     end
     made.values_at = made.start + made.bytes(1) + (made.directories - 1) * made.bytes(2)
-    made.text_at = made.values_at + 24
+    made.text_at = made.values_at + 16 + #lengths
     made.info_at = (made.text_at + #text + 15) // 16 * 16
     made.least = (made.info_at + #info + 15) // 16 * 16
     made.data_at = stack.data_at or made.least
@@ -66,15 +73,16 @@ end
 
 --- The bytes before the pixels, the offset of the first, and the bytes of a page. `stack`: {pages,
 -- rows, columns, dtype, text (the description), resolution ({x, y, unit}, or nil), info (a text
--- that ImageJ shows, or nil), ome (is the description OME-XML?), data_at (the offset of the first
--- pixel; nil: as near as can be)}. Returns nil where the texts do not fit before the pixels.
+-- that ImageJ shows, or nil), labels (texts that it shows above the pages, or nil), ome (is the
+-- description OME-XML?), data_at (the offset of the first pixel; nil: as near as can be)}. Returns
+-- nil where the texts do not fit before the pixels.
 function head.compose(stack)
     local text = stack.text .. "\0"
     local info, lengths = "", ("\0"):rep(8)
     if stack.info then
-        info, lengths = information(stack.info)
+        info, lengths = information(stack.info, stack.labels)
     end
-    local at = layout(stack, text, info)
+    local at = layout(stack, text, info, lengths)
     if at.least > at.data_at then
         return nil
     end
@@ -118,10 +126,10 @@ function head.compose(stack)
         end
         entry(339, 3, format[2])
         if i == 1 and at.more > 0 then
-            if at.big then
+            if at.big and #lengths == 8 then
                 entry(50838, 4, lengths, 2)
             else
-                place(50838, 4, at.values_at + 16, 2)
+                place(50838, 4, at.values_at + 16, #lengths // 4)
             end
             place(50839, 1, at.info_at, #info)
         end

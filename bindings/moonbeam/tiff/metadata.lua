@@ -173,13 +173,14 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- New volumes
 
---- ImageJ's description of a volume: {shape, pixel_size and slice_distance (m), units (of the
--- values), scaling ({scale_factor, add_offset})}.
+--- ImageJ's description of a volume: {shape, pixel_size and slice_distance (m; nil: unknown), units
+-- (of the values), scaling ({scale_factor, add_offset})}.
 function metadata.new_imagej(volume)
     local lines = {("ImageJ=1.54f\nimages=%d\nslices=%d"):format(volume.shape[1],
         volume.shape[1])}
     if volume.pixel_size then
-        lines[#lines + 1] = ("unit=micron\nspacing=%.10g"):format(volume.slice_distance * 1e6)
+        lines[#lines + 1] = "unit=micron" .. (volume.slice_distance
+            and ("\nspacing=%.10g"):format(volume.slice_distance * 1e6) or "")
     end
     if volume.scaling then -- a straight line
         lines[#lines + 1] = ("cf=0\nc0=%.17g\nc1=%.17g\nvunit=%s"):format(
@@ -203,9 +204,12 @@ end
 function metadata.new_ome(volume, annotation)
     local sizes = ""
     for axis, name in ipairs {"Z", "Y", "X"} do
-        local size = axis == 1 and volume.slice_distance or volume.pixel_size
+        local size = volume.pixel_size
+        if axis == 1 then
+            size = volume.slice_distance
+        end
         sizes = sizes .. (' Size%s="%d"'):format(name, volume.shape[axis])
-            .. (volume.pixel_size and (' PhysicalSize%s="%.10g" PhysicalSize%sUnit="µm"')
+            .. (volume.pixel_size and size and (' PhysicalSize%s="%.10g" PhysicalSize%sUnit="µm"')
                 :format(name, size * 1e6, name) or "")
     end
     return table.concat({'<?xml version="1.0" encoding="UTF-8"?>',

@@ -16,22 +16,23 @@ function documents.holds(dtype)
 end
 
 --- The shapes of a pyramid's levels: each half as large as the one before, odd extents rounded up.
-function documents.levels(shape)
+-- `whole`: the first axis stays.
+function documents.levels(shape, whole)
     local list = {shape}
     while math.max(shape[2], shape[3]) > SMALL do
-        shape = {-(-shape[1] // 2), -(-shape[2] // 2), -(-shape[3] // 2)}
+        shape = {whole and shape[1] or -(-shape[1] // 2), -(-shape[2] // 2), -(-shape[3] // 2)}
         list[#list + 1] = shape
     end
     return list
 end
 
---- zarr.json of an array with this layout (shards.lua).
-function documents.array(layout)
+--- zarr.json of an array with this layout (shards.lua); `first` is the name of its first axis.
+function documents.array(layout, first)
     local bytes = {name = "bytes", configuration = {endian = "little"}}
     return json({
         zarr_format = 3, node_type = "array", shape = layout.shape,
         data_type = TYPES[layout.dtype], fill_value = 0,
-        dimension_names = {"z", "y", "x"},
+        dimension_names = {first, "y", "x"},
         chunk_grid = {name = "regular", configuration = {
             chunk_shape = {layout.slices, layout.bands * layout.rows, layout.shape[3]}}},
         chunk_key_encoding = {name = "default", configuration = {separator = "/"}},
@@ -47,7 +48,7 @@ local function transformations(shapes, level, sizes)
     for axis = 1, 3 do
         local factor = 1
         for k = 2, level do
-            factor = factor * (shapes[k - 1][axis] > 1 and 2 or 1)
+            factor = factor * (shapes[k - 1][axis] > shapes[k][axis] and 2 or 1)
         end
         scale[axis] = factor * sizes[axis]
         shift[axis] = (factor - 1) / 2 * sizes[axis]
@@ -55,7 +56,8 @@ local function transformations(shapes, level, sizes)
     return {{type = "scale", scale = scale}, {type = "translation", translation = shift}}
 end
 
---- zarr.json of the group. `volume`: {title, pixel_size, slice_distance (m)}; `shapes`: those of
+--- zarr.json of the group. `volume`: {title, pixel_size, slice_distance (m), axis (where slices are
+-- not rows: {name, values})}; `shapes`: those of
 -- the levels; `facts`: how the volume came about.
 function documents.group(volume, shapes, facts)
     local sizes, axes, datasets = {1.0, 1.0, 1.0}, {}, {}
@@ -64,6 +66,9 @@ function documents.group(volume, shapes, facts)
     end
     for axis, name in ipairs {"z", "y", "x"} do
         axes[axis] = {name = name, type = "space", unit = volume.pixel_size and "micrometer"}
+    end
+    if volume.axis then -- of no type: neither space nor time
+        axes[1], sizes[1] = {name = volume.axis.name}, 1.0
     end
     for level in ipairs(shapes) do
         datasets[level] = {path = tostring(level - 1),

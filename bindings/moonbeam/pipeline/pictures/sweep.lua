@@ -32,6 +32,15 @@ function sweep.check(list, values)
     end
 end
 
+--- The size of the pixels in m where it is known, and one for all values.
+function sweep.pixel_size(list)
+    local size = list[1].chain.geometry.pixel_size
+    for _, each in ipairs(list) do
+        size = each.chain.geometry.pixel_size == size and size or nil
+    end
+    return size
+end
+
 --- The stack of one row, (value, y, x) on the host, to be closed, by the pipelines of its values;
 -- `row` counts from 1. `each(i)` is told of each that is done. The slices must be of one shape.
 function sweep.stack(list, row, each)
