@@ -31,10 +31,16 @@ end
 
 -- A function or operator in full.
 local function record_text(record)
-    local lines = {record.call, ""}
+    local lines, width = {record.call, ""}, 12
     for _, paragraph in ipairs(record.paragraphs) do
         wrapped(lines, paragraph)
     end
+    for _, list in pairs {record.args, record.options, record.results} do
+        for _, arg in ipairs(list) do
+            width = math.max(width, #arg.name)
+        end
+    end
+    local name_and_text = "  %-" .. width .. "s %s"
     local function add_args(title, list, with_default)
         if list and #list > 0 then
             lines[#lines + 1] = ""
@@ -44,8 +50,9 @@ local function record_text(record)
             local default = arg.required and with_default and "; required"
                 or (with_default or arg.optional) and not arg.array
                 and "; default " .. documentation.default_text(arg) or ""
-            lines[#lines + 1] = ("  %-12s %s"):format(arg.name, arg.doc or "")
-            lines[#lines + 1] = ("  %-12s   %s%s"):format("", documentation.type_text(arg), default)
+            lines[#lines + 1] = name_and_text:format(arg.name, arg.doc or "")
+            lines[#lines + 1] = name_and_text:format("", "  " .. documentation.type_text(arg)
+                .. default)
         end
     end
     if record.args[1] and record.args[1].doc then

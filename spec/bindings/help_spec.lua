@@ -39,6 +39,15 @@ describe("help", function()
         assert.matches("there is no help on 'xyzzy'; help%(%) lists topics", (helper.failure(help.text, "xyzzy")))
     end)
 
+    it("has the texts of all arguments in one column", function()
+        local text = help.text "tomo.fbp"
+        local column = #text:match "\n(  half_acquisition +)%S"
+        for name, own in text:match "\narguments.*\nexample":gmatch "\n(  ([%l_]+) +)%f[%S]" do
+            assert.equal(column, #name, own)
+        end
+        assert.matches("\n  size         odd extents", help.text "median_filter") -- 12 at least
+    end)
+
     it("shows an example of functions, methods and operators", function()
         assert.matches("\nexample\n  sino = mb.random%(.-\n  slices = mb.tomo.fbp%(sino, ",
             help.text "tomo.fbp")

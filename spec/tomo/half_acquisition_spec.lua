@@ -119,4 +119,11 @@ describe("half acquisition", function()
             assert.matches(case[2], text)
         end
     end)
+
+    it("names the option for an axis that one projection cannot show", function()
+        local frame <close> = mb.full({1, 2, 20}, 0.5)
+        assert.matches("half a turn apart; give the column of the axis: %-%-center X, or "
+            .. "%-%-set center.column=X with a recipe", (helper.failure(mb.recon.find_center,
+            mb.scan.of_arrays(frame, {0}), {half_acquisition = true})))
+    end)
 end)

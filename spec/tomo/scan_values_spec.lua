@@ -27,8 +27,24 @@ describe("values of a scan", function()
         local coarse <close> = frames(2 ^ 25, "i32")
         assert.matches("float32 rounds them by up to %d+ %% of that range",
             look(coarse).warnings[1])
-        local fine <close> = frames(2 ^ 23, "i32")
-        assert.same({}, look(fine).warnings)
+        local fine <close> = frames(2 ^ 23, "f32")
+        assert.equal(1, #look(fine).warnings) -- that they are large for line integrals
+    end)
+
+    it("that look like counts are no line integrals", function()
+        for dtype, seen in pairs {u16 = "900 to 903 are read as line integrals, but look like "
+            .. "counts %(whole numbers%)", f32 = "900 to 903 are read as line integrals, but look "
+            .. "like counts %(a line integral is seldom above 30%)"} do
+            local counts <close> = frames(900, dtype)
+            local found = look(counts)
+            assert.equal("values from 900 to 903 are read as line integrals", found.text)
+            assert.equal(1, #found.warnings)
+            assert.matches(seen .. ": .*leave %-%-no%-log out", found.warnings[1])
+        end
+        local integrals <close> = frames(-0.2, "f32")
+        local found = look(integrals)
+        assert.equal("values from -0.2 to 2.8 are read as line integrals", found.text)
+        assert.same({}, found.warnings)
     end)
 
     it("are looked at in the rows that are asked for", function()
@@ -72,7 +88,13 @@ describe("values of a scan", function()
         assert.same({}, losses({0, 0, 0}, {0, 0, 0}, true))
         assert.equal("3 values were not finite and count as no attenuation (3 %)",
             losses({3, 0, 0}, {0, 0, 0}, true)[1])
-        assert.matches("^1 detector pixels .* %(10 %%%): .* step dead_pixels mends them$",
+        assert.equal("1 value was not finite and counts as no attenuation (1 %)",
+            losses({1, 0, 0}, {0, 0, 0}, true)[1])
+        assert.equal("1 value had a transmission of zero or less and was clipped (1 %)",
+            losses({0, 0, 1}, {0, 0, 0}, true)[1])
+        assert.equal("1 value lay outside the range that is stored (0 below, 1 above, 0 not "
+            .. "numbers) and was clipped (2 %)", losses({0, 0, 0}, {0, 1, 0}, true)[1])
+        assert.matches("^1 detector pixel has .* %(10 %%%): .* step dead_pixels mends them$",
             losses({0, 1, 0}, {0, 0, 0}, true)[1])
         assert.matches("^MOST OF THE DATA IS LOST: 5 detector pixels",
             losses({0, 5, 0}, {0, 0, 0}, true)[1])

@@ -211,8 +211,11 @@ local function vertical(scan, source, options, talk)
     return pipeline_of(scan, source, options, recipe)
 end
 
-local function tell_values(done, talk)
+local function tell_values(done, scan, talk)
     local say, warn = talk.say, talk.warn
+    for _, text in ipairs(scan.values_found and scan.values_found.warnings or {}) do
+        warn("%s", text)
+    end
     for name, verdict in pairs(done.verdicts) do
         local value = done.named[name]
         say("%-10s %s%s", name, type(value) == "number" and ("%.6g"):format(value)
@@ -321,7 +324,7 @@ local function run_whole(pipeline, options, talk)
         say("wrote      %s (an earlier run was interrupted after its last step)", done.output)
         return
     end
-    tell_values(done, talk)
+    tell_values(done, pipeline.scan, talk)
     if options.center_picture and team.speaks() then
         axis_curve_picture.save(options.center_picture, done.verdicts.center,
             {overwrite = options.overwrite})

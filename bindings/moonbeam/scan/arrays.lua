@@ -112,9 +112,10 @@ methods.darks = reader("darks", "own_darks")
 
 --- What there is, as text.
 function methods:describe()
-    local text = "%-11s%d projections of %d rows x %d columns, %s, in %s\n"
+    local text = "%-11s%d projection%s of %d rows x %d columns, %s, in %s\n"
         .. "%-11s%d flats, %d darks"
-    return text:format("scan", self.n_angles, self.rows, self.cols, self.dtype, self.arrays
+    return text:format("scan", self.n_angles, self.n_angles == 1 and "" or "s", self.rows,
+        self.cols, self.dtype, self.arrays
         and "memory" or core.error.printable(self.path), "reference", self.n_flats, self.n_darks)
 end
 

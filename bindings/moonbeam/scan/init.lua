@@ -149,8 +149,9 @@ methods.describe = declared.method("scan:describe()", nil, function(self)
         lines[#lines + 1] = core.error.printable(("%-11s"):format(name) .. string.format(...))
     end
     line("scan", "%s (%s)", self.path, self.format)
-    line("frames", "%d projections of %d rows x %d columns, %s, in %s", self.n_angles, self.rows,
-        self.cols, surface.TYPES[self.data.stored] or self.data.stored, self.data_path)
+    line("frames", "%d projection%s of %d rows x %d columns, %s, in %s", self.n_angles,
+        self.n_angles == 1 and "" or "s", self.rows, self.cols,
+        surface.TYPES[self.data.stored] or self.data.stored, self.data_path)
     local groups = self.timeline and #timeline.groups(self.timeline).counts or 1
     line("reference", "%d flats%s, %d darks%s", self.n_flats,
         groups > 1 and (" in %d groups"):format(groups) or "", self.n_darks,

@@ -12,6 +12,7 @@ local scan_values = {}
 
 local FRAMES, ROWS = 5, 8 -- looked at; never more bytes than one sinogram
 local MOST_TRANSMISSION = 1.5 -- noise and refraction lift it above 1
+local MOST_INTEGRAL = 30 -- of 1e13 photons one comes through
 local TOP = {u8 = 255, u16 = 65535}
 
 local NO_FLATS = "name them with the option flats or the option image_key, or give the option "
@@ -170,6 +171,18 @@ local function check_finite(facts, warnings)
     end
 end
 
+-- Counts that are taken for line integrals give a volume without a meaning.
+local function check_integrals(found, facts, counts)
+    found.text = ("values from %.6g to %.6g are read as line integrals"):format(facts.low,
+        facts.high)
+    if counts or facts.high > MOST_INTEGRAL then
+        found.warnings[#found.warnings + 1] = ("%s, but look like counts (%s): the slices then "
+            .. "mean nothing; leave --no-log out (log = false, input = \"line integrals\" of a "
+            .. "recipe), and name flats where the scan has none"):format(found.text, counts
+            and "whole numbers" or ("a line integral is seldom above %d"):format(MOST_INTEGRAL))
+    end
+end
+
 local function check(scan, settings)
     local kind, text = scan_values.kind(scan, settings)
     local found = {kind = kind, text = text, warnings = {}}
@@ -200,6 +213,8 @@ local function check(scan, settings)
         found.text = ("no flats; values from %.4g to %.4g are read as transmission"):format(
             facts.low, facts.high)
         found.warnings[#found.warnings + 1] = found.text
+    elseif kind == "line integrals" then
+        check_integrals(found, facts, whole(scan))
     end
     return found
 end
@@ -227,29 +242,35 @@ end
 -- taken?
 function scan_values.losses(totals, sizes, log, part)
     local warnings = {}
-    local function lose(lost, of, words, remedy)
+    -- `one` and `many` are what one and several of them are said to be.
+    local function lose(lost, of, one, many, remedy)
         if lost >= of and not part then
-            nothing_left("all %d %s", of, words)
+            nothing_left("all %d %s", of, many)
         elseif lost > 0 then
             warnings[#warnings + 1] = ("%s%d %s (%.2g %%)%s"):format(
-                2 * lost >= of and "MOST OF THE DATA IS LOST: " or "", lost, words, 100 * lost / of,
-                remedy or "")
+                2 * lost >= of and "MOST OF THE DATA IS LOST: " or "", lost,
+                lost == 1 and one or many, 100 * lost / of, remedy or "")
         end
     end
     local nonfinite, clamped, nonpositive = table.unpack(totals.mended)
-    lose(nonfinite, sizes.values, "values were not finite and count as no attenuation")
-    lose(clamped, sizes.pixels, "detector pixels have no beam in the flats (flat minus dark below "
-        .. "the floor)", ": they make rings; a recipe with the step dead_pixels mends them")
+    lose(nonfinite, sizes.values, "value was not finite and counts as no attenuation",
+        "values were not finite and count as no attenuation")
+    local floor = " no beam in the flats (flat minus dark below the floor)"
+    lose(clamped, sizes.pixels, "detector pixel has" .. floor, "detector pixels have" .. floor,
+        ": they make rings; a recipe with the step dead_pixels mends them")
     if log then
         lose(nonpositive, sizes.values,
+            "value had a transmission of zero or less and was clipped",
             "values had a transmission of zero or less and were clipped")
         if nonpositive + nonfinite >= sizes.values and not part then
             nothing_left("every value is not finite or had a transmission of zero or less")
         end
     end
     local below, above, nan = table.unpack(totals.clipped)
-    lose(below + above + nan, sizes.voxels, ("values lay outside the range that is stored (%d "
-        .. "below, %d above, %d not numbers) and were clipped"):format(below, above, nan))
+    local range = (" lay outside the range that is stored (%d below, %d above, %d not numbers) "
+        .. "and "):format(below, above, nan)
+    lose(below + above + nan, sizes.voxels, "value" .. range .. "was clipped",
+        "values" .. range .. "were clipped")
     local spoiled = totals.spoiled[1]
     if spoiled > 0 then
         warnings[#warnings + 1] = ("%d %s values that are not finite, by the iterative method: "

@@ -300,7 +300,8 @@ function scan_center.find(scan, options)
         end
     else
         fail("argument", "recon.find_center", "center",
-            "no two projections are half a turn apart; give the center")
+            "no two projections are half a turn apart; give the column of the axis: --center X, or "
+            .. "--set center.column=X with a recipe")
     end
     column = bounded(column, scan, options)
     if scan.place then
