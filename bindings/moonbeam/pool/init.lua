@@ -315,8 +315,7 @@ local accounting_metatable = {
     __tostring = function(self)
         local lines, bytes = {}, core.device.format_bytes
         for i, name in ipairs(LINES) do
-            lines[i] = ("%-10s %s%s"):format(name, self[name] < 0 and "-" or "",
-                bytes(math.abs(self[name])))
+            lines[i] = ("%-10s %s"):format(name, bytes(self[name]))
             if name == "fft_plans" and self.plans > 0 then
                 lines[i] = ("%s in %d plans%s"):format(lines[i], self.plans, self.plan_limit
                     and ", at most " .. bytes(self.plan_limit) or "")
@@ -332,19 +331,22 @@ local accounting_metatable = {
 -- own), library (the backend's context and modules), other (everything else: other processes; on
 -- the host also this program); used is their sum, total what there is. `plans` is the number of
 -- FFT plans, `plan_limit` the limit on their bytes, where there is one. Its text is a table.
+-- fft_plans and library were measured as differences of what was free, in which another process may
+-- have had a part that it has given back since: no line has more than those before it leave of
+-- used.
 function pool.accounting(device)
     device = open(device)
     local stats = device_stats(device)
     local free, total = device:memory()
-    local overhead = device:overhead()
     local plans = core.fft.plans(device)
-    local used = total - free
-    return setmetatable({
-        live = stats.live, idle = stats.committed - stats.live, fft_plans = plans.library_bytes,
-        library = overhead, used = used, total = total,
-        other = used - stats.committed - plans.library_bytes - overhead,
-        plans = plans.count, plan_limit = plans.limit,
-    }, accounting_metatable)
+    local left = math.max(0, total - free)
+    local lines = {used = left, total = total, plans = plans.count, plan_limit = plans.limit}
+    for i, bytes in ipairs {stats.live, stats.committed - stats.live, plans.library_bytes,
+        device:overhead(), math.huge} do
+        lines[LINES[i]] = math.min(bytes, left)
+        left = left - lines[LINES[i]]
+    end
+    return setmetatable(lines, accounting_metatable)
 end
 
 pool.map = require "moonbeam.pool.map"
