@@ -87,9 +87,11 @@ local function lower(objective, growth, curvature, work)
     mb.binary(objective, "sub", {b = work, out = objective})
 end
 
--- Part of |A' b|^2 at which |r|^2 is rounding of float32. Directions made of it have hardly any
--- curvature, and steps along them would grow: the slice is done.
-local ROUNDING <const> = 1e-10
+-- Part of |A' b|^2 at which |r|^2 is rounding of float32: by which A' b is not in the range of A' A
+-- (3.5e-9 for one angle and 128 columns or more, less for more angles). Directions made of it have
+-- hardly any curvature, and steps along them would grow: the slice is done. By the pair every s is
+-- an A' r, and nothing grows.
+local ROUNDING <const> = 1e-8
 
 -- By the convolution that is A' A + tikhonov, with its fused steps: r = A' b - (A' A + tikhonov) x.
 -- With the preconditioner P, z = P r and the growth is <r, z>, else z = r.
@@ -150,7 +152,7 @@ local function by_normal(job, options)
     local x, p, r, q = job.x, job:volume(), job:volume(), job:volume()
     local gamma, before, alpha, work = job:numbers(), job:numbers(), job:numbers(), job:numbers()
     local objective, misfit, one = job:numbers(), job:numbers(), job:ones()
-    local tikhonov = options.tikhonov
+    local tikhonov, least = options.tikhonov, job:numbers()
     local function apply(a, out) -- (N + tikhonov) a
         job.model.normal(a, out)
         if tikhonov > 0 then
@@ -159,6 +161,8 @@ local function by_normal(job, options)
     end
 
     job.model.adjoint(job.b, p)
+    vectors.square(p, least)
+    mb.binary(least, "mul", {scalar = ROUNDING, out = least})
     apply(x, q)
     mb.binary(p, "sub", {b = q, out = r})
     if job.measures then
@@ -173,6 +177,7 @@ local function by_normal(job, options)
         if job:seen(k, objective, misfit) then
             break
         end
+        vectors.cut(gamma, least, work)
         apply(p, q)
         vectors.dot(p, q, alpha)
         if job.measures then
