@@ -98,6 +98,10 @@ local CASES = {
     {"one row", rows = 1, center = 62.2, photons = 5000},
     {"one row, whole turn", rows = 1, span = 360, center = 67.9, photons = 1000},
     {"odd sizes", n = 101, rows = 7, angles = 151, center = 52.4, photons = 5000},
+    {"clean, 0.6 of the field, whole turn off the middle", n = 127, rows = 1, angles = 38,
+        span = 360, center = 81.9, size = 0.6, photons = 1e6}, -- both ends see air alone
+    {"30 angles over 200 degrees", angles = 30, rows = 7, span = 200, inclusive = true, grains = 80,
+        center = 75.5, size = 1.5, photons = 1e6},
     {"200 degrees", angles = 200, span = 200, center = 59.2, photons = 2000},
 }
 
@@ -205,6 +209,13 @@ describe("the verdict on the axis", function()
         local half, _, column = judged(case, {quiet = true, half_acquisition = true})
         assert.equal("found", half.verdict)
         assert.near(114.6, column, 0.25)
+    end)
+
+    it("finds it in a half acquisition whose far side shows nothing but air", function()
+        local half, how, column = judged({n = 128, rows = 7, angles = 300, span = 360, grains = 80,
+            size = 1.7, center = 117.3, photons = 1e6}, {quiet = true, half_acquisition = true})
+        assert.near(117.3, column, 0.1, how)
+        assert.equal("found", half.verdict)
     end)
 
     it("says that two columns match", function()

@@ -144,7 +144,7 @@ local function groups_of(angles, order, step, count)
         local left = lowest + half + (number > 1 and (g - 1) * both / number or 0)
         local place = place_of(angles, order, left, count)
         local first = block_of(angles, order, place, count)
-        local turned = number > 1 and left + math.pi or highest - half
+        local turned = left + math.pi
         if count == 1 and number > 1 then
             turned = angles[order[place]] + math.pi
         end

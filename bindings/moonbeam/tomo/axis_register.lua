@@ -33,6 +33,9 @@ local SOFT_FLOOR = 0.01 -- transmission at which noise no longer counts as atten
 local CHANCE = 4 -- standard deviations
 local AMBIGUOUS = 0.07 -- more of the residual that a second column has, at most
 local CONTRAST = 1e-7 -- of the mean square: a variance below it is rounding
+-- Of the mean square: where less than it is seen, air is matched with air, and without noise these
+-- are alike.
+local SOMETHING = 1e-3
 local CUT = 0.05 -- of the most attenuation: what an object seen whole does not have at the edges
 local LARGEST = 1e19 -- its square is the largest that f32 holds
 local methods = {}
@@ -130,7 +133,7 @@ local function curve_of(register, cross)
         squares[name], sums[name] = prefix_sums(columns.squares), prefix_sums(columns.sums)
     end
     local variance, residual = {}, {}
-    local least = CONTRAST * (squares.first[width] + squares.opposite[width]) / (width * count)
+    local usual = (squares.first[width] + squares.opposite[width]) / (width * count)
     for m = 0, 2 * width - 2 do
         local low, high = math.max(0, m - width + 1), math.min(width - 1, m)
         local n = (high - low + 1) * count
@@ -142,7 +145,8 @@ local function curve_of(register, cross)
         local a, b = between(sums)
         variance[m] = math.max(0, (aa + bb - 2 * cross[m + 1]) / n - ((a - b) / n) ^ 2)
         local both = (aa + bb) / n - (a / n) ^ 2 - (b / n) ^ 2
-        residual[m] = both > least and variance[m] / both or 1
+        local seen = both > CONTRAST * usual and (aa + bb) / n > SOMETHING * usual
+        residual[m] = seen and variance[m] / both or 1
         if variance[m] ~= variance[m] or both ~= both then
             residual[m] = 0 / 0
         end
