@@ -554,6 +554,7 @@ result:provenance {
     center_pairs_uncertainty = axis.uncertainty,
     center_mass = axis.mass,
     center_slices = axis.slices,
+    center_pixels_left_out = axis.left_out and axis.left_out.pixels,
     predicted_peak_bytes = predicted,
     measured_peak_bytes = measured,
     measured_as_predicted = as_planned,

@@ -125,16 +125,18 @@ end
 -- Half a turn has opposite projections at its two ends, a whole turn everywhere. They decide.
 -- Centers of mass, or trial slices of a few rows, are the check. They move the axis only within
 -- what opposite projections leave open (center.decide), and decide alone if no projections are
--- opposite. Reads a few frames and a band of rows (see scan_center.lua). A half acquisition has no
--- trial slices. With an `axis_tilt`, the result is the column of the axis at half the detector's
--- height.
+-- opposite. Pixels without beam in the flats, saturated ones and those that never change are filled
+-- in from their neighbors (defects.lua). Reads a few frames and a band of rows (see
+-- scan_center.lua). A half acquisition has no trial slices. With an `axis_tilt`, the result is the
+-- column of the axis at half the detector's height.
 -- Returns the 0-based column, a line of text that says how it was found, and a table: verdict
 -- ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns
--- match; "flat": opposite projections have nothing in common; "mass": there are no opposite
--- projections, and centers of mass decide; "slices": only trial slices decide), remedy (a sentence,
--- if the verdict needs one), pair, mass and slices (the column of each way), residual (0: opposite
--- projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals
--- over columns).
+-- match, or noise leaves the column uncertain; "flat": opposite projections have nothing in common;
+-- "mass": there are no opposite projections, and centers of mass decide; "slices": only trial
+-- slices decide), remedy (a sentence, if the verdict needs one), pair, mass and slices (the column
+-- of each way), residual (0: opposite projections match; about 1: they have nothing in common),
+-- uncertainty (px), curve (of residuals over columns), left_out ({pixels, columns}: how many pixels
+-- were filled in, and how many columns of which half are).
 function recon.find_center(scan, options)
     look(scan, options)
     local _ <close> = progress.watch("searching the axis", {quiet = options.quiet})

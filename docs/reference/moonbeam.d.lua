@@ -2289,7 +2289,7 @@ function mb.recon.expected_values(scan, options) end
 ---Finds the rotation axis of a scan by registering opposite projections, and checks it in other ways.
 ---@param scan table 
 ---@param options? moonbeam.options.recon_find_center
----@return any # the 0-based column, a line of text that says how it was found, and a table: verdict ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match; "flat": opposite projections have nothing in common; "mass": there are no opposite projections, and centers of mass decide; "slices": only trial slices decide), remedy (a sentence, if the verdict needs one), pair, mass and slices (the column of each way), residual (0: opposite projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns).
+---@return any # the 0-based column, a line of text that says how it was found, and a table: verdict ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match, or noise leaves the column uncertain; "flat": opposite projections have nothing in common; "mass": there are no opposite projections, and centers of mass decide; "slices": only trial slices decide), remedy (a sentence, if the verdict needs one), pair, mass and slices (the column of each way), residual (0: opposite projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns), left_out ({pixels, columns}: how many pixels were filled in, and how many columns of which half are).
 function mb.recon.find_center(scan, options) end
 
 ---@class moonbeam.options.recon_find_range

@@ -218,6 +218,21 @@ describe("the verdict on the axis", function()
         assert.equal("found", half.verdict)
     end)
 
+    it("says that noise leaves it uncertain, unless another way confirms it", function()
+        local details, how, column = judged {rows = 2, photons = 1000, transmission = 0.95,
+            center = 52.2, seed = 10, size = 0.9, grains = 40}
+        assert.is_true(math.abs(column - 52.2) > 0.5 and details.residual < 0.3)
+        assert.equal("ambiguous", details.verdict)
+        assert.matches("%(residual 0%.%d+, uncertain by 0%.%d px%)", how)
+        assert.matches("uncertain by 0%.%d px; 0 is perfect%), and nothing else", details.remedy)
+        local half, _, at = judged({rows = 2, photons = 1000, span = 360, transmission = 0.95,
+            center = 112.2, seed = 2, size = 1.7, grains = 80, angles = 300},
+            {quiet = true, half_acquisition = true})
+        assert.is_true(math.abs(at - 112.2) > 0.5 and half.residual > 0.3)
+        assert.equal("ambiguous", half.verdict)
+        assert.matches("match poorly", half.remedy)
+    end)
+
     it("says that two columns match", function()
         -- A grating: moved by its period it looks the same.
         local case = {angles = 100, center = 63.5, rows = 4, photons = 1e6}

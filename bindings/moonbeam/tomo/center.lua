@@ -27,6 +27,8 @@ local NOISY = 0.01
 -- And above which the projections match so poorly that another way must confirm the column: stripes
 -- and zingers match themselves.
 center.WEAK = 0.3
+-- The same of a column that noise leaves this uncertain, in pixels (one standard deviation).
+center.UNSURE = 0.3
 local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
 
 local PAIR_OPTIONS = declared.options(
@@ -243,7 +245,12 @@ function center.register_groups(source, groups, min_overlap)
     return found
 end
 
--- The same for opposite projections that match poorly.
+--- Do opposite projections match so poorly that another way must confirm the column?
+function center.is_weak(found)
+    return found.residual > center.WEAK or found.uncertainty > center.UNSURE
+end
+
+-- The same as center.decide for opposite projections that match poorly.
 local function decide_weak(found, others, agreement)
     local name = others.wedge and "wedge" or others.mass and "mass"
     if not name then
@@ -255,16 +262,16 @@ local function decide_weak(found, others, agreement)
 end
 
 --- Weighs the registration of opposite projections (`found`; nil if there are none) against
--- `others`: slices (the axis of trial slices), edge (at the end of their range), mass (the axis by
--- centers of mass, nil where they do not tell) and wedge (that of the double wedge, nil where it
--- does not tell). `width`: columns of the detector.
+-- `others`: slices (the axis of trial slices; nil if there are none), edge (at the end of their
+-- range), mass (the axis by centers of mass, nil where they do not tell) and wedge (that of the
+-- double wedge, nil where it does not tell). `width`: columns of the detector.
 --
 -- Opposite projections decide. That one is the mirror image of the other about the axis holds
 -- for every object, also for one that is larger than the field of view. The others move the axis
 -- only within `found.open`, what the registration leaves open. Centers of mass know all angles
 -- of an object that is seen whole. Trial slices are judged by their looks, and do not count
 -- where it is known that these mislead (`found.doubt`). The double wedge never moves the axis,
--- but is heard where it differs. Where opposite projections match poorly (center.WEAK), the
+-- but is heard where it differs. Where opposite projections match poorly (center.is_weak), the
 -- double wedge or centers of mass must confirm them, and are taken where they differ. Returns
 -- the axis, a verdict, and the name of the other that was weighed ("weak": none confirms it).
 -- Verdicts: that of the registration ("found", "ambiguous", "edge", "flat"); "differ" if the
@@ -277,10 +284,10 @@ function center.decide(found, others, width)
         return others.mass or others.slices, verdict
     elseif found.verdict ~= "found" then
         return found.column, found.verdict
-    elseif found.residual > center.WEAK then
+    elseif center.is_weak(found) then
         return decide_weak(found, others, found.open + agreement)
     end
-    local name = others.mass and "mass" or not found.doubt and "slices" or nil
+    local name = others.mass and "mass" or not found.doubt and others.slices and "slices" or nil
     local off = name and others[name] - found.column or 0
     if math.abs(off) > found.open + agreement or name == "slices" and others.edge then
         return found.column, "differ", name

@@ -1,18 +1,22 @@
 --- The rotation axis of a scan, from as few frames and rows as tell it. `mb.recon.find_center`,
 -- `center_bounds` and `center_picture` are these.
 --
--- What is read: darks and flats of at most 256 rows around the middle; opposite frames of these
--- rows, at most 8 + 8 of half a turn and 64 + 64 of a whole turn; one band of at most 8 rows of all
--- frames, and its darks and flats. How many arrays that takes, and how large they are, follows from
--- the scan and the options, never from what the frames hold, so a dry run takes the same.
+-- What is read: darks and flats of at most 256 rows around the middle; 16 frames of these rows, for
+-- pixels that are stuck; opposite frames of them, at most 8 + 8 of half a turn and 64 + 64 of a
+-- whole turn; one band of at most 8 rows of all frames, and its darks and flats. Pixels that show
+-- no sample are filled in from their neighbors (defects.lua). How many arrays that takes, and how
+-- large they are, follows from the scan and the options, never from what the frames hold, so a dry
+-- run takes the same.
 
 local mb = require "moonbeam"
 local axis_moments = require "moonbeam.tomo.axis_moments"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local axis_wedge = require "moonbeam.tomo.axis.axis_wedge"
 local center = require "moonbeam.tomo.center"
+local defects = require "moonbeam.tomo.defects"
 local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.tomo.lean"
+local on_error = require "moonbeam.internal.on_error"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 
 local scan_center = {}
@@ -25,6 +29,7 @@ local LEAST_COLS = 4 -- fewer cannot be registered
 local MOST_ROWS = 256 -- of opposite frames
 local MOST_BAND = 8 -- rows of trial slices
 local WEDGE_COLS = 16 -- fewer have no double wedge to speak of
+local LEAST_UNSURE = 0.1 -- px: an uncertainty worth a word
 -- Trial slices are judged without the finest detail, which is noise.
 local TRIAL_FILTER, TRIAL_CUTOFF = "hann", 0.5
 
@@ -70,17 +75,18 @@ end
 
 -- Registers opposite frames (center.register_groups); nil if there are none. A leaning axis is
 -- taken to half the height of the detector.
-local function registered(scan, device, rows, options)
+local function register(scan, device, rows, options, references, bad)
     local groups, first, last = axis_pairs.groups(scan.angles, scan.cols)
     if not groups or scan.cols < LEAST_COLS then
         return nil
     end
-    local references <close> = scan_frames.references(scan, device, rows)
     local found = center.register_groups({rows = rows[2] - rows[1] + 1, cols = scan.cols,
         angles = scan.angles, device = device,
         transmission = options.log ~= false, frames = function(from, to)
             local frames = scan_frames.transmissions(scan, device, rows, {from, to}, references,
                 options)
+            local _ <close> = on_error(function() frames:release() end)
+            bad:fill(frames, rows)
             return unshifted(frames, from, to, options)
         end}, groups, min_overlap(options))
     found.first, found.last = first, last
@@ -89,9 +95,17 @@ local function registered(scan, device, rows, options)
     return found
 end
 
+-- The defects of some rows, to be closed, and what `register` finds in them.
+local function registered(scan, device, rows, options)
+    local references <close> = scan_frames.references(scan, device, rows)
+    local bad = defects.find(scan, device, rows, references, options)
+    local _ <close> = on_error(function() bad:release() end)
+    return bad, register(scan, device, rows, options, references, bad)
+end
+
 -- How well rows tell, where no opposite frames say it: by the attenuation in the first frame.
-local function attenuation_of(scan, device, rows, options)
-    local frames <close> = scan_frames.integrals_only(scan, device, rows, {1, 1}, options)
+local function attenuation_of(scan, device, rows, options, bad)
+    local frames <close> = scan_frames.integrals_only(scan, device, rows, {1, 1}, options, bad)
     local frame <close> = frames:view(1, mb.all, mb.all)
     local norms <close> = mb.reduce(frame, "norm", {axis = 2})
     local match, common = {}, mb.bound({}, norms.to_table, norms)
@@ -138,7 +152,7 @@ local function wedge_of(sinogram, scan, found, leaning)
     end
     local part <close> = sinogram:view(turn, mb.all)
     local half <close> = part:copy()
-    local weak = not found or found.verdict ~= "found" or found.residual > center.WEAK
+    local weak = not found or found.verdict ~= "found" or center.is_weak(found)
     local column, details = axis_wedge.around(half, weak and (sinogram.shape[2] - 1) / 2
         or found.column + leaning)
     return column - leaning, details.verdict
@@ -146,8 +160,8 @@ end
 
 -- What the mean of a band of rows tells about the axis at half the height (`others` of
 -- center.decide).
-local function others_of(scan, device, band, found, options)
-    local lines <close> = scan_frames.integrals_only(scan, device, band, nil, options)
+local function others_of(scan, device, band, found, options, bad)
+    local lines <close> = scan_frames.integrals_only(scan, device, band, nil, options, bad)
     local mean <close> = mb.reduce(lines, "mean", {axis = 2})
     local sinogram <close> = mean:cast("f32")
     local leaning = lean.at(scan, (band[1] + band[2]) / 2, options)
@@ -170,6 +184,13 @@ local function others_of(scan, device, band, found, options)
         wedge = counts and wedge or nil, wedge_column = wedge, wedge_verdict = verdict}
 end
 
+-- How well opposite projections match, in words; with what noise leaves open, if that counts.
+local function residual_of(found)
+    local unsure = found.uncertainty >= LEAST_UNSURE and found.uncertainty < math.huge
+    return ("residual %.2g"):format(found.residual)
+        .. (unsure and (", uncertain by %.1f px"):format(found.uncertainty) or "")
+end
+
 local remedies = {}
 
 function remedies.edge(found, _, turn)
@@ -185,8 +206,8 @@ end
 
 function remedies.ambiguous(found, _, _, name)
     if name == "weak" then
-        return ("opposite projections match poorly (residual %.2g, 0 is perfect), and nothing else "
-            .. "confirms that the axis is at column %.2f; give --center"):format(found.residual,
+        return ("opposite projections match poorly (%s; 0 is perfect), and nothing else confirms "
+            .. "that the axis is at column %.2f; give --center"):format(residual_of(found),
             found.column)
     end
     return ("the axis is ambiguous: opposite projections match at column %.2f (residual %.2g) and "
@@ -207,7 +228,7 @@ end
 local NAMES = {slices = "trial slices", mass = "centers of mass", wedge = "the double wedge"}
 
 function remedies.differ(found, others, _, name)
-    local weak = found.residual > center.WEAK -- then the other one is taken
+    local weak = center.is_weak(found) -- then the other one is taken
     return ("two ways to find the axis differ by %.2f px: opposite projections give %.2f, "
         .. "%s %.2f. The %s is taken; compare with --center %.2f"):format(
         math.abs(others[name] - found.column), found.column, NAMES[name], others[name],
@@ -226,16 +247,16 @@ local function put_in_scan(place, found, others, band)
 end
 
 -- How the axis was found, in words.
-local function words_of(found, others, band)
+local function words_of(found, others, band, bad)
     local words = {}
     if not found then
         words[1] = "no opposite projections"
     elseif found.frames > 1 then
-        words[1] = ("%d pairs of opposite projections give %.2f (residual %.2g)"):format(
-            found.frames, found.column, found.residual)
+        words[1] = ("%d pairs of opposite projections give %.2f (%s)"):format(found.frames,
+            found.column, residual_of(found))
     else
-        words[1] = ("projections %d and %d give %.2f (residual %.2g)"):format(found.first,
-            found.last, found.column, found.residual)
+        words[1] = ("projections %d and %d give %.2f (%s)"):format(found.first, found.last,
+            found.column, residual_of(found))
     end
     if others.mass then
         words[#words + 1] = ("centers of mass give %.2f"):format(others.mass)
@@ -255,6 +276,7 @@ local function words_of(found, others, band)
                 others.wedge_verdict ~= "found" and others.wedge_verdict or found.doubt)
         end
     end
+    words[#words + 1] = bad:words()
     return table.concat(words, ", ")
 end
 
@@ -262,59 +284,64 @@ end
 scan_center.rows_of, scan_center.bounded, scan_center.registered = rows_of, bounded, registered
 scan_center.WEAK = center.WEAK
 
+--- The defects of the rows {first, last} (defects.find), to be closed.
+function scan_center.defects(scan, device, rows, options)
+    local references <close> = scan_frames.references(scan, device, rows)
+    return defects.find(scan, device, rows, references, options)
+end
+
 --- The band {first, last} of rows around one that tells, by what the first frame shows; and the
 -- mean of the line integrals of these rows, a sinogram (angle, column), to be closed. With `row`,
--- that row alone.
+-- that row alone. Also the defects that were filled in, in words.
 function scan_center.sinogram(scan, device, options, row)
     local rows, middle = rows_of(scan, options)
     local band = {row, row}
+    local bad <close> = scan_center.defects(scan, device, row and band or rows, options)
     if not row then
-        band = {band_of(rows, middle, attenuation_of(scan, device, rows, options))}
+        band = {band_of(rows, middle, attenuation_of(scan, device, rows, options, bad))}
     end
-    local lines <close> = scan_frames.integrals_only(scan, device, band, nil, options)
+    local lines <close> = scan_frames.integrals_only(scan, device, band, nil, options, bad)
     local mean <close> = mb.reduce(lines, "mean", {axis = 2})
-    return mean:cast("f32"), band
+    return mean:cast("f32"), band, bad:words()
 end
 
 -- Public as mb.recon.find_center.
 function scan_center.find(scan, options)
     local device = mb.device(options.device or "host")
     local rows, middle = rows_of(scan, options)
-    local found = registered(scan, device, rows, options)
-    local column, verdict, name, band
-    local others = {}
+    local bad <close>, found = registered(scan, device, rows, options)
+    local others, band = {}, nil
     if not options.half_acquisition then
         local match, common
         if found then
             match, common = found.match or {}, found.common or {}
         else
-            match, common = attenuation_of(scan, device, rows, options)
+            match, common = attenuation_of(scan, device, rows, options, bad)
         end
         band = {band_of(rows, middle, match, common)}
-        others = others_of(scan, device, band, found, options)
-        column, verdict, name = center.decide(found, others, scan.cols)
-    elseif found then
-        column, verdict = found.column, found.verdict
-        if mb.device.dry() then -- which has no frames: the axis of the widest volume
-            column = scan_center.bounds(scan, options)[2]
-        end
-    else
+        others = others_of(scan, device, band, found, options, bad)
+    elseif not found then
         fail("argument", "recon.find_center", "center",
             "no two projections are half a turn apart; give the column of the axis: --center X, or "
             .. "--set center.column=X with a recipe")
+    end
+    local column, verdict, name = center.decide(found, others, scan.cols)
+    if options.half_acquisition and mb.device.dry() then -- no frames: the axis of the widest volume
+        column = scan_center.bounds(scan, options)[2]
     end
     column = bounded(column, scan, options)
     if scan.place then
         column = scan.place.column_of(column)
         band = put_in_scan(scan.place, found, others, band)
     end
-    local words = words_of(found, others, band)
+    local words = words_of(found, others, band, bad)
     local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition
     local remedy = remedies[verdict] and remedies[verdict](found, others, turn, name) or nil
     found = found or {}
     return column, words, {column = column, verdict = verdict, remedy = remedy, pair = found.column,
         residual = found.residual, uncertainty = found.uncertainty, slices = others.slices,
-        mass = others.mass, wedge = others.wedge, curve = found.curve}
+        mass = others.mass, wedge = others.wedge, curve = found.curve,
+        left_out = {pixels = bad.pixels, columns = bad.columns}}
 end
 
 -- ---- picture ----

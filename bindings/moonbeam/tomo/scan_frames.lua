@@ -112,19 +112,24 @@ function scan_frames.integrals(frames, settings)
     return normalized(raw, frames, settings, settings.log)
 end
 
--- The same of a scan, without the counts.
-function scan_frames.integrals_only(scan, device, rows, angles, settings)
+-- The same of the frames {first, last} of a scan (nil: all), without the counts. `bad`: the defects
+-- that are filled in (defects.lua).
+function scan_frames.integrals_only(scan, device, rows, angles, settings, bad)
+    local lines
     if scan.chain then
-        local frames = scan.chain(rows, angles)
-        if settings.log == false then
-            return frames
+        lines = scan.chain(rows, angles)
+        if settings.log ~= false then
+            mb.minus_log(lines, {out = lines})
         end
-        return mb.minus_log(frames, {out = frames})
+    else
+        local frames <close> = scan_frames.read(scan, device, rows, angles)
+        local counts
+        lines, counts = scan_frames.integrals(frames, settings)
+        counts:release()
     end
-    local frames = scan_frames.read(scan, device, rows, angles)
-    local projections, counts = scan_frames.integrals(frames, settings)
-    counts:release()
-    return projections
+    local _ <close> = on_error(function() lines:release() end)
+    bad:fill(lines, rows)
+    return lines
 end
 
 return scan_frames

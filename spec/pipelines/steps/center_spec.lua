@@ -74,6 +74,23 @@ describe("step center", function()
         end)
     end
 
+    it("leaves out a column that is stuck, by every method, in the memory that was planned",
+        function()
+        local held <close> = scan_of {center = 50.3}
+        local stuck <close> = held.frames:view(mb.all, mb.all, {41, 41})
+        stuck:fill(0.1)
+        for _, options in ipairs {{method = "auto"}, {method = "registration"}, {method = "vo"},
+            {method = "phase_correlation"}, {method = "entropy", range = 10, row = 4}} do
+            for _, before in ipairs {{}, {{"crop", columns = {3, 94}}}} do
+                local column, verdict, done = measured(held.scan, options, before)
+                assert.near(50.3, column, 0.3, verdict.how)
+                assert.equal("found", verdict.verdict, verdict.how)
+                assert.matches("1 dead or stuck column is left out", verdict.how, 1, true)
+                assert.is_true(done.as_planned)
+            end
+        end
+    end)
+
     it("searches the same columns of a part of the scan", function()
         local held <close> = scan_of {center = 50.3}
         for _, method in ipairs {"vo", "phase_correlation", "entropy"} do

@@ -42,7 +42,9 @@ return {
         .. "something, or the row that is given.\n"
         .. "The verdict of the search (found, differ, edge, ambiguous, flat) and the curve of its "
         .. "metric are stored in the result. The column of a leaning axis is that at half the "
-        .. "height of the detector. Values that are not finite count as no attenuation.",
+        .. "height of the detector. Values that are not finite count as no attenuation. Pixels "
+        .. "without beam in the flats, saturated ones and those that never change are left out of "
+        .. "the search.",
     reference = "Vo et al., Opt. Express 22 (2014) 19078; Opt. Express 29 (2021) 17849; Donath et "
         .. "al., J. Opt. Soc. Am. A 23 (2006) 1048",
     options = declared.options(

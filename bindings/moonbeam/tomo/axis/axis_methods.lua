@@ -45,45 +45,46 @@ end
 local methods = {}
 
 function methods.vo(scan, device, settings, axis)
-    local sino <close>, band = scan_center.sinogram(scan, device, settings, axis.row)
+    local sino <close>, band, left_out = scan_center.sinogram(scan, device, settings, axis.row)
     local part <close> = sino:view(axis_wedge.half_turn(scan.angles), mb.all)
     local half <close> = part:copy()
     local column, details = axis_wedge.search(half, {guess = axis.guess,
         range = axis.range and math.min(axis.range, scan.cols / FURTHEST),
         radius = axis.radius or 4, step = axis.step or 0.25, coarse_step = 1, ratio = axis.ratio,
         drop = axis.drop, downsample = axis.downsample}, OP)
-    return column, details, band
+    return column, details, band, left_out
 end
 
 function methods.overlap(scan, device, settings, axis)
-    local sino <close>, band = scan_center.sinogram(scan, device, settings, axis.row)
+    local sino <close>, band, left_out = scan_center.sinogram(scan, device, settings, axis.row)
     local column, details = axis_overlap.search(sino, {window = axis.window, side = axis.side,
         denoise = axis.denoise, normalize = axis.normalize, blend = axis.blend}, OP)
-    return column, details, band
+    return column, details, band, left_out
 end
 
 function methods.sharpness(scan, device, settings, axis)
-    local sino <close>, band = scan_center.sinogram(scan, device, settings, axis.row)
+    local sino <close>, band, left_out = scan_center.sinogram(scan, device, settings, axis.row)
     local column, details = axis_slices.search(sino, scan.angles, {metric = axis.method,
         guess = axis.guess, range = axis.range, coarse_step = 1, radius = axis.radius or 2,
         step = axis.step or 0.5, sigma = 2, filter = "hann", accuracy = settings.accuracy}, OP)
-    return column, details, band
+    return column, details, band, left_out
 end
 methods.entropy = methods.sharpness
 
 function methods.phase_correlation(scan, device, settings, axis)
     local rows = axis.row and {axis.row, axis.row} or scan_center.rows_of(scan, settings)
+    local bad <close> = scan_center.defects(scan, device, rows, settings)
     local first, other = axis_pairs.opposite(scan.angles)
     local function frame(number)
         local frames <close> = scan_frames.integrals_only(scan, device, rows, {number, number},
-            settings)
+            settings, bad)
         local plane <close> = frames:view(1, mb.all, mb.all)
         return plane:copy()
     end
     local one <close> = frame(first)
     local opposite <close> = frame(other)
     local column, details = axis_phase.search(one, opposite, axis.step or 0.05, OP)
-    return column, details, rows
+    return column, details, rows, bad:words()
 end
 
 local NAMES = {vo = "the double wedge", overlap = "the overlap of both halves of the turn",
@@ -118,7 +119,7 @@ end
 function axis_methods.find(scan, settings, axis, place)
     local device = mb.device(settings.device or "host")
     axis = in_data(axis, place)
-    local column, details, band = methods[axis.method](scan, device, settings, axis)
+    local column, details, band, left_out = methods[axis.method](scan, device, settings, axis)
     column = column - lean.at(scan, (band[1] + band[2]) / 2, settings)
     if device.dry and settings.half_acquisition then -- the axis of the widest volume
         column = scan_center.bounds(scan, settings)[2]
@@ -141,7 +142,8 @@ function axis_methods.find(scan, settings, axis, place)
     details.remedy = REMEDIES[details.verdict] and REMEDIES[details.verdict]:format(name)
     local rows = band[1] == band[2] and "row " .. band[1]
         or ("rows %g to %g"):format(band[1], band[2])
-    return column, ("%s of %s"):format(name, rows), details
+    local words = ("%s of %s"):format(name, rows)
+    return column, left_out and words .. ", " .. left_out or words, details
 end
 
 return axis_methods

@@ -56,7 +56,7 @@ function axis_tilt.find(scan, options)
     local device, centers = mb.device(options.device or "host"), {}
     local bands = bands_of(scan.rows)
     for _, band in ipairs(bands or {}) do
-        local found = scan_center.registered(scan, device, band, options)
+        local _ <close>, found = scan_center.registered(scan, device, band, options)
         if found and found.verdict == "found" and found.residual < scan_center.WEAK then
             centers[#centers + 1] = {row = (band[1] + band[2]) / 2, column = found.column,
                 residual = found.residual, uncertainty = found.uncertainty}
