@@ -22,7 +22,15 @@ struct normal_tile {
     }
 };
 
+/* The frequency -k of a transform of N points. */
 template <int N>
+__device__ static __forceinline__ int normal_mirror(int k)
+{
+    return (N & (N - 1)) == 0 ? (N - k) & (N - 1) : k ? N - k : 0;
+}
+
+/* WHOLE: the images have N / 2 rows. Kernels for any number of them take 5 % longer. */
+template <int N, bool WHOLE>
 __global__ void __launch_bounds__(normal_columns_of<N>::threads, normal_columns_of<N>::blocks)
     normal_columns_kernel(const __grid_constant__ normal_job job)
 {
@@ -42,33 +50,24 @@ __global__ void __launch_bounds__(normal_columns_of<N>::threads, normal_columns_
             mb_prefetch(normal_tile(job, item + gridDim.x, tiles, W).data, job.ny * W * 8);
         float2 *column = here.data + t * W + lane;
         float2 v[C::E];
-        if (job.ny == N / 2)
 #pragma unroll
-            for (int j = 0; j < C::E / 2; j++)
-                v[j] = __ldcs(column + j * (C::T * W));
-        else
-#pragma unroll
-            for (int j = 0; j < C::E / 2; j++)
-                v[j] = t + C::T * j < job.ny ? __ldcs(column + j * (C::T * W)) : make_float2(0, 0);
+        for (int j = 0; j < C::E / 2; j++)
+            v[j] = WHOLE || t + C::T * j < job.ny ? __ldcs(column + j * (C::T * W))
+                                                  : make_float2(0, 0);
         mb_fft_run_half<C, true, false>(v, t, normal_memory, shared, W, lane);
         const bool mirrored = 2 * kx > job.px;
         const float *kernel = job.kernel + (mirrored ? job.px - kx : kx) * job.kernel_row;
 #pragma unroll
         for (int j = 0; j < C::E; j++) {
             const int k = t + C::T * j;
-            const float w = __ldg(kernel + (mirrored && k > 0 ? N - k : k));
+            const float w = __ldg(kernel + (mirrored ? normal_mirror<N>(k) : k));
             v[j] = make_float2(v[j].y * w, v[j].x * w); /* parts swapped for the way back */
         }
         mb_fft_run_half<C, false, true>(v, t, normal_memory, shared, W, lane);
-        if (job.ny == N / 2)
 #pragma unroll
-            for (int j = 0; j < C::E / 2; j++)
+        for (int j = 0; j < C::E / 2; j++)
+            if (WHOLE || t + C::T * j < job.ny)
                 column[j * (C::T * W)] = mb_fft_swap(v[j]);
-        else
-#pragma unroll
-            for (int j = 0; j < C::E / 2; j++)
-                if (t + C::T * j < job.ny)
-                    column[j * (C::T * W)] = mb_fft_swap(v[j]);
     }
 #endif
 }
@@ -77,7 +76,10 @@ template <int N>
 static mb_status normal_launch_columns(const mb_op_call *call, const normal_job &job)
 {
     typedef normal_columns_of<N> R;
-    return mb_launch_resident(call, normal_columns_kernel<N>, job, R::threads, mb_normal_shared(N),
+    auto kernel = normal_columns_kernel<N, false>;
+    if constexpr (N == 2048 || N == 4096) /* few others, for they take long to compile */
+        kernel = job.ny == N / 2 ? normal_columns_kernel<N, true> : kernel;
+    return mb_launch_resident(call, kernel, job, R::threads, mb_normal_shared(N),
                               (int64_t)job.pairs * (job.px / R::L));
 }
 

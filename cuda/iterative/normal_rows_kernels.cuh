@@ -48,6 +48,22 @@ struct normal_row {
     }
 };
 
+/* The row of both slices in an array; of the first one twice where there is no second. */
+struct normal_pixels {
+    float *even, *odd;
+
+    __device__ __forceinline__ normal_pixels(const mb_slice_view &view, const normal_row &row)
+        : even(mb_slice_row(&view, row.slice, row.real ? row.y : 0)),
+          odd(row.two ? even + view.slice : even)
+    {
+    }
+    __device__ __forceinline__ void store(int x, float2 value) const
+    {
+        __stcs(odd + x, value.y);
+        __stcs(even + x, value.x); /* second, because it counts where both are one */
+    }
+};
+
 /* The points of a row, the direction made first. */
 template <class C>
 __device__ static __forceinline__ void normal_grow(float2 (&v)[C::E], const normal_job &job,
@@ -160,11 +176,14 @@ __global__ void __launch_bounds__(normal_rows_of<N / 2>::threads, N == 4096 ? 2 
 #endif
 }
 
-/* The sum over a warp, in one order, for all its threads. */
-__device__ static __forceinline__ double normal_warp_sum(double value)
+/* The sums over a warp, in one order: of `even` for its first 16 threads, of `odd` for the others. */
+__device__ static __forceinline__ double normal_warp_sums(double even, double odd)
 {
+    const bool second = threadIdx.x & 16;
+    double value = second ? odd : even;
+    value += __shfl_xor_sync(0xffffffffu, second ? even : odd, 16);
 #pragma unroll
-    for (int step = 16; step > 0; step >>= 1)
+    for (int step = 8; step > 0; step >>= 1)
         value += __shfl_xor_sync(0xffffffffu, value, step);
     return value;
 }
@@ -185,42 +204,51 @@ __global__ void __launch_bounds__(normal_rows_of<N>::threads, normal_rows_of<N>:
     for (int item = blockIdx.x; item < job.pairs * groups; item += gridDim.x) {
         const int pair = item / groups, group = item - pair * groups;
         const normal_row row(job, pair, group * R::L + lane);
-        const float2 *from = normal_spectrum(job, pair, row.y, normal_place(t, N));
+        /* a row that does not exist is the first one; its points are not stored */
+        const float2 *from = normal_spectrum(job, pair, row.real ? row.y : 0, normal_place(t, N));
         const int64_t step = (int64_t)(normal_is_split(N) ? C::T / 2 : C::T) * job.ny;
         float2 v[C::E];
         if (job.partials && t < 2)
             row.prefetch(p, t);
 #pragma unroll
         for (int j = 0; j < C::E; j++)
-            v[j] = row.real ? mb_fft_swap(__ldcs(from + j * step)) : make_float2(0, 0);
+            v[j] = mb_fft_swap(__ldcs(from + j * step));
         mb_fft_run_half<C, false, true>(v, t, normal_memory, normal_memory + C::table, R::L, lane);
+        const normal_pixels to(job.result, row), other(p, row);
+        const unsigned at = t - row.first, width = row.end - row.first,
+                       dotted = job.partials ? width : 0, room = row.real ? job.nx : 0;
+        const int64_t gap = row.two ? p.slice : 0; /* other.odd would take too many registers */
         float even = 0, odd = 0; /* of a thread's pixels, in double from there on */
 #pragma unroll
         for (int g = 0; g < C::E / 2; g += NORMAL_GROUP) {
             float2 with[NORMAL_GROUP];
 #pragma unroll
-            for (int j = 0; j < NORMAL_GROUP; j++)
-                with[j] = job.partials ? row.load(p, t + C::T * (g + j)) : make_float2(0, 0);
+            for (int j = 0; j < NORMAL_GROUP; j++) {
+                const int x = t + C::T * (g + j);
+                const bool inside = at + C::T * (g + j) < dotted;
+                with[j] =
+                    make_float2(inside ? other.even[x] : 0.0f, inside ? other.even[x + gap] : 0.0f);
+            }
 #pragma unroll
             for (int j = 0; j < NORMAL_GROUP; j++) {
                 const int x = t + C::T * (g + j);
-                const float2 q = row.has(x)
+                const float2 q = at + C::T * (g + j) < width
                                      ? make_float2(v[g + j].y * job.scale, v[g + j].x * job.scale)
                                      : make_float2(0, 0);
                 even = fmaf(q.x, with[j].x, even);
                 odd = fmaf(q.y, with[j].y, odd);
-                if (row.real && x < job.nx)
-                    row.store(job.result, x, q);
+                if ((unsigned)x < room)
+                    to.store(x, q);
             }
         }
         if (job.partials) {
-            const double sum = normal_warp_sum(even), other = normal_warp_sum(odd);
-            double *to = job.partials + row.slice * job.partial_count + group * (R::threads / 32) +
-                         (threadIdx.x >> 5);
+            const double sum = normal_warp_sums(even, odd);
+            double *sums = job.partials + row.slice * job.partial_count +
+                           group * (R::threads / 32) + (threadIdx.x >> 5);
             if ((threadIdx.x & 31) == 0)
-                to[0] = sum;
-            if ((threadIdx.x & 31) == 0 && row.two)
-                to[job.partial_count] = other;
+                sums[0] = sum;
+            if ((threadIdx.x & 31) == 16 && row.two)
+                sums[job.partial_count] = sum;
         }
     }
 #endif
