@@ -99,11 +99,28 @@ describe("angles of a scan", function()
     end)
 
     it("with both ends of a turn, repeats or a gap are warned of, in one line each", function()
-        assert.same({"the views at 0 and 360 degrees are the same view, which counts twice"},
+        assert.same({"the views at 0 and 360 degrees are the same view, which direct methods "
+            .. 'count twice: a recipe with {"select", bad = {361}} leaves one out'},
             look(even(361, 0, 1)).warnings)
         local values = even(180, 0, 1)
         values[90] = 30
-        assert.same({"1 of 180 angles occur more than once"}, look(values).warnings)
+        local text = "of %d angles occur%s more than once, and direct methods count them as "
+            .. "often: take an iterative method (--method sirt), or a recipe with {%s"
+        assert.same({"1 " .. text:format(180, "s", '"select", bad = {90}} leaves one out')},
+            look(values).warnings)
+        values[1], values[7] = 91, 91 -- the second of each is named, wherever it is
+        assert.same({"3 " .. text:format(180, "", '"select", bad = {7, 90, 92}} leaves them out')},
+            look(values).warnings)
+        for i = 1, 180 do -- three in a row
+            values[i] = (i - 1) // 3 * 3
+        end
+        assert.same({"120 " .. text:format(180, "", '"average", frames = 3}')},
+            look(values).warnings)
+        for i = 1, 180 do -- as often, but not in a row
+            values[i] = (i - 1) % 60 * 3
+        end
+        assert.matches('"select", bad = {61, 62, .*, 72, ...}} leaves them out',
+            look(values).warnings[1])
         values = {}
         for i = 0, 11 do
             values[#values + 1], values[#values + 2] = 10 / 11 * i, 170 + 10 / 11 * i

@@ -9,6 +9,11 @@ local TURN = 2 * math.pi
 -- Degrees beyond which an angle has lost its precision, and nobody has turned so far.
 local MOST = 1e9
 
+-- Degrees by which equal angles may differ.
+local SAME <const> = 1e-6
+
+local MOST_NAMED <const> = 12 -- projections that a message names
+
 local REMEDY = "correct the file, or give the option angles (the first and the last) "
     .. "and the option angle_unit"
 
@@ -27,7 +32,7 @@ end
 local function distinct(list)
     local values, counts = {}, {}
     for _, value in ipairs(list) do
-        if #values > 0 and value - values[#values] <= 1e-6 then
+        if #values > 0 and value - values[#values] <= SAME then
             counts[#counts] = counts[#counts] + 1
         else
             values[#values + 1], counts[#counts + 1] = value, 1
@@ -167,7 +172,53 @@ local function largest_gap(list)
     return nil
 end
 
-local function oddities(list, values, span, step)
+-- The step that leaves projections out, by their numbers.
+local function leaves_out(indices)
+    local shown = table.move(indices, 1, math.min(#indices, MOST_NAMED), 1, {})
+    shown[#shown + 1] = #indices > MOST_NAMED and "..." or nil
+    return ("a recipe with {\"select\", bad = {%s}} leaves %s out"):format(
+        table.concat(shown, ", "), #indices == 1 and "one" or "them")
+end
+
+-- The numbers of the projections whose angle an earlier one has, and, where every angle is there
+-- several times in a row and equally often, how often.
+local function repeats(degrees)
+    local order, indices, run = {}, {}, 0
+    for i in ipairs(degrees) do
+        order[i] = i
+        run = i > 1 and math.abs(degrees[i] - degrees[i - 1]) <= SAME and run or i
+    end
+    table.sort(order, function(a, b)
+        return degrees[a] < degrees[b] or degrees[a] == degrees[b] and a < b
+    end)
+    local first, together = 1, #degrees - run + 1
+    for k = 2, #order + 1 do
+        if k > #order or degrees[order[k]] - degrees[order[first]] > SAME then
+            local low, high = math.huge, 0
+            for j = first, k - 1 do
+                low, high = math.min(low, order[j]), math.max(high, order[j])
+            end
+            together = k - first == together and high - low == together - 1 and together
+            for j = first, k - 1 do
+                indices[#indices + 1] = order[j] ~= low and order[j] or nil
+            end
+            first = k
+        end
+    end
+    table.sort(indices)
+    return indices, together or nil
+end
+
+-- Projections of one angle, and what to do about them.
+local function repeats_text(degrees)
+    local indices, together = repeats(degrees)
+    return ("%d of %d angles occur%s more than once, and direct methods count them as often: take "
+        .. "an iterative method (--method sirt), or %s"):format(#indices, #degrees,
+        #indices == 1 and "s" or "", together and ("a recipe with {\"average\", frames = %d}")
+        :format(together) or leaves_out(indices))
+end
+
+local function oddities(list, values, span, step, degrees)
     local warnings = {}
     local from, to, usual = largest_gap(list)
     if not covers(span, step) then
@@ -179,13 +230,16 @@ local function oddities(list, values, span, step)
             number(usual))
     end
     if #values > 2 and math.abs(span - 360) < step / 4 then
-        warnings[#warnings + 1] = ("the views at %s and %s degrees are the same view, which "
-            .. "counts twice")
-            :format(number(values[1]), number(values[#values]))
+        local last = 1
+        for i, angle in ipairs(degrees) do
+            last = angle > degrees[last] and i or last
+        end
+        warnings[#warnings + 1] = ("the views at %s and %s degrees are the same view, which direct "
+            .. "methods count twice: %s"):format(number(values[1]), number(values[#values]),
+            leaves_out {last})
     end
     if #values < #list then
-        warnings[#warnings + 1] = ("%d of %d angles occur more than once"):format(
-            #list - #values, #list)
+        warnings[#warnings + 1] = repeats_text(degrees)
     end
     return warnings
 end
@@ -213,6 +267,6 @@ return function(radians, facts)
             angles[i] = angle % TURN
         end
     end
-    return {angles = angles, warnings = oddities(list, values, span, step), span_deg = span,
-        step_deg = step, turns = span / 360}
+    return {angles = angles, warnings = oddities(list, values, span, step, degrees),
+        span_deg = span, step_deg = step, turns = span / 360}
 end
