@@ -33,16 +33,24 @@ local function numbers_of(counts)
     return type(counts) == "table" and counts or counts:to_table()
 end
 
--- Where element `rank` (from 0) of the sorted values lies, of which counts[offset + i] have half
--- i - 1: its half, and its rank among those of that half.
-local function locate(counts, offset, rank)
-    for i = 1, HALVES do
-        local here = counts[offset + i]
-        if rank < here then
-            return i - 1, rank
-        end
-        rank = rank - here
+-- Where elements of these ranks (from 0) of the sorted values lie, of which counts[offset + i] have
+-- half i - 1: for each its half (nil: there are fewer values), and its rank among those of that
+-- half. One walk for all.
+local function locate(counts, offset, ranks)
+    local order, halves, rests = {}, {}, {}
+    for k in ipairs(ranks) do
+        order[k] = k
     end
+    table.sort(order, function(a, b) return ranks[a] < ranks[b] end)
+    local i, below, here = 1, 0, counts[offset + 1]
+    for _, k in ipairs(order) do
+        while i <= HALVES and ranks[k] >= below + here do
+            i, below = i + 1, below + here
+            here = i <= HALVES and counts[offset + i]
+        end
+        halves[k], rests[k] = i <= HALVES and i - 1 or nil, ranks[k] - below
+    end
+    return halves, rests
 end
 
 -- The two order statistics that a percentile lies between: a list of {high half, rank in it}, two
@@ -52,14 +60,16 @@ local function neighbors(high, percents)
     for i = 1, HALVES do
         n = n + high[i]
     end
-    local list, parts = {}, {}
+    local ranks, parts, list = {}, {}, {}
     for i, percent in ipairs(percents) do
         local position = math.max(0, (n - 1) * (percent / 100))
         local first = math.floor(position)
-        for k, rank in ipairs {first, math.min(first + 1, n - 1)} do
-            list[2 * i - 2 + k] = n > 0 and {locate(high, 0, rank)} or {0, 0}
-        end
+        ranks[2 * i - 1], ranks[2 * i] = first, math.min(first + 1, n - 1)
         parts[i] = n > 0 and position - first or NAN
+    end
+    local halves, rests = locate(high, 0, n > 0 and ranks or {})
+    for k in ipairs(ranks) do
+        list[k] = {halves[k] or 0, rests[k] or 0}
     end
     return list, parts
 end
@@ -83,6 +93,31 @@ local function between(a, b, part)
     return (part == 0 or a == b) and a or a + (b - a) * part
 end
 
+-- Percentiles from what `neighbors` tells, and from the low halves of these.
+local function values_of(list, parts, low)
+    local first_of, ranks_of, values, found = {}, {}, {}, {}
+    for i, neighbor in ipairs(list) do
+        local prefix = neighbor[1]
+        first_of[prefix] = first_of[prefix] or i
+        ranks_of[prefix] = ranks_of[prefix] or {}
+        table.insert(ranks_of[prefix], neighbor[2])
+    end
+    local halves_of, next_of = {}, {}
+    for prefix, ranks in pairs(ranks_of) do
+        halves_of[prefix], next_of[prefix] = locate(low, (first_of[prefix] - 1) * HALVES, ranks), 0
+    end
+    for i, neighbor in ipairs(list) do
+        local prefix = neighbor[1]
+        next_of[prefix] = next_of[prefix] + 1
+        local half = halves_of[prefix][next_of[prefix]]
+        found[i] = half and value_of(prefix << 16 | half) or NAN
+    end
+    for i, part in ipairs(parts) do
+        values[i] = part == part and between(found[2 * i - 1], found[2 * i], part) + 0.0 or NAN
+    end
+    return values
+end
+
 --- Percentiles from the counts of both passes: `high`, and `low` for the prefixes of these percents
 -- (statistics.prefixes). Arrays or tables of numbers. See statistics.percentiles.
 function statistics.from_counts(high, low, percents)
@@ -94,17 +129,7 @@ function statistics.from_counts(high, low, percents)
             "low has %d counts; %d percents have %d prefixes, which is %d counts", #low,
             #percents, #list, #list * HALVES + 3)
     end
-    local first_of, values, found = {}, {}, {}
-    for i, neighbor in ipairs(list) do
-        local prefix, rank = table.unpack(neighbor)
-        first_of[prefix] = first_of[prefix] or i
-        local half = locate(low, (first_of[prefix] - 1) * HALVES, rank)
-        found[i] = half and value_of(prefix << 16 | half) or NAN
-    end
-    for i, part in ipairs(parts) do
-        values[i] = part == part and between(found[2 * i - 1], found[2 * i], part) + 0.0 or NAN
-    end
-    return values
+    return values_of(list, parts, low)
 end
 
 -- The counts of all arrays of a source, as a table of numbers; nil in a dry run, which has none.
@@ -148,17 +173,21 @@ end
 function statistics.percentiles(source, percents)
     check_percents(percents, "statistics.percentiles")
     local high = count(source, "high")
-    local values = {}
+    local values, list, parts = {}, nil, nil
+    if high then
+        list, parts = neighbors(high, percents)
+    end
     for first = 1, #percents, GROUP do
-        local group = table.move(percents, first, math.min(first + GROUP - 1, #percents), 1, {})
-        local prefixes = high and statistics.prefixes(high, group)
-        for i = 1, not high and 2 * #group or 0 do
-            prefixes = prefixes or {}
-            prefixes[i] = 0
+        local last = math.min(first + GROUP - 1, #percents)
+        local group, prefixes = {}, {}
+        for k = 2 * first - 1, 2 * last do
+            group[#group + 1] = list and list[k]
+            prefixes[#prefixes + 1] = list and list[k][1] or 0
         end
         local low = count(source, "low", prefixes)
         if low then
-            table.move(statistics.from_counts(high, low, group), 1, #group, first, values)
+            table.move(values_of(group, table.move(parts, first, last, 1, {}), low), 1,
+                last - first + 1, first, values)
         end
     end
     if not high then

@@ -125,6 +125,33 @@ describe("percentiles", function()
             (helper.failure(mb.statistics.from_counts, high, high, percents)))
     end)
 
+    it("walk counts once, however many percents there are", function()
+        local a <close> = mb.random({5000}, {seed = 4, low = -2, high = 3})
+        local percents, reads = {99, 0.1, 50, 1, 99.9, 5, 95, 50}, 0
+        local function watched(counts)
+            local values = counts:to_table()
+            return setmetatable({}, {__len = function() return #values end,
+                __index = function(_, i)
+                    reads = reads + 1
+                    return values[i]
+                end})
+        end
+        local high <close> = mb.histogram(a, {bits = "high"})
+        local seen = watched(high)
+        local prefixes = mb.statistics.prefixes(seen, percents)
+        assert.is_true(reads <= 2 * 65536 + 1, reads) -- and once to know how many values there are
+        local low <close> = mb.histogram(a, {bits = "low", prefix = prefixes})
+        local different, count = {}, 0
+        for _, prefix in ipairs(prefixes) do
+            count = count + (different[prefix] and 0 or 1)
+            different[prefix] = true
+        end
+        reads = 0
+        assert.same(mb.statistics.percentiles(a, percents),
+            mb.statistics.from_counts(seen, watched(low), percents))
+        assert.is_true(reads <= (2 + count) * 65536 + 16, reads)
+    end)
+
     it("say what is wrong", function()
         local a <close> = mb.zeros {2}
         assert.matches("percents is 101; it must be a number from 0 to 100",
