@@ -5,6 +5,7 @@
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"
+#include "fft/fft_split.cuh"
 #include "fft/multiply_spectrum.cuh"
 #include "ops/fft/op_apply_otf.h"
 
@@ -144,6 +145,22 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3], double scale,
     return planes<true>(call, n);
 }
 
+static mb_status split(const mb_op_call *call, int parts, double scale, bool conj)
+{
+    const split_job job = {(float2 *)call->arrays[MB_APPLY_OTF_GRID]->data,
+                           (const float2 *)call->arrays[MB_APPLY_OTF_OTF]->data,
+                           NULL,
+                           NULL,
+                           (float)scale,
+                           (float)(conj ? -scale : scale)};
+    MB_TRY(mb_fft_planes_aligned(call, job.data));
+    switch (parts) {
+    case 4: return split_launch<4>(call, job);
+    case 8: return split_launch<8>(call, job);
+    default: return split_launch<16>(call, job);
+    }
+}
+
 /* Sets the padding after the samples of a row, which the library's inverse changes, to 0. */
 __global__ static void __launch_bounds__(MB_THREADS)
     clear_kernel(float *data, int64_t rows, int64_t n, int64_t pitch)
@@ -161,6 +178,9 @@ extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call)
     mb_grid_dims(&grid->shape, n);
     const int64_t pitch = n[2], rows = n[0] * n[1], count = rows * pitch / 2;
     n[2] = mb_apply_otf_samples(p, pitch);
+    const int parts = mb_apply_otf_split(&call->device->facts, n);
+    if (parts > 0)
+        return split(call, parts, p->scale, p->conj);
     if (mb_apply_otf_fused(&call->device->facts, n))
         return fused(call, n, p->scale, p->conj);
     MB_TRY(mb_cuda_transform(call, MB_APPLY_OTF_FORWARD, grid->data, grid->data,

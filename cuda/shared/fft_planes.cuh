@@ -210,14 +210,20 @@ typedef void (*mb_fft_columns_launch)(const mb_fft_planes_job job);
 template <class Rows>
 using mb_fft_planes_launch = void (*)(const mb_fft_planes_job job, const Rows rows);
 
+static inline mb_status mb_fft_planes_aligned(const mb_op_call *call, const void *data)
+{
+    if ((uintptr_t)data % 16)
+        return mb_cuda_core->fail(MB_STATUS_ARGUMENT, call->op->args[0].name,
+                                  "a view that begins at no multiple of 16 bytes: copy it first");
+    return MB_STATUS_OK;
+}
+
 /* The job for blocks of so many threads, and the number of blocks. */
 static inline mb_status mb_fft_planes_prepare(const mb_op_call *call, float *data,
                                               const int64_t n[3], int threads, const void *kernel,
                                               mb_fft_planes_job *job, unsigned *blocks)
 {
-    if ((uintptr_t)data % 16)
-        return mb_cuda_core->fail(MB_STATUS_ARGUMENT, call->op->args[0].name,
-                                  "a view that begins at no multiple of 16 bytes: copy it first");
+    MB_TRY(mb_fft_planes_aligned(call, data));
     job->data = (float2 *)data;
     job->ticket = job->done = NULL;
     job->planes = (int)n[0];

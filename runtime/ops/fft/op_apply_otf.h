@@ -84,11 +84,39 @@ static inline int64_t mb_apply_otf_row_tiles(const mb_device_facts *facts, const
     return n[0] * n[1] / mb_apply_otf_tile(mb_apply_otf_threads(facts, n, back), n[2] / 2);
 }
 
-/* The counters: tickets of the passes along x and y, and along z; per plane a count of finished
-** tiles; a flag for each tile of rows, of which there are more forward than back. */
+/* Grids of DEPTH / R planes of ROWS R x 2 POINTS samples, R = 4, 8 or 16, have passes that read and
+** write the grid once each (cuda/fft/fft_split.cuh), on devices with shared memory for ROWS rows.
+** The result is R, or 0 for other grids and devices. Counters: a ticket for each launch, and per
+** plane a count for the first and the last of them. */
+enum {
+    MB_APPLY_OTF_SPLIT_DEPTH = 1024,
+    MB_APPLY_OTF_SPLIT_ROWS = 64,
+    MB_APPLY_OTF_SPLIT_POINTS = 256,
+    MB_APPLY_OTF_SPLIT_LAUNCHES = 3
+};
+#define MB_APPLY_OTF_SPLIT_SHARED(ny)                                                              \
+    ((MB_APPLY_OTF_SPLIT_ROWS + 1) * 16 * 17 + MB_APPLY_OTF_SPLIT_POINTS + (ny))
+static inline int mb_apply_otf_split(const mb_device_facts *facts, const int64_t n[3])
+{
+    const mb_fused_fft_room room = mb_fused_fft_device(facts);
+    const int64_t parts = n[1] / MB_APPLY_OTF_SPLIT_ROWS;
+    const bool sizes =
+        n[2] == 2 * MB_APPLY_OTF_SPLIT_POINTS && n[1] == parts * MB_APPLY_OTF_SPLIT_ROWS &&
+        n[0] * parts == MB_APPLY_OTF_SPLIT_DEPTH && (parts == 4 || parts == 8 || parts == 16);
+    return sizes && room.threads == 512 && facts->threads >= parts &&
+                   8 * MB_APPLY_OTF_SPLIT_SHARED(n[1]) + 1024 <= room.shared_bytes
+               ? (int)parts
+               : 0;
+}
+
+/* The counters of the other grids, and of rl_step, which needs fewer: tickets of the passes along x
+** and y, and along z; per plane a count of finished tiles; a flag for each tile of rows, of which
+** there are more forward than back. */
 enum { MB_APPLY_OTF_TICKET = 1, MB_APPLY_OTF_DONE };
 static inline int64_t mb_apply_otf_counters(const mb_device_facts *facts, const int64_t n[3])
 {
+    if (mb_apply_otf_split(facts, n))
+        return MB_APPLY_OTF_SPLIT_LAUNCHES + 2 * n[0];
     return MB_APPLY_OTF_DONE + n[0] + mb_apply_otf_row_tiles(facts, n, false);
 }
 
