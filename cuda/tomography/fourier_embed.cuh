@@ -124,7 +124,6 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
     const int high = (int)(image.g.y1 - image.g.y0), hy = high / 2;
     const int room = fourier_embed_room<T>(grid);
     const int tile = job.tile, lanes = job.lanes, groups = job.side / lanes;
-    const int tile_bits = __ffs(tile) - 1;
     const int group = (int)blockIdx.x % groups, at_tile = (int)blockIdx.x / groups;
     const int64_t x0 = (int64_t)at_tile * tile;
     float2 *shared = fourier_shared + w * room;
@@ -135,24 +134,17 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
         mb_prefetch_floats((const float *)(image.lines + (line + block / groups) * high * tile),
                            (int64_t)2 * high * tile);
     }
-    for (int lane = 0; lane < lanes; lane++) {
-        const float2 *from =
-            image.lines + ((int64_t)(group * lanes + lane) * (grid / tile) + at_tile) * high * tile;
-        for (int at = threadIdx.x; at < high * tile; at += T * W) {
-            const int c = at & (tile - 1), ys = (at >> tile_bits) - hy;
-            fourier_shared[(c * lanes + lane) * room + fourier_place(ys < 0 ? ys + grid : ys)] =
-                __ldcs(from + at);
-        }
-    }
-    __syncthreads();
+    const int lane_bits = __ffs(lanes) - 1, own = w >> lane_bits; /* column of the tile */
+    const float2 *from =
+        image.lines + own +
+        ((int64_t)(group * lanes + (w & (lanes - 1))) * (grid / tile) + at_tile) * high * tile;
 #pragma unroll
     for (int e = 0; e < H; e++) {
         const int p = t + T * e, y = (2 * p < grid ? p : p - grid) + hy;
         v[e] = make_float2(0, 0);
         if (e < image.kept && y >= 0 && y < high)
-            v[e] = shared[fourier_place(p)];
+            v[e] = from[y * tile]; /* a tile's columns share lines of the first-level cache */
     }
-    __syncthreads();
     fourier_first<T, -1>(v, t, image.kept, shared);
     fourier_passes<T, -1, false>(v, t, image.kept, grid, shared, w);
     fourier_keep<T>(v, t, grid, shared);
@@ -161,15 +153,15 @@ __global__ void __launch_bounds__(T *fourier_columns<T>::W)
         /* Cells farther out are not read. */
         const float xs = (float)(x0 + c - half), rest = fmaf(-xs, xs, image.reach * image.reach);
         const int far = rest < 0 ? -1 : (int)sqrtf(rest);
-        const float2 *from = fourier_shared + c * lanes * room;
+        const float2 *values = fourier_shared + c * lanes * room;
         float2 *to = job.cells + (x0 + c) * grid * job.side + group * lanes;
         for (int at = threadIdx.x; at < grid * pieces; at += T * W) {
             const int y = at >> bits, lane = (at & (pieces - 1)) * 2;
-            const float2 a = from[lane * room + fourier_place(y)];
+            const float2 a = values[lane * room + fourier_place(y)];
             if (abs(y - half) > far)
                 continue;
             if (lanes > 1) {
-                const float2 b = from[(lane + 1) * room + fourier_place(y)];
+                const float2 b = values[(lane + 1) * room + fourier_place(y)];
                 *(float4 *)(to + (int64_t)y * job.side + lane) = make_float4(a.x, a.y, b.x, b.y);
             } else {
                 to[(int64_t)y * job.side] = a;
