@@ -364,20 +364,42 @@ static mb_status check_part(const mb_target *target, int64_t bytes)
     return MB_STATUS_OK;
 }
 
-/* Exchanges the part with the file that it replaces, whose name is then "<part>.swap". The part has
-** that name before, too: a dead process's "<part>" was never published, its "<part>.swap" may
-** be. */
-static bool swap(mb_target *target)
+/* Names the part "<part>.swap", which it has where it may be published before it loses a name: a
+** dead process's "<part>" was never published. */
+static bool mark_swap(mb_target *target)
 {
+    static const char MARK[] = ".swap";
     char name[PATH_MAX];
-    struct stat facts;
-    if (lstat(target->path, &facts) != 0)
-        return false;
-    snprintf(name, sizeof name, "%s.swap", target->now);
+    const size_t length = strlen(target->now), mark = sizeof MARK - 1;
+    if (length > mark && strcmp(target->now + length - mark, MARK) == 0)
+        return true;
+    snprintf(name, sizeof name, "%s%s", target->now, MARK);
     if (mb_step_rename(target->now, name, false) != 0)
         return false;
     strcpy(target->now, name);
-    return mb_step_exchange(target->now, target->path) == 0;
+    return true;
+}
+
+/* Gives the part its name, and keeps what it replaces under the name that the part had: by an
+** exchange where there is a file, else by a rename that replaces none. Another process may make or
+** remove the file between any two of these steps: then again, for one that is replaced unseen
+** leaves its slices folder behind. A file system that can do neither gets a plain rename. */
+static int rename_held(mb_target *target)
+{
+    struct stat facts;
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        const bool there = lstat(target->path, &facts) == 0;
+        if (there && !mark_swap(target))
+            break;
+        if (there ? mb_step_exchange(target->now, target->path) == 0
+                  : mb_step_rename_new(target->now, target->path) == 0) {
+            target->holds = there;
+            return 0;
+        }
+        if (errno != (there ? ENOENT : EEXIST))
+            break;
+    }
+    return mb_step_rename(target->now, target->path, true);
 }
 
 /* The slices folder of a kept file goes beside the final name. */
@@ -397,8 +419,9 @@ static mb_status rename_folder(mb_target *target)
 static mb_status rename_part(mb_target *target, bool hold)
 {
     MB_TRY(rename_folder(target));
-    target->holds = hold && target->overwrite && swap(target);
-    if (target->holds || mb_step_rename(target->now, target->path, target->overwrite) == 0)
+    if ((hold && target->overwrite
+             ? rename_held(target)
+             : mb_step_rename(target->now, target->path, target->overwrite)) == 0)
         return MB_STATUS_OK;
     const int cause = errno;
     if (cause == EEXIST)

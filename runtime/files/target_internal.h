@@ -21,6 +21,8 @@ int mb_step_mkdir(const char *name);
 int mb_step_unlink(const char *name);
 int mb_step_rmdir(const char *name);
 int mb_step_rename(const char *from, const char *to, bool replace);
+/* `to` must not exist, else EEXIST; EINVAL or ENOSYS on some file systems. */
+int mb_step_rename_new(const char *from, const char *to);
 int mb_step_exchange(const char *one, const char *other); /* both exist; not on every file system */
 int mb_step_sync(int fd);
 /* The whole text by one write at the end of the file. */

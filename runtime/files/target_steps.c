@@ -84,6 +84,11 @@ int mb_step_rename(const char *from, const char *to, bool replace)
     return rename(from, to);
 }
 
+int mb_step_rename_new(const char *from, const char *to)
+{
+    return refused() ? -1 : renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}
+
 int mb_step_exchange(const char *one, const char *other)
 {
     return refused() ? -1 : renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);

@@ -142,6 +142,52 @@ describe("target", function()
         end
     end)
 
+    -- Both are about to give their file its name; which file that replaces is known when it does.
+    it("of two processes that end together leaves one folder of slices", function()
+        local count <const> = 20 * REPEAT
+        for j = 1, 2 do
+            files.write(("%s/%d.lua"):format(folder, j), ([[
+local mb = require "moonbeam"
+local v <close> = mb.full({4, 3, 2}, ME)
+for i = 1, COUNT do
+    local r <close> = mb.result.create(("FOLDER/v%d.h5"):format(i), {shape = {4, 3, 2},
+        slices_per_file = 2, overwrite = true})
+    r:write(v, 1)
+    local ready = "FOLDER/ready." .. i .. "."
+    io.open(ready .. ME, "w"):close()
+    while true do
+        local other = io.open(ready .. 3 - ME)
+        if other then
+            other:close()
+            break
+        end
+    end
+    r:finish()
+end
+]]):gsub("ME", j):gsub("COUNT", count):gsub("FOLDER", folder))
+        end
+        local output, ok = files.run(("'%s' %s/1.lua & one=$!; '%s' %s/2.lua && wait $one"):format(
+            program, folder, program, folder))
+        assert.is_true(ok, output)
+        local folders = 0
+        for _, name in ipairs(files.list(folder)) do
+            folders = folders + (name:find "%-slices%-" and 1 or 0)
+        end
+        assert.equal(count, folders)
+    end)
+
+    it("replaces a file that appears at the last moment", function()
+        local output = run "local before = mb.debug.steps() write(2, 2) print(mb.debug.steps() - before)"
+        local last
+        for n = 1, assert(tonumber(output:match("(%d+)%s*$")), output) do
+            files.run(("rm -rf '%s'/volume*"):format(folder))
+            local text, ok = run(("mb.debug.fail_step(%d, 17) write(2, 2)"):format(n)) -- EEXIST
+            assert.is_nil(text:find("/volume.h5' was created by another", 1, true), text)
+            last = ok and value_of() or last
+        end
+        assert.equal(2, last)
+    end)
+
     it("that nobody finishes leaves nothing, however the program ends", function()
         for _, ending in ipairs { "os.exit(3)", "os.exit(3, true)", "error 'no'",
             "os.execute('kill $PPID') mb.system.sleep(5)", "" } do
