@@ -6,8 +6,8 @@ local mb = require "moonbeam"
 
 local PEDESTAL = 100 -- counts of the detector without beam, which are noise as well
 
--- Blobs of about one size all over a disc: no outline that would give the axis away.
-local function grains(count, radius, density)
+-- Blobs of about one size (`grain`) all over a disc: no outline that would give the axis away.
+local function grains(count, radius, density, grain)
     local list, state = {}, 7
     local function random() -- minimal standard generator (Park and Miller 1988)
         state = state * 16807 % 2147483647
@@ -15,7 +15,7 @@ local function grains(count, radius, density)
     end
     for _ = 1, count do
         local r, phi = radius * math.sqrt(random()), 2 * math.pi * random()
-        local size = radius * (0.05 + 0.1 * random())
+        local size = (grain or 0.1 * radius) * (0.5 + random())
         for _, value in ipairs {density, size, size * (0.5 + random()), 1e6, r * math.cos(phi),
             r * math.sin(phi), 0, math.pi * random()} do
             list[#list + 1] = value
@@ -48,7 +48,7 @@ local function scan_of(case)
     local n, rows = case.n, case.rows
     local heights, angles = mb.phantom.heights(rows), angles_of(case)
     local reach = n / 2 * case.size
-    local object = case.grains and grains(case.grains, 0.85 * reach, 1)
+    local object = case.grains and grains(case.grains, 0.85 * reach, 1, case.grain)
         or mb.phantom.scale(mb.phantom.shepp_logan, reach, math.max(rows / 2, 1))
     object = scaled(object, case.transmission or 0.2, heights, n)
     local counts = mb.ellipsoid_projections(object, angles, heights, n, {center = case.center})
@@ -122,6 +122,18 @@ describe("recon.find_center", function()
             assert.is_nil(details.remedy)
         end)
     end
+
+    it("finds it to a twentieth of a pixel in detail as fine as the pixels", function()
+        for _, case in ipairs {{center = 134.8, size = 1.5}, {center = 120.3, size = 1.5}} do
+            case.n, case.rows, case.angles, case.photons = 256, 4, 307, 1e6
+            case.grains, case.grain = 300, 3
+            local scan, arrays = scan_of(case)
+            local column, how, details = mb.recon.find_center(scan, {quiet = true})
+            release(arrays)
+            assert.near(case.center, column, 0.05, how)
+            assert.equal("found", details.verdict)
+        end
+    end)
 
     it("finds it where rows, projections and frames come in another order or place", function()
         local case = {rows = 24, angles = 180, center = 60.4, span = 360}
@@ -273,6 +285,9 @@ describe("the verdict on the axis", function()
         local cut = judged({angles = 150, span = 150, center = 60.4, size = 1.5, photons = 1e6})
         assert.equal("slices", cut.verdict)
         assert.matches("weak sign", cut.remedy)
+        local uniform = judged({n = 256, rows = 4, angles = 256, span = 170, center = 120.3,
+            size = 1.5, photons = 1e6, grains = 300, grain = 3}) -- its mass hardly changes
+        assert.equal("slices", uniform.verdict)
         local ok, problem = pcall(mb.recon.center_picture, "/nowhere.png", details)
         assert.is_false(ok)
         assert.matches("no opposite projections", problem.message)

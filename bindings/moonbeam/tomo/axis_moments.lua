@@ -4,8 +4,8 @@
 --     sum of x p(angle, x) / sum of p(angle, x) = axis + a cos(angle) + b sin(angle)
 -- and the mass, the sum of p, is the same at all angles (Ludwig 1966, Communications on Pure and
 -- Applied Mathematics 19, 49; Helgason 1965). That holds for any angles, but only for an object
--- that is seen whole: where the mass changes, the detector cuts the object off and there is no
--- answer.
+-- that is seen whole: where the mass changes, or much is seen at an edge of the detector, it cuts
+-- the object off and there is no answer. The mass of a uniform object hardly changes.
 
 local mb = require "moonbeam"
 
@@ -13,6 +13,7 @@ local axis_moments = {}
 
 local MOST_SPREAD = 0.02 -- of the mass over angles, relative
 local MOST_ERROR = 0.25 -- px, standard deviation of the axis
+local MOST_EDGE = 0.05 -- of the most attenuation, in the mean over angles
 
 local function table_of(array)
     local _ <close> = array
@@ -77,6 +78,21 @@ local function fitted(angles, centers)
     return values[1][1], math.sqrt(squares / math.max(1, #angles - 3) * math.max(0, values[1][2]))
 end
 
+-- Does an edge of the detector cut the object off, by the means of columns?
+local function is_cut(columns)
+    local width = #columns
+    local edges, most, count = {0, 0}, 0, math.max(1, width // 32)
+    for x, value in ipairs(columns) do
+        most = math.max(most, value)
+        if x <= count then
+            edges[1] = edges[1] + value / count
+        elseif x > width - count then
+            edges[2] = edges[2] + value / count
+        end
+    end
+    return math.max(edges[1], edges[2]) > MOST_EDGE * most
+end
+
 --- The 0-based axis of a sinogram (angle, column) of line integrals, and its standard deviation in
 -- pixels; nil where the detector does not see the whole object, or noise leaves more than a quarter
 -- of a pixel. A dry run takes the same memory and answers nil.
@@ -86,13 +102,14 @@ function axis_moments.find(sino, angles)
     local weighted <close> = mb.binary(sino, "mul", {b = columns})
     local mass = table_of(mb.reduce(sino, "sum", {axis = 2}))
     local moment = table_of(mb.reduce(weighted, "sum", {axis = 2}))
+    local cut = is_cut(table_of(mb.reduce(sino, "mean", {axis = 1})))
     local mean, squares, centers = 0, 0, {}
     for i, value in ipairs(mass) do
         mean, squares = mean + value / #mass, squares + value ^ 2 / #mass
         centers[i] = moment[i] / value
     end
     local spread = math.sqrt(math.max(0, squares - mean ^ 2))
-    if #mass < 4 or not (mean > 0 and spread < MOST_SPREAD * mean) then
+    if cut or #mass < 4 or not (mean > 0 and spread < MOST_SPREAD * mean) then
         return nil
     end
     local column, deviation = fitted(angles, centers)

@@ -167,30 +167,33 @@ local function within_limits(groups, count)
     return true
 end
 
---- Groups of opposite frames: a list of {left, right, miss}. left and right are {first, last,
--- weights}: frames of the scan, and the weights by which they become one frame at an angle that
--- both sides share. `miss` (rad) is what is left of the angle between the sides: 0 where lines
--- through the frames bridge it. Half a turn has one group, at its ends. A whole turn has up to
--- MOST_GROUPS, spread evenly. `width`: columns of the detector. Nil where no two frames are nearly
--- half a turn apart. Also returns the pair that is closest to half a turn apart, and its miss.
+--- Lists of groups of opposite frames: one of blocks of many frames, which have less noise, and one
+-- of two frames, which blur fine detail less; or one list alone. A group is {left, right, miss}:
+-- left and right are {first, last, weights}, frames of the scan, and the weights by which they
+-- become one frame at an angle that both sides share. `miss` (rad) is what is left of the angle
+-- between the sides: 0 where lines through the frames bridge it. Half a turn has one group, at its
+-- ends. A whole turn has up to MOST_GROUPS, spread evenly. `width`: columns of the detector. Nil
+-- where no two frames are nearly half a turn apart. Also returns the pair that is closest to half a
+-- turn apart, and its miss.
 function axis_pairs.groups(angles, width)
     local first, other, miss = axis_pairs.opposite(angles)
-    local order = sorted(angles)
+    local order, lists = sorted(angles), {}
     local step = (angles[order[#order]] - angles[order[1]]) / math.max(1, #order - 1)
     local span = math.min(BLOCK_SPAN, BLOCK_MOTION / (width / 2))
     local count = math.floor(span / math.max(step, 1e-9) + 1e-6)
     count = math.min(math.max(2, math.min(axis_pairs.MOST_FRAMES, count)), #order // 2)
-    for _, frames in ipairs {count, 1} do
-        local groups = step > 0 and frames > 0 and groups_of(angles, order, step, frames)
+    for _, frames in ipairs(count > 2 and {count, 2, 1} or {count, 1}) do
+        local groups = step > 0 and frames > 0 and (frames > 1 or #lists == 0)
+            and groups_of(angles, order, step, frames)
         if groups and (frames > 1 or #groups > 1) and within_limits(groups, frames) then
-            return groups, first, other, miss
+            lists[#lists + 1] = groups
         end
     end
-    if miss < FURTHEST_MISS then
+    if #lists == 0 and miss < FURTHEST_MISS then
         local left, right = block_of(angles, {first}, 1, 1), block_of(angles, {other}, 1, 1)
-        return {group_of(left, right, step)}, first, other, miss
+        lists[1] = {group_of(left, right, step)}
     end
-    return nil, first, other, miss
+    return #lists > 0 and lists or nil, first, other, miss
 end
 
 return axis_pairs

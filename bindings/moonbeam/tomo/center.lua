@@ -21,7 +21,10 @@ center.MIN_OVERLAP = axis_register.MIN_OVERLAP
 -- Registered pair and trial slices that are further apart than this differ: in pixels, and as a
 -- part of the width, whichever is more.
 center.AGREEMENT = 1
-center.AGREEMENT_PART = 1 / 500
+local AGREEMENT_PART = 1 / 500
+function center.agreement(width)
+    return math.max(center.AGREEMENT, width * AGREEMENT_PART)
+end
 -- Residual of opposite projections above which noise or motion decides what trial slices look like.
 local NOISY = 0.01
 -- And above which the projections match so poorly that another way must confirm the column: stripes
@@ -29,6 +32,7 @@ local NOISY = 0.01
 center.WEAK = 0.3
 -- The same of a column that noise leaves this uncertain, in pixels (one standard deviation).
 center.UNSURE = 0.3
+local SIGMAS = 3 -- by which noise may part two registrations
 local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
 
 local PAIR_OPTIONS = declared.options(
@@ -214,12 +218,8 @@ local function doubt_of(found, angles, width)
     return nil
 end
 
---- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
--- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
--- are that}. Returns what axis_register says; `open`: how far from the column the axis may be, in
--- pixels, because an angle misses half a turn; and `doubt`: why trial slices may mislead, nil where
--- they do not.
-function center.register_groups(source, groups, min_overlap)
+-- Registers groups of opposite frames: what axis_register says, and `open`, groups and frames.
+local function registered_groups(source, groups, min_overlap)
     local register <close> = axis_register.new(source.rows, source.cols, source.device,
         source.transmission)
     local miss = 0
@@ -239,10 +239,38 @@ function center.register_groups(source, groups, min_overlap)
         end
     end
     found.open = miss * source.cols / 16
-    found.doubt = doubt_of(found, source.angles, source.cols)
     found.groups = #groups
     found.frames = #groups * #groups[1].left.weights
     return found
+end
+
+-- Of two registrations the one that is less uncertain, unless only the other one has found
+-- anything. Where they have found two columns, that is ambiguous.
+local function better(one, two, agreement)
+    local first = two.verdict == "flat" or one.verdict ~= "flat"
+        and one.uncertainty <= two.uncertainty
+    local best, other = first and one or two, first and two or one
+    local unsure = SIGMAS * (one.uncertainty + two.uncertainty)
+    if one.verdict == "found" and two.verdict == "found"
+        and math.abs(one.column - two.column) > agreement + unsure then
+        best.verdict, best.other, best.other_residual = "ambiguous", other.column, other.residual
+    end
+    return best
+end
+
+--- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
+-- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
+-- are that}, in one of the `lists` of axis_pairs.groups: that which tells the column best. Returns
+-- what axis_register says; `open`: how far from the column the axis may be, in pixels, because an
+-- angle misses half a turn; and `doubt`: why trial slices may mislead, nil where they do not.
+function center.register_groups(source, lists, min_overlap)
+    local best
+    for _, groups in ipairs(lists) do
+        local found = registered_groups(source, groups, min_overlap)
+        best = best and better(best, found, center.agreement(source.cols)) or found
+    end
+    best.doubt = doubt_of(best, source.angles, source.cols)
+    return best
 end
 
 --- Do opposite projections match so poorly that another way must confirm the column?
@@ -278,7 +306,7 @@ end
 -- other is further off than center.AGREEMENT; without a registration "mass", else "slices", or
 -- "edge" of their range.
 function center.decide(found, others, width)
-    local agreement = math.max(center.AGREEMENT, width * center.AGREEMENT_PART)
+    local agreement = center.agreement(width)
     if not found then
         local verdict = others.mass and "mass" or others.edge and "edge" or "slices"
         return others.mass or others.slices, verdict
@@ -300,13 +328,13 @@ end
 -- Registers projections in memory; nil without opposite ones. Also which two are closest to half a
 -- turn apart, and by how much they miss it.
 local function registered(projections, angles, min_overlap)
-    local groups, first, other, miss = axis_pairs.groups(angles, projections.shape[3])
-    local found = groups and center.register_groups({rows = projections.shape[2],
+    local lists, first, other, miss = axis_pairs.groups(angles, projections.shape[3])
+    local found = lists and center.register_groups({rows = projections.shape[2],
         cols = projections.shape[3], angles = angles, device = projections.device,
         frames = function(from, to)
             local view <close> = projections:view({from, to}, mb.all, mb.all)
             return view:copy()
-        end}, groups, min_overlap)
+        end}, lists, min_overlap)
     return found, first, other, miss
 end
 

@@ -3,10 +3,10 @@
 --
 -- What is read: darks and flats of at most 256 rows around the middle; 16 frames of these rows, for
 -- pixels that are stuck; opposite frames of them, at most 8 + 8 of half a turn and 64 + 64 of a
--- whole turn; one band of at most 8 rows of all frames, and its darks and flats. Pixels that show
--- no sample are filled in from their neighbors (defects.lua). How many arrays that takes, and how
--- large they are, follows from the scan and the options, never from what the frames hold, so a dry
--- run takes the same.
+-- whole turn, and some of these once more; one band of at most 8 rows of all frames, and its darks
+-- and flats. Pixels that show no sample are filled in from their neighbors (defects.lua). How many
+-- arrays that takes, and how large they are, follows from the scan and the options, never from what
+-- the frames hold, so a dry run takes the same.
 
 local mb = require "moonbeam"
 local axis_moments = require "moonbeam.tomo.axis_moments"
@@ -76,8 +76,8 @@ end
 -- Registers opposite frames (center.register_groups); nil if there are none. A leaning axis is
 -- taken to half the height of the detector.
 local function register(scan, device, rows, options, references, bad)
-    local groups, first, last = axis_pairs.groups(scan.angles, scan.cols)
-    if not groups or scan.cols < LEAST_COLS then
+    local lists, first, last = axis_pairs.groups(scan.angles, scan.cols)
+    if not lists or scan.cols < LEAST_COLS then
         return nil
     end
     local found = center.register_groups({rows = rows[2] - rows[1] + 1, cols = scan.cols,
@@ -88,7 +88,7 @@ local function register(scan, device, rows, options, references, bad)
             local _ <close> = on_error(function() frames:release() end)
             bad:fill(frames, rows)
             return unshifted(frames, from, to, options)
-        end}, groups, min_overlap(options))
+        end}, lists, min_overlap(options))
     found.first, found.last = first, last
     found.lean = lean.at(scan, (rows[1] + rows[2]) / 2, options)
     found.column = found.column - found.lean
