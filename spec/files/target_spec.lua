@@ -161,6 +161,7 @@ for i = 1, COUNT do
             other:close()
             break
         end
+        mb.system.sleep(0.0002)
     end
     r:finish()
 end
