@@ -3,9 +3,9 @@
 ** decide (mb_project_cuda_packing): the tensor cores take all packets but a last one of few rows.
 **
 ** Milliseconds per slice by the number of slices (2048^2 x 1500 angles, an H200), without mask; with
-** the mask of the field of view 64 take 0.90. Then what older devices' kernel takes there.
+** the mask of the field of view 64 take 0.78. Then what older devices' kernel takes there.
 **          1     4     8     16    32    64
-**          7.8   3.7   3.5   1.85  1.29  1.06
+**          7.8   3.7   3.5   1.71  1.16  0.92
 **   80     7.8   3.7   3.5   3.40  3.4   3.34
 ** Queued work only: tables go through the staging ring, and the factors that fit slices into halves
 ** are found and used on the device.

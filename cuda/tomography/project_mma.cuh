@@ -271,28 +271,23 @@ struct project_copies {
     }
 };
 
-/* Adds the sums, rows of bins, to the results. */
+/* Adds the sums, rows of bins, to the results. The second-level cache adds, so that no block waits
+** for what was there before. It takes numbers below 1.2e-38 for 0. A launch adds to a bin once, and
+** launches add in order: a sum has one order. */
 template <int MT>
 __device__ static inline void project_add_up(const project_strip &p, const project_block &b,
                                              const project_track *tracks, const float *sums)
 {
     typedef project_sizes<MT> sizes;
-    constexpr int BATCH = 8; /* rows whose loads come before the first store */
-    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, rows = b.angles * sizes::S;
-    for (int first = warp; first < rows; first += PROJECT_WARPS * BATCH) {
-        float old[BATCH];
-#pragma unroll
-        for (int i = 0; i < 2 * BATCH; i++) {
-            const int r = first + i % BATCH * PROJECT_WARPS, z = r % sizes::S,
-                      k = min(r / sizes::S, PROJECT_TOGETHER - 1), bin = tracks[k].first + lane;
-            if (r >= rows || z >= p.slices || bin < tracks[k].low || bin >= tracks[k].high)
-                continue;
-            float *to = p.sino + z * p.sino_z + tracks[k].index * p.sino_a + bin;
-            if (i < BATCH)
-                old[i % BATCH] = __ldcg(to); /* written by other multiprocessors */
-            else
-                *to = fmaf(sums[(k * sizes::S + z) * sizes::ROW + lane],
-                           p.scale * p.half_scale[z].y, old[i % BATCH]);
+    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+    for (int z = warp; z < p.slices; z += PROJECT_WARPS) {
+        const float factor = p.scale * p.half_scale[z].y;
+        for (int k = 0; k < b.angles; k++) {
+            const project_track &t = tracks[k];
+            const int bin = t.first + lane;
+            if (bin >= t.low && bin < t.high)
+                atomicAdd(p.sino + z * p.sino_z + t.index * p.sino_a + bin,
+                          sums[(k * sizes::S + z) * sizes::ROW + lane] * factor);
         }
     }
 }
@@ -341,25 +336,25 @@ __device__ static inline void project_mma_block(const project_strip &p)
     const project_middle m = middles[group];
     const int ray = lane >> 2, bin = ray & 3;
     const float slope = (float)m.slope;
-    float c[NT], lead[NT], rise[NT], turn[NT], from[UNITS][NT], at[UNITS];
+    float c[NT], lead[NT], turn[NT], from[UNITS][NT], at[UNITS];
 #pragma unroll
     for (int n = 0; n < NT; n++) {
         /* Of a group of one angle the other rays of the product are 0. */
         const bool none = SIZE == 1 && ray >= 4;
         const project_track &l = tracks[group * SIZE + (SIZE == 1 ? 0 : 2 * n + (ray >> 2))];
         const mb_parallel_shadow shadow = mb_parallel_shadow_of(l.cross, l.cross);
-        c[n] = l.cross;
         /* A weight is lead - rise |distance|, from 0 to 1. */
+        const float rise = none ? 0 : p.distance ? shadow.inverse : 1.0f;
         lead[n] = none ? 0 : p.distance ? (1.0f - shadow.lead) * shadow.inverse : 1.0f;
-        rise[n] = none ? 0 : p.distance ? shadow.inverse : 1.0f;
-        turn[n] = (float)(-(l.slope - m.slope) * l.cross);
+        c[n] = l.cross * rise;
+        turn[n] = (float)(-(l.slope - m.slope) * l.cross) * rise;
 #pragma unroll
         for (int u = 0; u < UNITS; u++) {
             const int four = four0 + u;
             const double away =
                 fma(PROJECT_HALF - (4 * four + 1.5), m.inverse,
                     fma(4 * four + bin - PROJECT_HALF, l.inverse, l.place - m.place));
-            from[u][n] = (float)((2 * (lane & 3) - 3.5 - away) * l.cross);
+            from[u][n] = (float)((2 * (lane & 3) - 3.5 - away) * l.cross) * rise;
         }
     }
 #pragma unroll
@@ -396,12 +391,10 @@ __device__ static inline void project_mma_block(const project_strip &p)
                 for (int k = 0; k < NT; k++) {
                     const float x0 = fmaf(-c[k], f0, fmaf(i0, turn[k], from[u][k])),
                                 x1 = fmaf(-c[k], f1, fmaf(i1, turn[k], from[u][k]));
-                    high[k][0] = project_split(
-                        __saturatef(fmaf(-rise[k], fabsf(x0), lead[k])),
-                        __saturatef(fmaf(-rise[k], fabsf(x0 + c[k]), lead[k])), &low[k][0]);
-                    high[k][1] = project_split(
-                        __saturatef(fmaf(-rise[k], fabsf(x1), lead[k])),
-                        __saturatef(fmaf(-rise[k], fabsf(x1 + c[k]), lead[k])), &low[k][1]);
+                    high[k][0] = project_split(__saturatef(lead[k] - fabsf(x0)),
+                                               __saturatef(lead[k] - fabsf(x0 + c[k])), &low[k][0]);
+                    high[k][1] = project_split(__saturatef(lead[k] - fabsf(x1)),
+                                               __saturatef(lead[k] - fabsf(x1 + c[k])), &low[k][1]);
                 }
 #pragma unroll
                 for (int t = 0; t < MT; t++) {

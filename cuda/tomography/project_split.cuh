@@ -78,7 +78,9 @@ __global__ void __launch_bounds__(MB_THREADS)
                        int lines, int pitch, const float2 *half_scale, uint4 *packed)
 {
     constexpr int S = 16 * MT, X = PROJECT_PACK_X, Y = PROJECT_PACK_Y, ROW = X + 1;
-    extern __shared__ float tile[]; /* [S][Y][ROW] */
+    constexpr int BATCH = 16;                             /* loads before the first store */
+    constexpr int PLANE = Y * ROW, EIGHT = 8 * PLANE + 4; /* no two of 8 units meet in a bank */
+    extern __shared__ float tile[];                       /* [S][Y][ROW], 4 between 8 slices */
     const mb_parallel_geometry &g = src.geometry;
     const int x0 = blockIdx.x * X + (by_rows ? 0 : first),
               y0 = blockIdx.y * Y + (by_rows ? first : 0), tx = threadIdx.x % X,
@@ -86,10 +88,17 @@ __global__ void __launch_bounds__(MB_THREADS)
     const bool inside =
         x0 + tx < g.nx && y0 + ty < g.ny && mb_parallel_inside(&g, y0 + ty, x0 + tx);
     const float *from = src.data + (y0 + ty) * src.stride_y + x0 + tx;
-#pragma unroll 16
-    for (int z = 0; z < S; z++)
-        tile[(z * Y + ty) * ROW + tx] =
-            inside && z < src.slices ? from[z * src.stride_z] * half_scale[z].x : 0.0f;
+    for (int first_z = 0; first_z < S; first_z += BATCH) {
+        float v[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            v[i] = inside && first_z + i < src.slices ? from[(first_z + i) * src.stride_z] : 0.0f;
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const int z = first_z + i;
+            tile[z / 8 * EIGHT + z % 8 * PLANE + ty * ROW + tx] = v[i] * half_scale[z].x;
+        }
+    }
     __syncthreads();
     for (int i = threadIdx.x; i < X * Y * 2 * MT; i += MB_THREADS) {
         const int group = i % (2 * MT), pixel = i / (2 * MT);
@@ -99,7 +108,7 @@ __global__ void __launch_bounds__(MB_THREADS)
             continue;
         uint4 *to = packed + ((int64_t)line * pitch + place + PROJECT_GUARD) * (4 * MT);
         const int key = project_key<MT>(place);
-        project_pack_unit(tile + (group * 8 * Y + ay) * ROW + ax, Y * ROW, to + (group ^ key),
+        project_pack_unit(tile + group * EIGHT + ay * ROW + ax, PLANE, to + (group ^ key),
                           to + ((group + 2 * MT) ^ key));
     }
 }
@@ -162,7 +171,7 @@ static mb_status project_kind(const mb_op_call *call, const project_source &src,
                               bool by_rows, const project_block *blocks, const project_list *lists,
                               int64_t strips)
 {
-    constexpr int shared = 16 * MT * PROJECT_PACK_Y * (PROJECT_PACK_X + 1) * 4;
+    constexpr int shared = 2 * MT * (8 * PROJECT_PACK_Y * (PROJECT_PACK_X + 1) + 4) * 4;
     cudaStream_t stream = mb_stream(call);
     uint4 *packed = (uint4 *)call->slots[MB_PROJECT_PACKED];
     const int held = (int)strips * PROJECT_STRIP;
