@@ -416,7 +416,8 @@ __global__ void __launch_bounds__(512, 1) split_back_kernel(const split_job job)
 template <class S>
 struct split_depth {
     static constexpr int R = S::R, DEEP = 32 / R, ROOM = 256 + 8; /* of 32 in shared memory */
-    float2 v[32], turn[DEEP];
+    static constexpr int AHEAD = 12 / DEEP;                       /* r whose factors are loaded */
+    float2 v[32], turn[DEEP], factor[AHEAD * DEEP];
     int column, k;
 
     __device__ __forceinline__ split_depth()
@@ -478,6 +479,13 @@ struct split_depth {
                 to[i * S::TILE + r * S::WIDTH] = x[r];
         }
     }
+    __device__ __forceinline__ void expect(const float2 *otf, int r)
+    {
+#pragma unroll
+        for (int i = 0; i < DEEP; i++)
+            factor[r % AHEAD * DEEP + i] =
+                __ldcg(otf + ((int64_t)32 * i * S::NY + r * S::ROWS) * S::PITCH);
+    }
     /* The rest along z, the product, and the begin of the way back, with swapped numbers. */
     __device__ __forceinline__ void multiply(const float2 *otf, float scale, float flip)
     {
@@ -486,9 +494,11 @@ struct split_depth {
             float2 x[DEEP], w[DEEP];
 #pragma unroll
             for (int i = 0; i < DEEP; i++) {
-                w[i] = mb_fft_load_wide(otf + ((int64_t)32 * i * S::NY + r * S::ROWS) * S::PITCH);
+                w[i] = factor[r % AHEAD * DEEP + i];
                 x[i] = v[i * R + r];
             }
+            if (r + AHEAD < R)
+                expect(otf, r + AHEAD);
             mb_fft_dft<DEEP>::run(x);
 #pragma unroll
             for (int i = 0; i < DEEP; i++)
@@ -520,14 +530,17 @@ __global__ void __launch_bounds__(256, 2) split_filter_kernel(const split_job jo
         const unsigned x = item % (S::POINTS / S::WIDTH) * S::WIDTH + depth.column,
                        q = item < body ? item / (S::POINTS / S::WIDTH)
                                        : (item - body) * S::WIDTH + depth.column;
+        const float2 *otf =
+            job.otf + ((int64_t)depth.k * S::NY + q) * S::PITCH + (item < body ? x : S::POINTS);
         __syncthreads();
         order.take();
         depth.load(base, memory);
+#pragma unroll
+        for (int r = 0; r < depth.AHEAD; r++) /* while the numbers are in shared memory */
+            depth.expect(otf, r);
         next = order.told();
         depth.forth(memory);
-        depth.multiply(job.otf + ((int64_t)depth.k * S::NY + q) * S::PITCH +
-                           (item < body ? x : S::POINTS),
-                       job.scale, job.turn);
+        depth.multiply(otf, job.scale, job.turn);
         depth.back(memory);
         __syncthreads();
         depth.store(base, memory);
