@@ -126,9 +126,9 @@ end
 -- Centers of mass, or trial slices of a few rows, are the check. They move the axis only within
 -- what opposite projections leave open (center.decide), and decide alone if no projections are
 -- opposite. Pixels without beam in the flats, saturated ones and those that never change are filled
--- in from their neighbors (defects.lua). Reads a few frames and a band of rows (see
--- scan_center.lua). A half acquisition has no trial slices. With an `axis_tilt`, the result is the
--- column of the axis at half the detector's height.
+-- in from their neighbors (defects.lua), and so are zingers in opposite projections. Reads a few
+-- frames and a band of rows (see scan_center.lua). A half acquisition has no trial slices. With an
+-- `axis_tilt`, the result is the column of the axis at half the detector's height.
 -- Returns the 0-based column, a line of text that says how it was found, and a table: verdict
 -- ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns
 -- match, or noise leaves the column uncertain; "flat": opposite projections have nothing in common;

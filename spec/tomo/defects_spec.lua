@@ -121,6 +121,22 @@ describe("the search for the axis", function()
         assert.matches("2 dead or stuck pixels are left out", select(2, found(pixels.scan)))
     end)
 
+    it("takes zingers out of opposite projections", function()
+        local whole <close> = scan_of()
+        local held <close> = scan_of(function(a)
+            for i = 0, 199 do -- a hundredth of what is seen in the middle
+                local frame = i % 2 == 0 and i // 2 % 8 + 1 or 150 - i // 2 % 8
+                local hit <close> = a.counts:view({frame, frame}, {i * 7 % 16 + 1, i * 7 % 16 + 1},
+                    {20 + i * 31 % 90, 20 + i * 31 % 90})
+                hit:fill(65535)
+            end
+        end)
+        local expected, _, before = found(whole.scan)
+        local axis, how, details = found(held.scan)
+        assert.near(expected, axis, 0.02, how)
+        assert.is_true(details.residual < 1.5 * before.residual, how)
+    end)
+
     it("leaves nothing out of a whole detector, nor of air without noise", function()
         local whole <close> = scan_of()
         local _, how, details = found(whole.scan)

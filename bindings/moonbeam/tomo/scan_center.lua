@@ -29,6 +29,7 @@ local LEAST_COLS = 4 -- fewer cannot be registered
 local MOST_ROWS = 256 -- of opposite frames
 local MOST_BAND = 8 -- rows of trial slices
 local WEDGE_COLS = 16 -- fewer have no double wedge to speak of
+local ZINGER = 0.5 -- above the median of the neighbors, in transmission
 local LEAST_UNSURE = 0.1 -- px: an uncertainty worth a word
 -- Trial slices are judged without the finest detail, which is noise.
 local TRIAL_FILTER, TRIAL_CUTOFF = "hann", 0.5
@@ -73,6 +74,18 @@ local function unshifted(frames, first, last, options)
     return frames
 end
 
+-- Frames, which are gone when it returns, without zingers: a stray photon in one of two opposite
+-- frames looks like a great difference.
+local function without_zingers(frames, options)
+    if options.log == false then
+        return frames -- line integrals, of which nothing is known
+    end
+    local _ <close> = frames
+    local clean, counts = mb.dezinger(frames, {1, 3, 3}, ZINGER, {which = "bright"})
+    counts:release()
+    return clean
+end
+
 -- Registers opposite frames (center.register_groups); nil if there are none. A leaning axis is
 -- taken to half the height of the detector.
 local function register(scan, device, rows, options, references, bad)
@@ -85,9 +98,11 @@ local function register(scan, device, rows, options, references, bad)
         transmission = options.log ~= false, frames = function(from, to)
             local frames = scan_frames.transmissions(scan, device, rows, {from, to}, references,
                 options)
-            local _ <close> = on_error(function() frames:release() end)
-            bad:fill(frames, rows)
-            return unshifted(frames, from, to, options)
+            do
+                local _ <close> = on_error(function() frames:release() end)
+                bad:fill(frames, rows)
+            end
+            return unshifted(without_zingers(frames, options), from, to, options)
         end}, lists, min_overlap(options))
     found.first, found.last = first, last
     found.lean = lean.at(scan, (rows[1] + rows[2]) / 2, options)
