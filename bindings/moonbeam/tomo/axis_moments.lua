@@ -95,7 +95,8 @@ end
 
 --- The 0-based axis of a sinogram (angle, column) of line integrals, and its standard deviation in
 -- pixels; nil where the detector does not see the whole object, or noise leaves more than a quarter
--- of a pixel. A dry run takes the same memory and answers nil.
+-- of a pixel. Third: whether the object reaches an edge of the detector. A dry run takes the same
+-- memory and answers nil.
 function axis_moments.find(sino, angles)
     local width = sino.shape[2]
     local columns <close> = mb.arange(0, width - 1, {device = sino.device})
@@ -110,13 +111,13 @@ function axis_moments.find(sino, angles)
     end
     local spread = math.sqrt(math.max(0, squares - mean ^ 2))
     if cut or #mass < 4 or not (mean > 0 and spread < MOST_SPREAD * mean) then
-        return nil
+        return nil, nil, cut
     end
     local column, deviation = fitted(angles, centers)
     if column and deviation < MOST_ERROR and column > 0 and column < width - 1 then
-        return column, deviation
+        return column, deviation, cut
     end
-    return nil
+    return nil, nil, cut
 end
 
 return axis_moments

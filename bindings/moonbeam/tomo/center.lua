@@ -201,6 +201,8 @@ local function synthesized(source, block)
     return sum:cast("f32")
 end
 
+local CUT = "the object is larger than the field of view"
+
 -- Why trial slices of a registered scan may mislead, in words; nil where they do not: by streaks of
 -- few angles, by rays seen twice beside rays seen once, by noise, by what lies outside the field of
 -- view.
@@ -213,7 +215,7 @@ local function doubt_of(found, angles, width)
     elseif found.residual > NOISY then
         return "noise"
     elseif found.cut then
-        return "the object is larger than the field of view"
+        return CUT
     end
     return nil
 end
@@ -271,6 +273,15 @@ function center.register_groups(source, lists, min_overlap)
     end
     best.doubt = doubt_of(best, source.angles, source.cols)
     return best
+end
+
+--- The axis by centers of mass, or nil; what they tell of the object adds to `found.doubt`.
+function center.mass(found, sino, angles)
+    local mass, _, cut = axis_moments.find(sino, angles)
+    if found and cut then
+        found.doubt = found.doubt or CUT
+    end
+    return mass
 end
 
 --- Do opposite projections match so poorly that another way must confirm the column?
@@ -383,7 +394,7 @@ center.find_center = declared("tomo.find_center", {
     search.range = options.range or (details.pair and center.PAIR_RANGE) or nil
     local trial, column
     details.metric, trial = center.find_center_metric(sino, angles, search)
-    details.mass = method ~= "metric" and axis_moments.find(sino, angles) or nil
+    details.mass = method ~= "metric" and center.mass(found, sino, angles) or nil
     column, details.verdict = center.decide(found, {slices = details.metric, edge = trial.edge,
         mass = details.mass}, projections.shape[3])
     return column, details

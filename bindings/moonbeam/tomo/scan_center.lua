@@ -9,7 +9,6 @@
 -- the frames hold, so a dry run takes the same.
 
 local mb = require "moonbeam"
-local axis_moments = require "moonbeam.tomo.axis_moments"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local axis_wedge = require "moonbeam.tomo.axis.axis_wedge"
 local center = require "moonbeam.tomo.center"
@@ -188,7 +187,7 @@ local function others_of(scan, device, band, found, options, bad)
         cutoff = TRIAL_CUTOFF,
         accuracy = options.accuracy,
     })
-    local mass = axis_moments.find(sinogram, scan.angles)
+    local mass = center.mass(found, sinogram, scan.angles)
     local wedge, verdict = nil, nil
     if options.wedge ~= false then
         wedge, verdict = wedge_of(sinogram, scan, found, leaning)
