@@ -132,6 +132,8 @@ describe("reconstruct --recipe", function()
         local file <close> = mb.h5.open(path "lists.h5")
         assert.same({".", "y", "x"}, file:attribute("/entry/data", "axes"))
         assert.same({"{1, 10}", "{2, 11}"}, values("lists.h5", "/entry/data/fbp.x"))
+        assert.matches("1 slice of row %d", recipe(text, "--sweep fbp.filter=hann -o "
+            .. path("word.h5")))
         local before = files.list(folder)
         for sweep, pattern in pairs {
             ["fbp.filter=hann,bad"] = "step fbp: filter is the string 'bad'",

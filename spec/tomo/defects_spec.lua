@@ -1,4 +1,6 @@
 local mb = require "moonbeam"
+local encode = require("spec.support.tiff_encoder").encode
+local files = require "spec.support.files"
 
 -- Columns of a detector that show no sample, in the search for the axis of simulated scans.
 
@@ -161,6 +163,27 @@ describe("the search for the axis", function()
             fill(lines, 22, value)
             local axis, how = found(mb.scan.of_arrays(lines, angles))
             assert.near(30.2, axis, 0.05, how)
+            assert.matches("1 dead or stuck column is left out", how)
+        end
+    end)
+
+    it("looks at flats that are images beside an HDF5 file, compressed or not", function()
+        local folder = files.folder()
+        finally(function() files.remove(folder) end)
+        local data, flats = folder .. "/scan.h5", folder .. "/flats.tif"
+        for _, method in ipairs {"none", "deflate"} do
+            local held <close> = scan_of(function(a)
+                fill(a.flats, 60, 65535)
+                files.write(flats, encode(a.flats:to_table(), {dtype = "u16", method = method}))
+                local file <close> = mb.h5.create(data, {overwrite = true})
+                file:write("/exchange/data", a.counts)
+                file:write("/exchange/data_dark", a.darks)
+                file:finish()
+            end)
+            local scan <close> = mb.scan.open(data, {flats_file = flats, angles = {0, 178.8},
+                angle_unit = "deg"})
+            local axis, how = found(scan)
+            assert.near(found(held.scan), axis, 1e-6)
             assert.matches("1 dead or stuck column is left out", how)
         end
     end)

@@ -182,7 +182,8 @@ local function run_sweep(scan, source, options, talk)
         caption = ("%s, row %d: recipe %s, %s %s"):format(name_of(options.scan), row,
             name_of(options.recipe), path, #labels <= TOLD and table.concat(labels, ", ")
             or ("from %s to %s"):format(labels[1], labels[#labels]))})
-    say("wrote      %s, %d slices of row %d", options.output, #values, row)
+    say("wrote      %s, %d slice%s of row %d", options.output, #values, #values == 1 and "" or "s",
+        row)
     say("picture    %s (the sheet of %s)", options.preview, path)
 end
 
