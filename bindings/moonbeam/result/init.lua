@@ -98,8 +98,8 @@ local function check_options(options)
             "a volume in several files (slices_per_file) cannot have chunks or deflate")
     end
     if options.axis and not sound_axis(options.axis, options.shape[1]) then
-        fail("argument", "result.create", "axis", "axis must be {name = a word, values = %d "
-            .. "numbers or texts, one for each slice}", options.shape[1])
+        fail("argument", "result.create", "axis", "axis must be {name = a word that is not data, "
+            .. "x or y, values = %d numbers or texts, one for each slice}", options.shape[1])
     end
     notes.check(options.parameters or {}, "result.create")
 end
