@@ -56,9 +56,11 @@ describe("result", function()
     end
 
     it("has an axis of its own where slices are not rows", function()
-        for _, axis in ipairs { {}, { name = "a", values = { 1, 2 } }, { name = "x", values = { 1, 2,
-            3 } }, { name = "a/b", values = { 1, 2, 3 } }, { name = "a", values = { 1, "b", 3 } } } do
-            assert.matches("axis must be {name = a word that is not data, x or y, values = 3 numbers or texts",
+        for _, axis in ipairs { {}, { name = "a", values = { 1, 2 } },
+            { name = "x", values = { 1, 2, 3 } }, { name = "a/b", values = { 1, 2, 3 } },
+            { name = "a", values = { 1, "b", 3 } } } do
+            assert.matches("axis must be {name = a word that is not data, x or y, "
+                .. "values = 3 numbers or texts",
                 (helper.failure(mb.result.create, path, { shape = { 3, 4, 5 }, axis = axis })))
         end
         assert.same({}, files.list(folder))
