@@ -5,6 +5,8 @@
 -- function: 8 bytes per voxel of the grid, and the work area of the FFT library where it needs one.
 -- With `consume` the image goes before the transfer function comes, so that this is the peak, the
 -- image included; a dense result needs the transfer function's room again, unless that was given.
+-- The transfer function of a PSF of few planes (form "auto" of mb.otf: at most 31 and a quarter of
+-- the grid's) is kept in planes: then 4 bytes per voxel, and 4 a voxel of those planes.
 --
 -- With center c of a PSF h of extents k (0-based, psf.center):
 --   convolve:   r[n] = sum over j of h[j] a[n - j + c]
@@ -114,18 +116,27 @@ convolution.product = declared("convolution.product", {{"values", "list", "what 
 
 --- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in.
 --
--- Convolutions accept it as option `otf`. Release it when done.
+-- Convolutions accept it as option `otf`. Release it when done. It depends on the extents and the
+-- center whether it is whole or in planes (mb.otf, form "auto"). With a center that was found from
+-- values, which a dry run does not know, "auto" is whole. form = "whole" is for products of one's
+-- own with a spectrum.
 convolution.transfer = declared("convolution.transfer", {
     {"psf", "array", "a point spread function", rank = {1, 3}},
     {"grid", "extents", "of the FFT grid"},
     options = declared.options(convolution.options.center,
-        {"normalize", "boolean", "the PSF is made to sum to 1", default = true}),
+        {"normalize", "boolean", "the PSF is made to sum to 1", default = true},
+        {"form", "choice", "what of the spectrum is kept", choices = {"auto", "whole", "planes"},
+            default = "auto"}),
 }, function(psf, grid, options)
     local scale = 1 / convolution.product(grid)
     if options.normalize then
         scale = scale / psf_tools.sum(psf)
     end
-    return mb.otf(psf, grid, {center = psf_tools.center(psf, options.center), scale = scale})
+    local center, form = psf_tools.center(psf, options.center), options.form
+    if center.found and form == "auto" then
+        form = "whole"
+    end
+    return mb.otf(psf, grid, {center = center, scale = scale, form = form})
 end)
 
 --- The in-place grid as a spectrum (a view of the same memory).

@@ -5,6 +5,7 @@
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"
+#include "shared/otf_planes.cuh"
 #include "fft/fft_split.cuh"
 #include "fft/multiply_spectrum.cuh"
 #include "ops/fft/op_apply_otf.h"
@@ -12,6 +13,7 @@
 struct filter_job {
     float2 *data;
     const float2 *otf; /* rows of points + 1 */
+    int planes;        /* of otf, if it is in planes */
     int rows, points;  /* of a plane; points exclude the highest frequency */
     float scale, turn; /* of the real and the imaginary part of otf */
     unsigned *ticket;  /* zero at the launch and afterwards */
@@ -28,7 +30,46 @@ struct filter_job {
     }
 };
 
-template <int N>
+/* The product of a tile of columns with the transfer function: its factors are loaded ... */
+template <class C, int W>
+struct whole_product {
+    const filter_job &job;
+    const float2 *factor; /* of the thread's column, at plane 0 */
+    int64_t stride;
+    bool real;
+
+    __device__ __forceinline__ void expect() const {}
+    __device__ __forceinline__ void operator()(float2 (&v)[C::E]) const
+    {
+        if (real)
+            mb_fft_columns<C, W>::multiply(v, factor + threadIdx.x / W * stride,
+                                           mb_fft_step(C::T * stride), job.scale, job.turn);
+    }
+};
+
+/* ... or made of a few planes, which are in shared memory. */
+template <class C, int W>
+struct planes_product {
+    const filter_job &job;
+    const float2 *factor;
+    int64_t stride;
+    bool real;
+    const float2 *table;
+    float2 *planes;
+
+    __device__ __forceinline__ void expect() const
+    {
+        mb_otf_load_planes<W>(planes, factor, stride, job.planes, real);
+    }
+    __device__ __forceinline__ void operator()(float2 (&v)[C::E]) const
+    {
+        const int reach = job.planes / 2;
+        mb_otf_multiply<C>(v, planes + reach * W + threadIdx.x % W, W, reach, table,
+                           threadIdx.x / W, job.scale, job.turn);
+    }
+};
+
+template <int N, bool PLANES>
 __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_tile<N>::blocks)
     filter_kernel(filter_job job)
 {
@@ -50,8 +91,16 @@ __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_ti
         /* The grid stores the highest frequencies after the others, otf at the end of each row. */
         const int64_t at =
             c < body ? c + (unsigned)c / job.points : (c - body) * (job.points + 1) + job.points;
-        mb_fft_columns<cut, W>::filter(job.data + first, job.otf + at, stride, c < stride,
-                                       job.scale, job.turn, memory, shared);
+        if constexpr (PLANES) {
+            const planes_product<cut, W> product = {
+                job, job.otf + at, stride, c < stride, memory, memory + mb_fft_depth_end<N>(W)};
+            mb_fft_columns<cut, W>::filter(job.data + first, stride, c < stride, product, memory,
+                                           shared);
+        } else {
+            const whole_product<cut, W> product = {job, job.otf + at, stride, c < stride};
+            mb_fft_columns<cut, W>::filter(job.data + first, stride, c < stride, product, memory,
+                                           shared);
+        }
         __syncthreads();
         if (threadIdx.x == 0)
             queue = next;
@@ -63,10 +112,12 @@ __global__ void __launch_bounds__(mb_fft_depth_tile<N>::threads, mb_fft_depth_ti
 template <int N>
 static mb_status filter(const mb_op_call *call, const filter_job &job)
 {
+    void (*const kernel)(filter_job) =
+        job.planes > 0 ? filter_kernel<N, true> : filter_kernel<N, false>;
     mb_fft_depth_launch launch;
-    MB_TRY(mb_fft_depth_prepare<N>(call, (const void *)filter_kernel<N>,
-                                   (int64_t)job.rows * (job.points + 1), &launch));
-    filter_kernel<N><<<launch.blocks, launch.threads, launch.shared, mb_stream(call)>>>(job);
+    MB_TRY(mb_fft_depth_prepare<N>(call, (const void *)kernel, (int64_t)job.rows * (job.points + 1),
+                                   job.planes, &launch));
+    kernel<<<launch.blocks, launch.threads, launch.shared, mb_stream(call)>>>(job);
     MB_LAUNCHED("filter_kernel");
     return MB_STATUS_OK;
 }
@@ -76,6 +127,7 @@ extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, con
 {
     const filter_job job = {(float2 *)data,
                             (const float2 *)otf->data,
+                            mb_apply_otf_planes(&otf->shape, n),
                             (int)n[1],
                             (int)(n[2] / 2),
                             scale,
@@ -145,16 +197,17 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3], double scale,
     return planes<true>(call, n);
 }
 
-static mb_status split(const mb_op_call *call, int parts, double scale, bool conj)
+static mb_status split(const mb_op_call *call, const int64_t n[3], double scale, bool conj)
 {
-    const split_job job = {(float2 *)call->arrays[MB_APPLY_OTF_GRID]->data,
-                           (const float2 *)call->arrays[MB_APPLY_OTF_OTF]->data,
-                           NULL,
-                           NULL,
-                           (float)scale,
-                           (float)(conj ? -scale : scale)};
+    const mb_array *otf = call->arrays[MB_APPLY_OTF_OTF];
+    split_job job = {};
+    job.data = (float2 *)call->arrays[MB_APPLY_OTF_GRID]->data;
+    job.otf = (const float2 *)otf->data;
+    job.planes = mb_apply_otf_planes(&otf->shape, n);
+    job.scale = (float)scale;
+    job.turn = (float)(conj ? -scale : scale);
     MB_TRY(mb_fft_planes_aligned(call, job.data));
-    switch (parts) {
+    switch (mb_apply_otf_split(&call->device->facts, n)) {
     case 4: return split_launch<4>(call, job);
     case 8: return split_launch<8>(call, job);
     default: return split_launch<16>(call, job);
@@ -170,27 +223,49 @@ __global__ static void __launch_bounds__(MB_THREADS)
         data[row * pitch + x] = 0;
 }
 
-extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call)
+/* By the FFT library, with the product as a pass of its own. */
+static mb_status by_library(const mb_op_call *call, const int64_t n[3], int64_t pitch)
 {
     const mb_apply_otf_params *p = (const mb_apply_otf_params *)call->params;
     const mb_array *grid = call->arrays[MB_APPLY_OTF_GRID], *otf = call->arrays[MB_APPLY_OTF_OTF];
-    int64_t n[3];
-    mb_grid_dims(&grid->shape, n);
-    const int64_t pitch = n[2], rows = n[0] * n[1], count = rows * pitch / 2;
-    n[2] = mb_apply_otf_samples(p, pitch);
-    const int parts = mb_apply_otf_split(&call->device->facts, n);
-    if (parts > 0)
-        return split(call, parts, p->scale, p->conj);
-    if (mb_apply_otf_fused(&call->device->facts, n))
-        return fused(call, n, p->scale, p->conj);
+    const int64_t rows = n[0] * n[1], plane = n[1] * pitch / 2, count = n[0] * plane;
+    const int planes = mb_apply_otf_planes(&otf->shape, n);
+    float2 *data = (float2 *)grid->data;
+    const float2 *factor = (const float2 *)otf->data;
     MB_TRY(mb_cuda_transform(call, MB_APPLY_OTF_FORWARD, grid->data, grid->data,
                              MB_APPLY_OTF_FORWARD_WORK));
-    MB_TRY(mb_cuda_multiply_spectrum(call, (float2 *)grid->data, (const float2 *)otf->data, count,
-                                     count, p->scale, p->conj));
+    for (int i = 0; i < (p->both ? 2 : 1); i++) {
+        const double scale = i == 0 ? p->scale : 1;
+        const bool conj = p->conj != (i > 0);
+        if (planes > 0)
+            MB_TRY(
+                mb_cuda_otf_planes_multiply(call, data, factor, planes, n[0], plane, scale, conj));
+        else
+            MB_TRY(mb_cuda_multiply_spectrum(call, data, factor, count, count, scale, conj));
+    }
     MB_TRY(mb_cuda_transform(call, MB_APPLY_OTF_INVERSE, grid->data, grid->data,
                              MB_APPLY_OTF_INVERSE_WORK));
     clear_kernel<<<mb_blocks(call, rows, MB_THREADS), MB_THREADS, 0, mb_stream(call)>>>(
         (float *)grid->data, rows, n[2], pitch);
-    MB_LAUNCHED("clear_kernel");
+    return MB_LAUNCH_STATUS("clear_kernel");
+}
+
+/* The fused passes multiply once. Both factors take two rounds of them, the second of which must
+** undo what an inverse transform multiplies by. */
+extern "C" mb_status mb_cuda_apply_otf(const mb_op_call *call)
+{
+    const mb_apply_otf_params *p = (const mb_apply_otf_params *)call->params;
+    int64_t n[3];
+    mb_grid_dims(&call->arrays[MB_APPLY_OTF_GRID]->shape, n);
+    const int64_t pitch = n[2];
+    n[2] = mb_apply_otf_samples(p, pitch);
+    const bool in_parts = mb_apply_otf_split(&call->device->facts, n) > 0;
+    if (!in_parts && !mb_apply_otf_fused(&call->device->facts, n))
+        return by_library(call, n, pitch);
+    for (int i = 0; i < (p->both ? 2 : 1); i++) {
+        const double scale = i == 0 ? p->scale : 1.0 / ((double)n[0] * (double)(n[1] * n[2]));
+        const bool conj = p->conj != (i > 0);
+        MB_TRY(in_parts ? split(call, n, scale, conj) : fused(call, n, scale, conj));
+    }
     return MB_STATUS_OK;
 }

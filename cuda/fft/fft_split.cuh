@@ -17,14 +17,16 @@
 
 #include "shared/early_launch.cuh"
 #include "shared/fft_planes.cuh"
+#include "shared/otf_planes.cuh"
 #include "shared/prefetch.cuh"
 
 struct split_job {
     float2 *data;
     const float2 *otf; /* rows of points + 1 */
+    int planes;        /* of otf, if it is in planes */
+    float scale, turn; /* of the real and the imaginary part of otf */
     unsigned *ticket;  /* of the launch; zero before it, like the next member */
     unsigned *read;    /* per plane: blocks that have read their part */
-    float scale, turn; /* of the real and the imaginary part of otf */
 };
 
 /* Rows are packed to POINTS complex numbers. GAP is the room of 16 x 16 points with a gap after each
@@ -411,6 +413,64 @@ __global__ void __launch_bounds__(512, 1) split_back_kernel(const split_job job)
 #endif
 }
 
+/* The planes of a tile in shared memory: planes p and -p, p = 1 ..., as [p][r][column]; the plane
+** between them; and the turns exp(-2 pi i p k / NZ), [p][k]. With two frequencies of a thread both
+** planes have the same sum to add to, and their own sums and differences are stored. */
+template <class S>
+struct split_planes {
+    static constexpr int DEEP = 32 / S::R;
+    float4 *pairs;
+    float2 *middle, *turns;
+
+    /* Complex numbers. */
+    __host__ __device__ static constexpr size_t room(int planes)
+    {
+        return planes > 0 ? (size_t)planes * S::TILE + (size_t)(planes / 2) * 32 : 0;
+    }
+    __device__ __forceinline__ split_planes(float2 *memory, int reach)
+    {
+        pairs = (float4 *)memory;
+        middle = memory + 2 * reach * S::TILE;
+        turns = middle + S::TILE;
+    }
+    __device__ __forceinline__ void fill(int reach)
+    {
+        for (int i = threadIdx.x; i < 32 * reach; i += blockDim.x)
+            turns[i] = mb_fft_root((i / 32 + 1) * (i % 32), S::NZ);
+    }
+    __device__ __forceinline__ void load(const split_job &job, unsigned item, unsigned body)
+    {
+        const int reach = job.planes / 2;
+        const int64_t stride = (int64_t)S::NY * S::PITCH;
+        for (int i = threadIdx.x; i < (reach + 1) * S::TILE; i += blockDim.x) {
+            const int column = i % S::WIDTH, r = i / S::WIDTH % S::R, p = i / S::TILE;
+            const unsigned q = item < body ? item / (S::POINTS / S::WIDTH)
+                                           : (item - body) * S::WIDTH + column,
+                           x = item < body ? item % (S::POINTS / S::WIDTH) * S::WIDTH + column
+                                           : S::POINTS;
+            const float2 *at = job.otf + (int64_t)(q + r * S::ROWS) * S::PITCH + x;
+            const float2 a = __ldcg(at + (reach + p) * stride);
+            if (p == 0) {
+                middle[i] = a;
+                continue;
+            }
+            const float2 b = __ldcg(at + (reach - p) * stride);
+            pairs[i - S::TILE] = DEEP == 2 ? make_float4(a.x + b.x, a.y + b.y, a.x - b.x, a.y - b.y)
+                                           : make_float4(a.x, a.y, b.x, b.y);
+        }
+    }
+    /* Adds planes p and -p with turn c to the sums of a column. */
+    __device__ static __forceinline__ void add(float2 (&w)[DEEP], int p, float4 f, float2 c)
+    {
+        if constexpr (DEEP == 2) {
+            float2 &sum = w[p % 2];
+            sum.x = fmaf(f.x, c.x, fmaf(-f.w, c.y, sum.x));
+            sum.y = fmaf(f.y, c.x, fmaf(f.z, c.y, sum.y));
+        } else
+            mb_otf_add<DEEP>(w, p, make_float2(f.x, f.y), make_float2(f.z, f.w), c);
+    }
+};
+
 /* Along r and z in a tile, times otf, and back. A thread has 32 planes z + DEEP j of one number of
 ** the tile, then one of 32 frequencies along z + 32 i, i < DEEP, of all r of a column. */
 template <class S>
@@ -486,32 +546,78 @@ struct split_depth {
             factor[r % AHEAD * DEEP + i] =
                 __ldcg(otf + ((int64_t)32 * i * S::NY + r * S::ROWS) * S::PITCH);
     }
-    /* The rest along z, the product, and the begin of the way back, with swapped numbers. */
-    __device__ __forceinline__ void multiply(const float2 *otf, float scale, float flip)
+    /* The rest along z, the product, and the begin of the way back, with swapped numbers, for one
+    ** r, whose factors are w. */
+    __device__ __forceinline__ void product(int r, const float2 (&w)[DEEP], const split_job &job)
+    {
+        float2 x[DEEP];
+#pragma unroll
+        for (int i = 0; i < DEEP; i++)
+            x[i] = v[i * R + r];
+        mb_fft_dft<DEEP>::run(x);
+#pragma unroll
+        for (int i = 0; i < DEEP; i++)
+            x[i] =
+                mb_fft_swap(mb_fft_mul(x[i], make_float2(w[i].x * job.scale, w[i].y * job.turn)));
+        mb_fft_dft<DEEP>::run(x);
+#pragma unroll
+        for (int i = 0; i < DEEP; i++)
+            v[i * R + r] = i > 0 ? mb_fft_mul(x[i], turn[i]) : x[i];
+    }
+    __device__ __forceinline__ void multiply(const float2 *otf, const split_job &job)
     {
 #pragma unroll
         for (int r = 0; r < R; r++) {
-            float2 x[DEEP], w[DEEP];
+            float2 w[DEEP];
 #pragma unroll
-            for (int i = 0; i < DEEP; i++) {
+            for (int i = 0; i < DEEP; i++)
                 w[i] = factor[r % AHEAD * DEEP + i];
-                x[i] = v[i * R + r];
-            }
             if (r + AHEAD < R)
                 expect(otf, r + AHEAD);
-            mb_fft_dft<DEEP>::run(x);
+            product(r, w, job);
+        }
+    }
+    /* The same with factors made of planes, for CHUNK numbers r at a time, which have the same
+    ** turns. */
+    static constexpr int CHUNK = 8 / DEEP;
+    __device__ __forceinline__ void multiply_planes(const split_planes<S> &planes,
+                                                    const split_job &job)
+    {
+        const float4 *pairs = planes.pairs + column;
+        const float2 *middle = planes.middle + column, *turns = planes.turns + k;
 #pragma unroll
-            for (int i = 0; i < DEEP; i++)
-                x[i] = mb_fft_swap(mb_fft_mul(x[i], make_float2(w[i].x * scale, w[i].y * flip)));
-            mb_fft_dft<DEEP>::run(x);
+        for (int first = 0; first < R; first += CHUNK) {
+            float2 w[CHUNK][DEEP];
 #pragma unroll
-            for (int i = 0; i < DEEP; i++)
-                v[i * R + r] = i > 0 ? mb_fft_mul(x[i], turn[i]) : x[i];
+            for (int j = 0; j < CHUNK; j++) {
+                w[j][0] = middle[(first + j) * S::WIDTH];
+#pragma unroll
+                for (int i = 1; i < DEEP; i++)
+                    w[j][i] = make_float2(0, 0);
+            }
+#pragma unroll 1
+            for (int p = 0; p < job.planes / 2; p += DEEP)
+#pragma unroll
+                for (int i = 1; i <= DEEP; i++) {
+                    if (p + i > job.planes / 2)
+                        break;
+                    const float2 c = turns[(p + i - 1) * 32];
+#pragma unroll
+                    for (int j = 0; j < CHUNK; j++) {
+                        const float4 f = pairs[(p + i - 1) * S::TILE + (first + j) * S::WIDTH];
+                        split_planes<S>::add(w[j], i, f, c);
+                    }
+                }
+#pragma unroll
+            for (int j = 0; j < CHUNK; j++) {
+                mb_fft_dft<DEEP>::run(w[j]);
+                product(first + j, w[j], job);
+            }
         }
     }
 };
 
-template <int R>
+template <int R, bool PLANES>
 __global__ void __launch_bounds__(256, 2) split_filter_kernel(const split_job job)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -521,6 +627,9 @@ __global__ void __launch_bounds__(256, 2) split_filter_kernel(const split_job jo
     __shared__ unsigned queue;
     split_depth<S> depth;
     split_order order = {job.ticket, &queue, 0};
+    split_planes<S> planes(memory + 32 * depth.ROOM, job.planes / 2);
+    if (PLANES)
+        planes.fill(job.planes / 2);
     mb_let_next();
     mb_wait_before();
     order.take();
@@ -535,12 +644,18 @@ __global__ void __launch_bounds__(256, 2) split_filter_kernel(const split_job jo
         __syncthreads();
         order.take();
         depth.load(base, memory);
+        if constexpr (PLANES)
+            planes.load(job, item, body);
+        else
 #pragma unroll
-        for (int r = 0; r < depth.AHEAD; r++) /* while the numbers are in shared memory */
-            depth.expect(otf, r);
+            for (int r = 0; r < depth.AHEAD; r++) /* while the numbers are in shared memory */
+                depth.expect(otf, r);
         next = order.told();
         depth.forth(memory);
-        depth.multiply(otf, job.scale, job.turn);
+        if constexpr (PLANES)
+            depth.multiply_planes(planes, job);
+        else
+            depth.multiply(otf, job);
         depth.back(memory);
         __syncthreads();
         depth.store(base, memory);
@@ -552,13 +667,18 @@ template <int R>
 static mb_status split_launch(const mb_op_call *call, split_job job)
 {
     typedef split_sizes<R> S;
-    void (*const kernels[])(const split_job) = {split_forth_kernel<R>, split_filter_kernel<R>,
+    const bool in_planes = job.planes > 0;
+    void (*const kernels[])(const split_job) = {split_forth_kernel<R>,
+                                                in_planes ? split_filter_kernel<R, true>
+                                                          : split_filter_kernel<R, false>,
                                                 split_back_kernel<R>};
     unsigned *counters = (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS];
     MB_CUDA(cudaMemsetAsync(counters, 0, call->slot_bytes[MB_APPLY_OTF_COUNTERS], mb_stream(call)));
     for (int i = 0; i < MB_APPLY_OTF_SPLIT_LAUNCHES; i++) {
         const int threads = i == 1 ? 256 : S::THREADS;
-        const size_t shared = sizeof(float2) * (i == 1 ? 32 * split_depth<S>::ROOM : S::shared);
+        const size_t shared =
+            sizeof(float2) *
+            (i == 1 ? 32 * split_depth<S>::ROOM + split_planes<S>::room(job.planes) : S::shared);
         unsigned blocks = 0;
         MB_TRY(mb_fft_resident_blocks(call, (const void *)kernels[i], threads, shared, &blocks));
         job.ticket = counters + i;

@@ -2,7 +2,7 @@
 ** otf on CUDA: gathers the PSF by wrapped index into the padded rows of the result, transforms it
 ** in place, and applies the phase of a fractional center. If the PSF has few planes, only these are
 ** filled and transformed; the transform along z, which treats the others as zero, writes all of
-** them.
+** them, unless the result stops at the planes.
 */
 #include "shared/cuda_complex.cuh"
 #include "shared/fft_depth.cuh"
@@ -115,13 +115,13 @@ static mb_status spread(const mb_op_call *call, const otf_job &job)
 {
     const int64_t columns = job.n.v[1] * (job.n.v[2] / 2 + 1);
     mb_fft_depth_launch launch;
-    MB_TRY(mb_fft_depth_prepare<N>(call, (const void *)spread_kernel<N>, columns, &launch));
+    MB_TRY(mb_fft_depth_prepare<N>(call, (const void *)spread_kernel<N>, columns, 0, &launch));
     spread_kernel<N><<<launch.blocks, launch.threads, launch.shared, mb_stream(call)>>>(
         (float2 *)job.grid, columns, (int)mb_grid_wrap(job.center.v[0], N), (int)job.k.v[0]);
     return MB_LAUNCH_STATUS("spread_kernel");
 }
 
-/* Transforms the planes that are not zero, then along z. */
+/* Transforms the planes that are not zero. */
 static mb_status transform_planes(const mb_op_call *call, const otf_job &job)
 {
     const int64_t plane = job.n.v[1] * 2 * (job.n.v[2] / 2 + 1);
@@ -129,6 +129,12 @@ static mb_status transform_planes(const mb_op_call *call, const otf_job &job)
         float *data = job.grid + mb_grid_wrap(job.first + i, job.n.v[0]) * plane;
         MB_TRY(mb_cuda_transform(call, MB_OTF_FFT, data, data, MB_OTF_WORK));
     }
+    return MB_STATUS_OK;
+}
+
+/* Then along z. */
+static mb_status spread_planes(const mb_op_call *call, const otf_job &job)
+{
     switch (job.n.v[0]) {
 #define CASE(N)                                                                                    \
     case N: return spread<N>(call, job);
@@ -148,9 +154,12 @@ extern "C" mb_status mb_cuda_otf(const mb_op_call *call)
     mb_otf_center(p, &psf->shape, job.center.v, job.rest);
     job.grid = (float *)call->arrays[MB_OTF_RESULT]->data;
     job.scale = p->scale;
-    const bool by_planes = mb_otf_by_planes(&call->device->facts, job.k.v, job.n.v);
-    job.first = by_planes ? -job.center.v[0] : 0;
-    job.planes = by_planes ? job.k.v[0] : job.n.v[0];
+    const int64_t few = mb_otf_few(p, &psf->shape);
+    if (few)
+        mb_otf_stop_at_planes(few, job.n.v, job.center.v);
+    const bool spread = !few && mb_otf_by_planes(&call->device->facts, job.k.v, job.n.v);
+    job.first = spread ? -job.center.v[0] : 0;
+    job.planes = spread ? job.k.v[0] : job.n.v[0];
     unsigned blocks = mb_row_blocks(job.planes * job.n.v[1]);
     if (psf->dtype == MB_U8)
         scatter_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const uint8_t *)psf->data, job);
@@ -160,9 +169,11 @@ extern "C" mb_status mb_cuda_otf(const mb_op_call *call)
     else
         scatter_kernel<<<blocks, MB_THREADS, 0, mb_stream(call)>>>((const float *)psf->data, job);
     MB_LAUNCHED("scatter_kernel");
-    if (by_planes)
+    if (few || spread)
         MB_TRY(transform_planes(call, job));
-    else
+    if (spread)
+        MB_TRY(spread_planes(call, job));
+    if (!few && !spread)
         MB_TRY(mb_cuda_transform(call, MB_OTF_FFT, job.grid, job.grid, MB_OTF_WORK));
     if (job.rest[0] == 0 && job.rest[1] == 0 && job.rest[2] == 0)
         return MB_STATUS_OK;

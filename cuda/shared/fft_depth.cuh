@@ -42,18 +42,26 @@ static inline mb_status mb_fft_resident_blocks(const mb_op_call *call, const voi
     return MB_STATUS_OK;
 }
 
-/* Launch settings of a kernel over this many columns, one tile per block at a time. */
+/* Where the exchange of so many columns ends in shared memory, in complex numbers. */
+template <int N>
+__host__ __device__ static constexpr size_t mb_fft_depth_end(int64_t width)
+{
+    typedef mb_fft_cut_of<N> cut;
+    return cut::passes > 1 ? cut::table + (size_t)cut::room * width : 1;
+}
+
+/* Launch settings of a kernel over this many columns, one tile per block at a time, and `more`
+** complex numbers of each column in shared memory. */
 template <int N>
 static inline mb_status mb_fft_depth_prepare(const mb_op_call *call, const void *kernel,
-                                             int64_t columns, mb_fft_depth_launch *launch)
+                                             int64_t columns, int more, mb_fft_depth_launch *launch)
 {
     typedef mb_fft_cut_of<N> cut;
     cudaFuncAttributes compiled; /* with that tile, whatever the device is taken for */
     MB_CUDA(cudaFuncGetAttributes(&compiled, kernel));
     launch->threads = compiled.maxThreadsPerBlock;
     const int64_t width = launch->threads / cut::T, tiles = (columns + width - 1) / width;
-    launch->shared =
-        sizeof(float2) * (cut::passes > 1 ? cut::table + (size_t)cut::room * width : 1);
+    launch->shared = sizeof(float2) * (mb_fft_depth_end<N>(width) + (size_t)(more * width));
     MB_TRY(mb_fft_resident_blocks(call, kernel, launch->threads, launch->shared, &launch->blocks));
     if (tiles < launch->blocks)
         launch->blocks = (unsigned)tiles;

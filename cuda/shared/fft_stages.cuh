@@ -172,13 +172,13 @@ struct mb_fft_columns {
             }
         }
     }
-    /* Transforms, multiplies by `factor` (of this thread's column), whose real part is multiplied
-    ** by `scale` and whose imaginary part by `turn`, and transforms back. Both transforms run the
-    ** same code, because two copies would not fit into the instruction cache. `real`: the column
-    ** exists. */
-    __device__ static __forceinline__ void filter(float2 *base, const float2 *factor,
-                                                  int64_t stride, bool real, float scale,
-                                                  float turn, const float2 *table, float2 *shared)
+    /* Transforms, calls product(v), and transforms back. Both transforms run the same code, because
+    ** two copies would not fit into the instruction cache. product.expect() loads what it needs,
+    ** into shared memory too, while the points are on their way. `real`: the column exists. */
+    template <class Product>
+    __device__ static __forceinline__ void filter(float2 *base, int64_t stride, bool real,
+                                                  const Product &product, const float2 *table,
+                                                  float2 *shared)
     {
         const int lane = threadIdx.x % W, t = threadIdx.x / W;
         float2 v[C::E];
@@ -187,11 +187,14 @@ struct mb_fft_columns {
 #pragma unroll
         for (int j = 0; j < C::E; j++, p += step)
             v[j] = real ? mb_fft_load_wide(p) : make_float2(0, 0);
+        product.expect();
+        if (C::passes == 1)
+            __syncthreads();
 #pragma unroll 1
         for (int pass = 0; pass < 2; pass++) {
             mb_fft_run<C, false>(v, t, table, shared, W, lane);
-            if (pass == 0 && real)
-                multiply(v, factor + t * stride, mb_fft_step(C::T * stride), scale, turn);
+            if (pass == 0)
+                product(v);
             swap(v);
         }
         store(v, base, stride, t, lane, real);

@@ -537,6 +537,7 @@ function mb.convolution.ranges(first, shape) end
 ---@class moonbeam.options.convolution_transfer
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field normalize? boolean the PSF is made to sum to 1
+---@field form? "auto"|"whole"|"planes" what of the spectrum is kept
 
 ---The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in.
 ---@param psf moonbeam.array a point spread function
@@ -4337,12 +4338,13 @@ function mb.total_variation_sweep(a, lambda, options) end
 ---@class moonbeam.options.apply_otf
 ---@field n? integer samples per row; 0: the last extent less 2, which is even
 ---@field conj? boolean multiply by the conjugate of otf: the adjoint
+---@field both? boolean multiply by otf and by its conjugate
 ---@field scale? number factor; 1/N if otf does not contain it
 ---@field out? moonbeam.array the array for the result
 
 ---Convolves or correlates a grid with a transfer function, in place.
 ---@param grid moonbeam.array padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution
----@param otf moonbeam.array half spectrum (..., n/2 + 1), as otf makes it
+---@param otf moonbeam.array half spectrum (..., n/2 + 1), or planes of it, as otf makes them
 ---@param options? moonbeam.options.apply_otf
 ---@return moonbeam.array
 function mb.apply_otf(grid, otf, options) end
@@ -4388,6 +4390,7 @@ function mb.irfft(a, options) end
 ---@class moonbeam.options.otf
 ---@field center? number|number[] 0-based position of the origin in psf; default (n - 1) / 2 rounded down; fractions shift by phase
 ---@field scale? number factor; 1 / sum normalizes, 1 / N saves the scaling after the inverse transform
+---@field form? "whole"|"planes"|"auto" whole: the half spectrum; planes: only the planes that the PSF reaches, without the transform along z; auto: planes where they are few
 ---@field out? moonbeam.array the array for the result
 
 ---Transfer function of a point spread function on a grid of any size.

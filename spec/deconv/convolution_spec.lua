@@ -290,6 +290,27 @@ helper.each_device(function(device, test)
 end)
 
 describe("convolution", function()
+    it("keeps the planes of a thin PSF instead of a whole spectrum, for the same result", function()
+        local a <close> = image_of { 40, 12, 15 }
+        for _, case in ipairs { { 9, "middle", 9 }, { 9, "mass", 40 }, { 11, "middle", 40 },
+            { 4, { 3, 1, 1 }, 7 } } do
+            local planes, center, kept = table.unpack(case)
+            local h <close> = psf_of { planes, 4, 3 }
+            local auto <close> = convolution.transfer(h, { 40, 12, 15 }, { center = center })
+            local whole <close> = convolution.transfer(h, { 40, 12, 15 }, { center = center,
+                form = "whole" })
+            assert.same({ kept, 12, 8 }, auto.shape)
+            for _, correlate in ipairs { false, true } do
+                local options = { boundary = "circular", center = center, otf = whole,
+                    correlate = correlate }
+                local expected <close> = convolution(a, h, options)
+                options.otf = auto
+                local got <close> = convolution(a, h, options)
+                helper.assert_close(expected, got, 1e-6)
+            end
+        end
+    end)
+
     it("explains what does not fit together", function()
         local a <close> = image_of { 5, 6 }
         local h <close> = psf_of { 3, 3 }

@@ -46,7 +46,7 @@ end
 -- voxels: a shift by phase would give the PSF negative values, with which these iterations diverge,
 -- and the table of the normalizer knows whole positions. `device`: where its transforms will run.
 function grid.layout(what, shape, kernel, center, options, device)
-    local boundary, whole = options.boundary or "zero", {}
+    local boundary, whole = options.boundary or "zero", {found = center.found}
     for i, value in ipairs(center) do
         whole[i] = math.floor(value + 0.5)
     end

@@ -6,8 +6,8 @@
 --
 -- Memory per voxel of the grid: Richardson-Lucy's four arrays (image, estimate, transfer function,
 -- working grid), a second working grid and the estimate before: 24 bytes, 22 for u16, and the FFT
--- library's work area. The halves are never stored. Eight transforms per iteration (six without
--- smoothing).
+-- library's work area; 4 fewer where the PSF has few planes. The halves are never stored. Eight
+-- transforms per iteration (six without smoothing; ten where no library makes them).
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
@@ -15,15 +15,6 @@ local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
 
 local WHAT = "gradient_consensus"
-
--- The products of gradients, blurred with |H|^2: one transform each way.
-local function smoothed(products, otf, n)
-    local spectrum <close> = convolution.forward(products, n)
-    mb.complex_multiply(spectrum, otf)
-    mb.complex_multiply(spectrum, otf, {conj = true})
-    mb.irfft(spectrum, {axes = products.rank, in_place = true, n = n, normalize = false,
-        out = products})
-end
 
 --- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 --
@@ -67,7 +58,7 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
             convolution.apply(second, otf, n, true)
             mb.rl_consensus(work, second, n, state.divide)
             if options.smooth then
-                smoothed(second, otf, n)
+                mb.apply_otf(second, otf, {n = n, both = true})
             end
             mb.convert(estimate, "f32", {out = previous})
             local _, _, sums = mb.rl_update(estimate, work, update)

@@ -10,7 +10,8 @@
 --
 -- Memory of Richardson-Lucy per voxel of the grid: image 4 (u16: 2, u8: 1), estimate 4, transfer
 -- function 4, working grid 4, and the FFT library's work area where it needs one; heavy_ball takes
--- 4 more, biggs_andrews 8.
+-- 4 more, biggs_andrews 8. The transfer function of a PSF of few planes (moonbeam.convolution)
+-- takes 4 for each voxel of those planes alone.
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"

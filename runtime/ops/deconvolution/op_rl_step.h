@@ -56,6 +56,7 @@ static inline mb_rl_step_parts mb_rl_step_parts_of(const mb_rl_step_params *p, i
     mb_rl_step_parts parts;
     parts.blur.n = parts.back.n = n;
     parts.blur.scale = parts.back.scale = 1;
+    parts.blur.both = parts.back.both = false;
     parts.blur.conj = false;
     parts.back.conj = true;
     parts.ratio.eps = p->eps;

@@ -6,6 +6,8 @@
 #include "ops/fft/op_apply_otf.h"
 #include "ops/op_args.h"
 #include "ops/fft/op_complex_multiply.h"
+#include "ops/fft/op_otf.h"
+#include "ops/fft/otf_planes.h"
 
 #define PARAMS mb_apply_otf_params
 
@@ -13,15 +15,28 @@ static const mb_op_arg args[] = {
     MB_ARRAY_INOUT(
         "grid", MB_BIT(MB_F32), 1, 3,
         "padded rows of 2 * (n/2 + 1) floats, n of them samples; becomes the convolution"),
-    MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1), as otf makes it"),
+    MB_ARRAY_IN("otf", MB_BIT(MB_C64), 1, 3,
+                "half spectrum (..., n/2 + 1), or planes of it, as otf makes them"),
     MB_INT(n, 0, 1e15, 0, NULL, "samples per row; 0: the last extent less 2, which is even"),
     MB_BOOL(conj, false, "multiply by the conjugate of otf: the adjoint"),
+    MB_BOOL(both, false, "multiply by otf and by its conjugate"),
     MB_FLOAT(scale, MB_ANY, 1, NULL, "factor; 1/N if otf does not contain it")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 5, 6, 10}, {'c64', 5, 6, 5}}}",
     "{inputs = {{'f32', 4, 8}, {'c64', 4, 4}}, params = {n = 7, conj = true, scale = 0.25}}",
-    "{inputs = {{'f32', 12}, {'c64', 6}}}"};
+    "{inputs = {{'f32', 12}, {'c64', 6}}}",
+    "{inputs = {{'f32', 12, 6, 10}, {'c64', 3, 6, 5}}, params = {both = true, scale = 0.1}}"};
+
+/* The planes of a transfer function that is not whole: an odd number of few. */
+static bool are_planes(const mb_shape *otf, const mb_shape *whole)
+{
+    mb_shape rest = *otf;
+    if (otf->rank != 3 || otf->dims[0] % 2 == 0 || !mb_otf_few_of(otf->dims[0], whole->dims[0]))
+        return false;
+    rest.dims[0] = whole->dims[0];
+    return mb_shape_equal(&rest, whole);
+}
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -41,7 +56,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
                        "rows of n = %lld samples have %lld elements, not %lld", (long long)n,
                        (long long)(n < 1 ? 0 : mb_grid_pitch(n)), (long long)grid->dims[last]);
     expected.dims[last] = n / 2 + 1;
-    if (!mb_shape_equal(otf, &expected))
+    if (!mb_shape_equal(otf, &expected) && !are_planes(otf, &expected))
         return mb_fail(MB_STATUS_SHAPE, "otf", "otf is %s; the half spectrum of this grid is %s",
                        mb_shape_format(otf, left, sizeof left),
                        mb_shape_format(&expected, right, sizeof right));
@@ -79,10 +94,20 @@ static mb_status run_host(const mb_op_call *call)
     const mb_array *grid = call->arrays[MB_APPLY_OTF_GRID], *otf = call->arrays[MB_APPLY_OTF_OTF];
     float *data = grid->data;
     int64_t pitch = grid->shape.dims[grid->shape.rank - 1], n = mb_apply_otf_samples(p, pitch),
-            count = (int64_t)mb_array_elements(otf), rows = 2 * count / pitch;
+            count = (int64_t)mb_array_elements(grid) / 2, rows = 2 * count / pitch, dims[3];
+    mb_grid_dims(&grid->shape, dims);
+    const int planes = mb_apply_otf_planes(&otf->shape, dims);
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_APPLY_OTF_FORWARD], data, data,
                        call->slots[MB_APPLY_OTF_FORWARD_WORK]));
-    mb_complex_multiply_host(call->device, data, otf->data, count, count, p->scale, p->conj);
+    for (int i = 0; i < (p->both ? 2 : 1); i++) {
+        const double scale = i == 0 ? p->scale : 1;
+        const bool conj = i == 0 ? p->conj : !p->conj;
+        if (planes > 0)
+            mb_otf_planes_multiply_host(call->device, data, otf->data, planes, dims[0],
+                                        dims[1] * pitch / 2, scale, conj);
+        else
+            mb_complex_multiply_host(call->device, data, otf->data, count, count, scale, conj);
+    }
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_APPLY_OTF_INVERSE], data, data,
                        call->slots[MB_APPLY_OTF_INVERSE_WORK]));
     for (int64_t row = 0; row < rows; row++)
@@ -96,7 +121,9 @@ const mb_op mb_op_apply_otf = {
     .summary = "Convolves or correlates a grid with a transfer function, in place.",
     .doc = "The grid has the padded rows of an in-place transform over all its axes (embed makes "
            "them); otf makes the transfer function. Nothing is divided by the number of points N: "
-           "otf or scale must contain the factor 1/N.\n"
+           "otf or scale must contain the factor 1/N. A transfer function of fewer planes than the "
+           "grid has (an odd number of them) is one in planes, as otf makes it with form "
+           "\"planes\".\n"
            "On a GPU, grids of three axes whose extents are powers of two (16 to 2048, 64 to 2048, "
            "128 to 4096) are transformed by kernels of Moonbeam, which combine the product with "
            "the transforms along the first axis and need no work area. The largest of these grids "

@@ -1,7 +1,8 @@
 /*
 ** apply_otf: what the host and the CUDA kernel share. Arrays: grid (inout f32, padded rows of n
-** samples), otf (in c64, its half spectrum). Transform, times otf (or its conjugate) times scale,
-** transform back, in the memory of grid; the room behind the samples of a row becomes 0.
+** samples), otf (in c64, its half spectrum, or planes of it, as in op_otf.h). Transform, times otf
+** (or its conjugate, or both) times scale, transform back, in the memory of grid; the room behind
+** the samples of a row becomes 0.
 **
 ** Two ways, told apart by mb_apply_otf_fused. By the library: two FFTs (R2C, C2R; in place), slots
 ** for their work areas. Fused, on CUDA: no FFT and no work area, slot MB_APPLY_OTF_COUNTERS alone,
@@ -16,7 +17,7 @@
 
 typedef struct mb_apply_otf_params {
     int64_t n; /* samples per row; 0 = the last extent of grid less 2 */
-    bool conj;
+    bool conj, both;
     double scale;
 } mb_apply_otf_params;
 
@@ -27,6 +28,12 @@ enum { MB_APPLY_OTF_FORWARD_WORK, MB_APPLY_OTF_INVERSE_WORK, MB_APPLY_OTF_COUNTE
 static inline int64_t mb_apply_otf_samples(const mb_apply_otf_params *params, int64_t last)
 {
     return params->n > 0 ? params->n : last - 2;
+}
+
+/* The planes of a transfer function for a grid of n samples, or 0 if it is whole. */
+static inline int mb_apply_otf_planes(const mb_shape *otf, const int64_t n[3])
+{
+    return otf->rank == 3 && otf->dims[0] < n[0] ? (int)otf->dims[0] : 0;
 }
 
 /* Shared memory of the passes along x and y of a grid of n samples, in complex numbers: where its

@@ -11,6 +11,8 @@
 
 #define PARAMS mb_otf_params
 
+static const char *const forms[] = {"whole", "planes", "auto", NULL};
+
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("psf", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3,
                 "point spread function; may be larger than the grid (it wraps)"),
@@ -20,12 +22,39 @@ static const mb_op_arg args[] = {
                      "fractions shift by phase"),
     MB_FLOAT(scale, MB_ANY, 1, NULL,
              "factor; 1 / sum normalizes, 1 / N saves the scaling after the inverse transform"),
-    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, 3, "half spectrum (..., n/2 + 1)")};
+    MB_ENUM(form, forms, MB_OTF_WHOLE,
+            "whole: the half spectrum; planes: only the planes that the PSF reaches, without the "
+            "transform along z; auto: planes where they are few"),
+    MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, 3,
+                 "half spectrum (..., n/2 + 1), or planes of it (2 r + 1, y, n/2 + 1)")};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 4, 5}}, params = {size = {6, 8, 9}}}",
     "{inputs = {{'f32', 7, 9}}, params = {size = {8, 10}, center = {2.25, 4.5}, scale = 0.5}}",
-    "{inputs = {{'u16', 11}}, params = {size = {6}, center = {3}}}"};
+    "{inputs = {{'u16', 11}}, params = {size = {6}, center = {3}}}",
+    "{inputs = {{'f32', 4, 3, 5}}, params = {size = {20, 6, 7}, center = {1, 1.5, 2}, form = "
+    "'planes'}}"};
+
+/* In planes: how many, and that there can be so many. */
+static mb_status check_planes(const mb_otf_params *p, const mb_shape *psf)
+{
+    if (psf->rank != 3)
+        return mb_fail(MB_STATUS_ARGUMENT, "form",
+                       "form \"planes\" is for three axes, psf has %d: give form = \"whole\"",
+                       psf->rank);
+    if (!mb_otf_on_plane(p, psf))
+        return mb_fail(MB_STATUS_ARGUMENT, "form",
+                       "form \"planes\" needs a center on a plane of psf, not at %g: give form = "
+                       "\"whole\"",
+                       p->center.values[0]);
+    const int64_t planes = mb_otf_reached(p, psf), nz = (int64_t)p->size.values[0];
+    if (!mb_otf_few_of(planes, nz))
+        return mb_fail(MB_STATUS_ARGUMENT, "form",
+                       "form \"planes\" takes at most %d planes, and a quarter of the grid's %lld; "
+                       "this PSF reaches %lld: give form = \"whole\"",
+                       MB_OTF_MOST_PLANES, (long long)nz, (long long)planes);
+    return MB_STATUS_OK;
+}
 
 static mb_status infer(const void *params, mb_spec *arrays)
 {
@@ -42,6 +71,10 @@ static mb_status infer(const void *params, mb_spec *arrays)
         result.shape.dims[i] = (int64_t)p->size.values[i];
     }
     result.shape.dims[psf->rank - 1] = result.shape.dims[psf->rank - 1] / 2 + 1;
+    if (p->form == MB_OTF_PLANES)
+        MB_TRY(check_planes(p, psf));
+    if (mb_otf_few(p, psf))
+        result.shape.dims[0] = mb_otf_few(p, psf);
     arrays[MB_OTF_RESULT] = result;
     return MB_STATUS_OK;
 }
@@ -54,7 +87,7 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
     int work, rank = arrays[MB_OTF_PSF].shape.rank;
     mb_grid_vector(&p->size, 1, n);
     mb_grid_dims(&arrays[MB_OTF_PSF].shape, k);
-    if (mb_otf_by_planes(&planner->device->facts, k, n))
+    if (mb_otf_few(p, &arrays[MB_OTF_PSF].shape) || mb_otf_by_planes(&planner->device->facts, k, n))
         rank = 2;
     desc = mb_fft_describe(MB_FFT_R2C, rank, n + 3 - rank, 1, true);
     mb_planner_fft(planner, &desc, "work", 0, 0, &work);
@@ -114,13 +147,19 @@ static mb_status run_host(const mb_op_call *call)
     mb_grid_vector(&p->size, 1, n);
     mb_grid_dims(&psf->shape, k);
     mb_otf_center(p, &psf->shape, center, rest);
+    const int64_t few = mb_otf_few(p, &psf->shape), planes = few ? few : 1;
+    if (few)
+        mb_otf_stop_at_planes(few, n, center);
     int64_t rows = n[0] * n[1], pitch = mb_grid_pitch(n[2]);
     int threads = rows * n[2] < 32768 ? 1 : call->device->facts.threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t row = 0; row < rows; row++)
         if (!mb_cancelled())
             scatter_row(psf, k, n, center, row / n[1], row % n[1], p->scale, grid + row * pitch);
-    MB_TRY(mb_fft_exec(call->device, call->ffts[MB_OTF_FFT], grid, grid, call->slots[MB_OTF_WORK]));
+    for (int64_t i = 0; i < planes; i++) {
+        float *at = grid + i * n[1] * pitch;
+        MB_TRY(mb_fft_exec(call->device, call->ffts[MB_OTF_FFT], at, at, call->slots[MB_OTF_WORK]));
+    }
     if (rest[0] == 0 && rest[1] == 0 && rest[2] == 0)
         return MB_STATUS_OK;
 #pragma omp parallel for schedule(static) num_threads(threads)
@@ -138,7 +177,11 @@ const mb_op mb_op_otf = {
            "of that grid, as from rfft over all axes.\n"
            "The default center is the middle, (n - 1) / 2 rounded down, as in mode same of "
            "scipy.signal. numpy.fft.fftshift puts the origin at n / 2 rounded down, which differs "
-           "for even extents.",
+           "for even extents.\n"
+           "A PSF of few planes needs little memory in form \"planes\": apply_otf and rl_step make "
+           "the transform along z while they multiply. The planes begin as far below the center as "
+           "they end above it. Form \"auto\" chooses planes if the grid has three axes, the center "
+           "is on a plane of the PSF, and the planes are at most 31 and a quarter of the grid's.",
     .reference = "H[k] = sum over j of h[j] exp(-2 pi i k (j - c) / n)",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is one transform over all axes",

@@ -5,6 +5,11 @@
 ** transform along the first axis follows. Steps: the samples of psf, times scale, are added to the
 ** zeroed padded rows of the result at index (i - whole(center)) modulo size; transform; where the
 ** center has a fraction f, multiply by exp(2 pi i k f / n) per axis (mb_otf_phase).
+**
+** The result may stop before the first axis (mb_otf_few): then it has the planes that the PSF
+** reaches, as far below its center as above, each transformed by itself. What multiplies by it makes
+** the transform along the first axis on the way: H[k] = sum over p of plane[p + reach] exp(-2 pi i p
+** k / n), p = -reach ... reach.
 */
 #ifndef MB_OPS_OP_OTF_H
 #define MB_OPS_OP_OTF_H
@@ -16,7 +21,19 @@
 typedef struct mb_otf_params {
     mb_vector size, center;
     double scale;
+    int form; /* MB_OTF_WHOLE ... */
 } mb_otf_params;
+
+enum { MB_OTF_WHOLE, MB_OTF_PLANES, MB_OTF_AUTO };
+
+/* The most planes of a transfer function in planes. With more of them the sums over planes take
+** longer than reading a whole one. They are at most a quarter of the grid's, too, which the turns of
+** cuda/shared/otf_planes.cuh rely on. */
+#define MB_OTF_MOST_PLANES 31
+static inline bool mb_otf_few_of(int64_t planes, int64_t nz)
+{
+    return planes <= MB_OTF_MOST_PLANES && 4 * planes <= nz;
+}
 
 enum { MB_OTF_PSF, MB_OTF_RESULT };
 enum { MB_OTF_FFT };
@@ -44,6 +61,43 @@ static inline void mb_otf_center(const mb_otf_params *params, const mb_shape *ps
         if (fabs(rest[i]) < 1e-9)
             rest[i] = 0;
     }
+}
+
+/* How many planes the result has along its first axis if it is in planes: as many below the center of
+** the PSF as above. */
+static inline int64_t mb_otf_reached(const mb_otf_params *params, const mb_shape *psf)
+{
+    int64_t whole[3], k[3];
+    double rest[3];
+    mb_otf_center(params, psf, whole, rest);
+    mb_grid_dims(psf, k);
+    return 2 * (whole[0] > k[0] - 1 - whole[0] ? whole[0] : k[0] - 1 - whole[0]) + 1;
+}
+
+/* Whether the center is on a plane of the PSF: a shift by a fraction reaches all planes. */
+static inline bool mb_otf_on_plane(const mb_otf_params *params, const mb_shape *psf)
+{
+    int64_t whole[3];
+    double rest[3];
+    mb_otf_center(params, psf, whole, rest);
+    return rest[0] == 0;
+}
+
+/* The planes of the result, or 0 where it is whole. */
+static inline int64_t mb_otf_few(const mb_otf_params *params, const mb_shape *psf)
+{
+    const int64_t planes = mb_otf_reached(params, psf);
+    const bool few = psf->rank == 3 && mb_otf_on_plane(params, psf) &&
+                     mb_otf_few_of(planes, (int64_t)params->size.values[0]);
+    return params->form == MB_OTF_PLANES || (params->form == MB_OTF_AUTO && few) ? planes : 0;
+}
+
+/* The grid of a result in planes, and the center within it: plane 0 is the first that the PSF
+** reaches. */
+static inline void mb_otf_stop_at_planes(int64_t planes, int64_t n[3], int64_t center[3])
+{
+    n[0] = planes;
+    center[0] -= (planes - 1) / 2;
 }
 
 /* Signed frequency of index k among n: 0, 1, ... -2, -1. */

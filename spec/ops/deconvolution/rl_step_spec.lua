@@ -28,7 +28,7 @@ local function problem(grid, window, kernel, options)
     for i, extent in ipairs(kernel) do
         center[i] = (extent - 1) // 2
     end
-    all.otf = mb.convolution.transfer(psf, grid, { center = center })
+    all.otf = mb.convolution.transfer(psf, grid, { center = center, form = options.form or "whole" })
     all.window, all.center = window, center
     if options.table then
         all.table = mb.summed_area(psf, { scale = 1 / mb.psf.sum(psf) })
@@ -134,6 +134,7 @@ local cases = {
     { { 8, 9, 12 }, { 6, 6, 8 }, { 3, 4, 5 }, { table = true, dtype = "u16" } },
     { { 9, 15 }, { 8, 13 }, { 2, 3 }, { weights = true, gradient = true } },
     { { 21 }, { 17 }, { 4 }, { table = true, gradient = true, dtype = "u8" } },
+    { { 14, 9, 10 }, { 14, 9, 10 }, { 3, 4, 5 }, { form = "planes" } },
 }
 -- What the fused passes take: every length of a row, tiles of one row and of many.
 local fused = {
@@ -148,6 +149,8 @@ local fused = {
     { { 16, 512, 128 }, { 16, 512, 128 }, { 3, 4, 5 }, { dtype = "u16" } },
     { { 16, 1024, 256 }, { 16, 1024, 256 }, { 3, 4, 5 }, { gradient = true } },
     { { 64, 2048, 128 }, { 61, 2000, 125 }, { 3, 4, 5 }, { weights = true } },
+    { { 64, 64, 128 }, { 58, 61, 124 }, { 7, 4, 5 }, { table = true, form = "planes" } },
+    { { 128, 64, 256 }, { 128, 64, 256 }, { 30, 4, 5 }, { gradient = true, form = "planes" } },
 }
 
 local function name_of(case)

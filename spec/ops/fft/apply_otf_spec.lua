@@ -59,6 +59,61 @@ helper.each_device(function(device, it_on)
             end
         end
 
+        -- Planes of all numbers that differ in the loops, grids with and without a frequency that is
+        -- its own mirror, centers inside and outside of the PSF.
+        for _, case in ipairs { { { 16, 12, 14 }, { 3, 5, 4 }, 1 }, { { 33, 7, 9 }, { 4, 3, 2 }, 2 },
+            { { 16, 64, 128 }, { 3, 4, 5 }, 1 }, { { 64, 64, 128 }, { 15, 3, 3 }, 7 },
+            { { 36, 9, 150 }, { 2, 3, 3 }, -3 }, { { 12, 6, 10 }, { 1, 3, 3 }, 0 },
+            { { 128, 6, 10 }, { 31, 3, 3 }, 15 } } do
+            local shape, kernel, center = table.unpack(case)
+            it_on(("takes a transfer function in planes: %s, %d planes about %d"):format(
+                table.concat(shape, " x "), kernel[1], center), function()
+                local extents, half = padded(shape)
+                local psf <close> = mb.random(kernel, { seed = 5, device = device })
+                local options = { center = { center, 1.5, 1 } }
+                local otf <close> = mb.otf(psf, shape, options)
+                options.form = "planes"
+                local planes <close> = mb.otf(psf, shape, options)
+                assert.same({ 2 * math.max(center, kernel[1] - 1 - center) + 1, half[2], half[3] },
+                    planes.shape)
+                for _, how in ipairs { {}, { conj = true }, { both = true, scale = 0.01 },
+                    { conj = true, both = true, scale = -0.01 } } do
+                    how.n = shape[3]
+                    local grid <close> = mb.random(extents, { seed = 6, low = -1,
+                        device = device })
+                    local other <close> = grid:copy()
+                    mb.apply_otf(grid, otf, how)
+                    mb.apply_otf(other, planes, how)
+                    local expected <close> = samples(grid, shape[3])
+                    local got <close> = samples(other, shape[3])
+                    local off = distance(expected, got)
+                    assert.is_true(off < 1e-6, ("relative L2 difference %g"):format(off))
+                end
+            end)
+        end
+
+        it_on("multiplies by both the transfer function and its conjugate", function()
+            for _, shape in ipairs { { 5, 7, 9 }, { 16, 64, 128 }, { 9, 15 } } do
+                local extents, half = padded(shape)
+                local n, points = shape[#shape], 1
+                for _, extent in ipairs(shape) do
+                    points = points * extent
+                end
+                local grid <close> = mb.random(extents, { seed = 1, low = -1, device = device })
+                local factor <close> = mb.random(extents, { seed = 2, low = -1, device = device })
+                local otf <close> = factor:reinterpret("c64")
+                mb.rfft(factor, { axes = #shape, in_place = true, n = n, out = otf })
+                assert.same(half, otf.shape)
+                local other <close> = grid:copy()
+                mb.apply_otf(other, otf, { n = n, scale = 1 / points })
+                mb.apply_otf(other, otf, { n = n, conj = true, scale = 1 / points })
+                mb.apply_otf(grid, otf, { n = n, both = true, scale = 1 / points })
+                local expected <close> = samples(other, n)
+                local got <close> = samples(grid, n)
+                assert.is_true(distance(expected, got) < 1e-6)
+            end
+        end)
+
         it_on("clears the room behind the samples", function()
             local grid <close> = mb.ones({ 3, 4, 8 }, { device = device })
             local otf <close> = mb.zeros({ 3, 4, 4 }, { dtype = "c64", device = device })
@@ -96,6 +151,52 @@ describe("apply_otf", function()
         assert.matches("the half spectrum of this grid is",
             (helper.failure(mb.apply_otf, grid, other)))
     end)
+
+    it("says which planes it takes", function()
+        local grid <close> = mb.ones { 40, 6, 8 }
+        for _, planes in ipairs { 2, 11, 33, 39 } do
+            local otf <close> = mb.zeros({ planes, 6, 4 }, { dtype = "c64" })
+            assert.matches("the half spectrum of this grid is",
+                (helper.failure(mb.apply_otf, grid, otf)))
+        end
+    end)
+
+    -- Every length along z that the fused passes take, the three grids of the split passes, and
+    -- others.
+    for _, case in ipairs { { { 16, 64, 128 }, 3 }, { { 32, 64, 128 }, 7 }, { { 64, 64, 128 }, 9 },
+        { { 128, 64, 128 }, 31 }, { { 256, 64, 128 }, 5 }, { { 512, 64, 128 }, 17 },
+        { { 1024, 64, 128 }, 9 }, { { 1024, 64, 128 }, 31 }, { { 2048, 64, 128 }, 31 },
+        { { 256, 256, 512 }, 31 }, { { 128, 512, 512 }, 9 }, { { 64, 1024, 512 }, 15 },
+        { { 100, 63, 127 }, 25 }, { { 37, 96, 128 }, 1 }, { { 64, 1, 1 }, 9 } } do
+        local shape, planes = table.unpack(case)
+        helper.gpu_it(("agrees with the host in planes: %s, %d of them"):format(
+            table.concat(shape, " x "), planes), function()
+            local extents = padded(shape)
+            local n, points = shape[3], shape[1] * shape[2] * shape[3]
+            local psf <close> = mb.random({ planes, 3, 3 }, { seed = 7 })
+            local there <close> = psf:to("cuda:0")
+            local host <close> = mb.random(extents, { seed = 3, low = -1 })
+            local grid <close> = host:to("cuda:0")
+            local otf <close> = mb.otf(psf, shape, { scale = 1 / points, form = "planes" })
+            local own
+            local known = mb.op.estimate("otf", { psf = there },
+                { size = shape, form = "planes" }, { device = "cuda:0" })
+            assert.equal(known.peak, (mb.pool.peak(function()
+                own = mb.otf(there, shape, { scale = 1 / points, form = "planes" })
+            end, "cuda:0")))
+            for _, options in ipairs { {}, { conj = true }, { both = true } } do
+                options.n = n
+                mb.apply_otf(host, otf, options)
+                mb.apply_otf(grid, own, options)
+                local back <close> = grid:to("host")
+                local expected <close> = samples(host, n)
+                local got <close> = samples(back, n)
+                local off = distance(expected, got)
+                assert.is_true(off < 1e-6, ("relative L2 difference %g"):format(off))
+            end
+            own:release()
+        end)
+    end
 
     -- Every length of every axis that the fused passes take, and grids beside them. The host is the
     -- reference: FFTW.

@@ -48,6 +48,59 @@ describe("otf", function()
         helper.assert_close(expected, otf, 1e-6)
     end)
 
+    it("stops at the planes that the PSF reaches", function()
+        for _, case in ipairs { { { 3, 4, 5 }, { 1, 1, 2 }, 3 }, { { 3, 4, 5 }, { 0, 1.25, 2 }, 5 },
+            { { 2, 3, 3 }, { -1, 1, 1 }, 5 }, { { 1, 2, 2 }, { 2, 0, 0 }, 5 } } do
+            local kernel, center, planes = table.unpack(case)
+            local h <close> = mb.random(kernel, { seed = 3 })
+            local otf <close> = mb.otf(h, { 20, 6, 8 }, { center = center, scale = 2, form =
+                "planes" })
+            assert.same({ planes, 6, 5 }, otf.shape)
+            for plane = 1, planes do
+                local z = plane - 1 - planes // 2 + center[1] -- of h, 0-based
+                local got <close> = otf:view(plane)
+                if z >= 0 and z < kernel[1] then
+                    local section <close> = h:view(z + 1)
+                    local expected <close> = mb.otf(section, { 6, 8 }, { scale = 2,
+                        center = { center[2], center[3] } })
+                    helper.assert_close(expected, got, 1e-6)
+                else
+                    local zeros <close> = mb.zeros({ 6, 5 }, { dtype = "c64" })
+                    helper.assert_close(zeros, got, 0)
+                end
+            end
+        end
+    end)
+
+    it("chooses planes where they are few", function()
+        local function planes(kernel, size, options)
+            local h <close> = mb.ones(kernel)
+            options = options or {}
+            options.form = "auto"
+            local otf <close> = mb.otf(h, size, options)
+            return otf.shape[1]
+        end
+        assert.equal(5, planes({ 5, 3, 3 }, { 20, 4, 4 }))
+        assert.equal(19, planes({ 5, 3, 3 }, { 19, 4, 4 }))
+        assert.equal(31, planes({ 31, 3, 3 }, { 256, 4, 4 }))
+        assert.equal(31, planes({ 30, 3, 3 }, { 256, 4, 4 }))
+        assert.equal(256, planes({ 32, 3, 3 }, { 256, 4, 4 }))
+        assert.equal(64, planes({ 5, 3, 3 }, { 64, 4, 4 }, { center = { 1.5, 1, 1 } }))
+        assert.equal(7, planes({ 5, 3, 3 }, { 64, 4, 4 }, { center = { 1, 1.5, 1 } }))
+        assert.equal(64, planes({ 3, 3 }, { 64, 4 }))
+    end)
+
+    it("explains what cannot be in planes", function()
+        local flat <close> = mb.ones { 3, 3 }
+        local h <close> = mb.ones { 9, 3, 3 }
+        assert.matches("is for three axes, psf has 2",
+            (helper.failure(mb.otf, flat, { 8, 8 }, { form = "planes" })))
+        assert.matches("needs a center on a plane of psf, not at 1.5",
+            (helper.failure(mb.otf, h, { 64, 8, 8 }, { center = { 1.5, 1, 1 }, form = "planes" })))
+        assert.matches("a quarter of the grid's 8; this PSF reaches 9",
+            (helper.failure(mb.otf, h, { 8, 8, 8 }, { form = "planes" })))
+    end)
+
     it("shifts by fractions: a Gaussian about its true peak has no phase", function()
         local h <close> = mb.psf_gaussian({ 24, 26 }, 2, { center = { 11.5, 12.25 } })
         local otf <close> = mb.otf(h, { 32, 40 }, { center = { 11.5, 12.25 } })
