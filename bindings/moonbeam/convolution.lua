@@ -117,9 +117,9 @@ convolution.product = declared("convolution.product", {{"values", "list", "what 
 --- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in.
 --
 -- Convolutions accept it as option `otf`. Release it when done. It depends on the extents and the
--- center whether it is whole or in planes (mb.otf, form "auto"). With a center that was found from
--- values, which a dry run does not know, "auto" is whole. form = "whole" is for products of one's
--- own with a spectrum.
+-- center whether it is whole or in planes (mb.otf, form "auto"). A center that was found from values
+-- is not known to a dry run: then there are planes enough for any center, and "auto" is whole if the
+-- center may have fractions. form = "whole" is for products of one's own with a spectrum.
 convolution.transfer = declared("convolution.transfer", {
     {"psf", "array", "a point spread function", rank = {1, 3}},
     {"grid", "extents", "of the FFT grid"},
@@ -133,10 +133,11 @@ convolution.transfer = declared("convolution.transfer", {
         scale = scale / psf_tools.sum(psf)
     end
     local center, form = psf_tools.center(psf, options.center), options.form
-    if center.found and form == "auto" then
+    if form == "auto" and center.found and not center.rounded then
         form = "whole"
     end
-    return mb.otf(psf, grid, {center = center, scale = scale, form = form})
+    return mb.otf(psf, grid, {center = center, scale = scale, form = form,
+        reach = center.found and psf.shape[1] - 1 or nil})
 end)
 
 --- The in-place grid as a spectrum (a view of the same memory).

@@ -4391,6 +4391,7 @@ function mb.irfft(a, options) end
 ---@field center? number|number[] 0-based position of the origin in psf; default (n - 1) / 2 rounded down; fractions shift by phase
 ---@field scale? number factor; 1 / sum normalizes, 1 / N saves the scaling after the inverse transform
 ---@field form? "whole"|"planes"|"auto" whole: the half spectrum; planes: only the planes that the PSF reaches, without the transform along z; auto: planes where they are few
+---@field reach? integer in planes: at least so many on either side of the center; more are kept if the PSF reaches further
 ---@field out? moonbeam.array the array for the result
 
 ---Transfer function of a point spread function on a grid of any size.

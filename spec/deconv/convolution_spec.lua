@@ -293,7 +293,7 @@ describe("convolution", function()
     it("keeps the planes of a thin PSF instead of a whole spectrum, for the same result", function()
         local a <close> = image_of { 40, 12, 15 }
         for _, case in ipairs { { 9, "middle", 9 }, { 9, "mass", 40 }, { 11, "middle", 40 },
-            { 4, { 3, 1, 1 }, 7 } } do
+            { 4, { 3, 1, 1 }, 7 }, { 5, "maximum", 9 }, { 6, "maximum", 40 } } do
             local planes, center, kept = table.unpack(case)
             local h <close> = psf_of { planes, 4, 3 }
             local auto <close> = convolution.transfer(h, { 40, 12, 15 }, { center = center })

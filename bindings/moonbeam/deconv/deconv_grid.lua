@@ -44,16 +44,17 @@ end
 --- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center,
 -- boundary}. `first` is where the image starts in the grid, 0-based. The center is rounded to whole
 -- voxels: a shift by phase would give the PSF negative values, with which these iterations diverge,
--- and the table of the normalizer knows whole positions. `device`: where its transforms will run.
+-- and the table of the normalizer knows whole positions. Whether it was found from values
+-- (psf.center) goes with it. `device`: where its transforms will run.
 function grid.layout(what, shape, kernel, center, options, device)
-    local boundary, whole = options.boundary or "zero", {found = center.found}
+    local boundary, whole = options.boundary or "zero", {}
     for i, value in ipairs(center) do
         whole[i] = math.floor(value + 0.5)
     end
     if boundary ~= "zero" then
         local layout = convolution.layout(shape, kernel, whole,
             {boundary = boundary, size = options.size, device = device})
-        layout.center = whole
+        layout.center, whole.found, whole.rounded = whole, center.found, true
         return layout
     end
     if #kernel ~= #shape then
@@ -72,6 +73,7 @@ function grid.layout(what, shape, kernel, center, options, device)
         layout.before[i], layout.first[i] = 0, 0
     end
     layout.grid = mb.fft.good_grid(layout.grid, {device = device, given = options.size})
+    whole.found, whole.rounded = center.found, true
     return layout
 end
 

@@ -25,6 +25,9 @@ static const mb_op_arg args[] = {
     MB_ENUM(form, forms, MB_OTF_WHOLE,
             "whole: the half spectrum; planes: only the planes that the PSF reaches, without the "
             "transform along z; auto: planes where they are few"),
+    MB_INT(reach, 0, 1e12, 0, NULL,
+           "in planes: at least so many on either side of the center; more are kept if the PSF "
+           "reaches further"),
     MB_ARRAY_OUT("result", MB_BIT(MB_C64), 1, 3,
                  "half spectrum (..., n/2 + 1), or planes of it (2 r + 1, y, n/2 + 1)")};
 
@@ -32,7 +35,8 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 3, 4, 5}}, params = {size = {6, 8, 9}}}",
     "{inputs = {{'f32', 7, 9}}, params = {size = {8, 10}, center = {2.25, 4.5}, scale = 0.5}}",
     "{inputs = {{'u16', 11}}, params = {size = {6}, center = {3}}}",
-    "{inputs = {{'f32', 4, 3, 5}}, params = {size = {20, 6, 7}, center = {1, 1.5, 2}, form = "
+    "{inputs = {{'f32', 4, 3, 5}}, params = {size = {20, 6, 7}, center = {1, 1.5, 2}, reach = 1, "
+    "form = "
     "'planes'}}"};
 
 /* In planes: how many, and that there can be so many. */

@@ -21,7 +21,8 @@
 typedef struct mb_otf_params {
     mb_vector size, center;
     double scale;
-    int form; /* MB_OTF_WHOLE ... */
+    int form;      /* MB_OTF_WHOLE ... */
+    int64_t reach; /* planes on either side at least */
 } mb_otf_params;
 
 enum { MB_OTF_WHOLE, MB_OTF_PLANES, MB_OTF_AUTO };
@@ -71,7 +72,8 @@ static inline int64_t mb_otf_reached(const mb_otf_params *params, const mb_shape
     double rest[3];
     mb_otf_center(params, psf, whole, rest);
     mb_grid_dims(psf, k);
-    return 2 * (whole[0] > k[0] - 1 - whole[0] ? whole[0] : k[0] - 1 - whole[0]) + 1;
+    int64_t reach = whole[0] > k[0] - 1 - whole[0] ? whole[0] : k[0] - 1 - whole[0];
+    return 2 * (reach > params->reach ? reach : params->reach) + 1;
 }
 
 /* Whether the center is on a plane of the PSF: a shift by a fraction reaches all planes. */
