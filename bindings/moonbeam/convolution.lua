@@ -117,9 +117,10 @@ convolution.product = declared("convolution.product", {{"values", "list", "what 
 --- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in.
 --
 -- Convolutions accept it as option `otf`. Release it when done. It depends on the extents and the
--- center whether it is whole or in planes (mb.otf, form "auto"). A center that was found from values
--- is not known to a dry run: then there are planes enough for any center, and "auto" is whole if the
--- center may have fractions. form = "whole" is for products of one's own with a spectrum.
+-- center whether it is whole or in planes (mb.otf, form "auto"). A center that was found from
+-- values is not known to a dry run: then "auto" is whole, or, where a deconvolution has rounded it
+-- to whole voxels, there are planes enough for any center. form = "whole" is for products of one's
+-- own with a spectrum.
 convolution.transfer = declared("convolution.transfer", {
     {"psf", "array", "a point spread function", rank = {1, 3}},
     {"grid", "extents", "of the FFT grid"},

@@ -45,7 +45,7 @@ end
 -- boundary}. `first` is where the image starts in the grid, 0-based. The center is rounded to whole
 -- voxels: a shift by phase would give the PSF negative values, with which these iterations diverge,
 -- and the table of the normalizer knows whole positions. Whether it was found from values
--- (psf.center) goes with it. `device`: where its transforms will run.
+-- (psf.center) goes with it, and that it is rounded. `device`: where its transforms will run.
 function grid.layout(what, shape, kernel, center, options, device)
     local boundary, whole = options.boundary or "zero", {}
     for i, value in ipairs(center) do

@@ -83,8 +83,7 @@ end
 --- The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass"
 -- (with fractions), or a list of coordinates, which is checked and returned. A center that was
 -- found from values has found = true: grids are then chosen so that they suit any center, so a dry
--- run, which has no values and gets some center, tells the same bytes. rounded = true: its numbers
--- are whole whatever the values are.
+-- run, which has no values and gets some center, tells the same bytes.
 function psf.center(a, how)
     how = how or "middle"
     if type(how) == "table" then
@@ -102,8 +101,7 @@ function psf.center(a, how)
     end
     local way = ways[how] or fail("argument", "psf.center", "center",
         'center is "%s"; it is middle, fft, maximum, mass or a list of coordinates', tostring(how))
-    local center = {found = how == "maximum" or how == "mass" or nil,
-        rounded = how ~= "mass" or nil}
+    local center = {found = how == "maximum" or how == "mass" or nil}
     for axis = 1, a.rank do
         center[axis] = way(a, axis)
     end
