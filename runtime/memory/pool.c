@@ -604,6 +604,7 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     n->end = (uint8_t)end;
     n->guarded = pool->debug & MB_POOL_GUARDS ? 1 : 0;
     n->requested = bytes;
+    n->pitch_waste = 0;
     n->owner = owner;
     n->tag = mb_pool_current_tag();
     n->thread = mb_pool_thread();

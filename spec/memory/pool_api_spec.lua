@@ -71,6 +71,17 @@ describe("the pool by hand", function()
             (helper.failure(mb.pool.alloc_pitched, 1 << 61, 1, {dtype = "f32"})))
     end)
 
+    it("counts the waste between rows with the block that has rows", function()
+        local d <close> = dry(1 << 20)
+        local below <close> = mb.pool.alloc(512, d)
+        local p = mb.pool.alloc_pitched(150, 20, {device = d, dtype = "f32"})
+        local above <close> = mb.pool.alloc(512, d)
+        local bytes = mb.pool.stats(d).live - below.bytes - above.bytes
+        p:release()
+        mb.pool.alloc(bytes, d):release() -- in the same place
+        assert.equal(0, mb.pool.stats(d).pitch_waste)
+    end)
+
     -- The founding example of the pool: the function's own text runs.
     it("holds many pitched images in one block, and commits nothing in steady state", function()
         local width, height, frames = 1920, 1080, 3
