@@ -296,8 +296,24 @@ static int array_tostring(lua_State *L)
     return 1;
 }
 
+/* is_array(value): also true of a released one. */
+static int is_array(lua_State *L)
+{
+    lua_pushboolean(L, mbl_array_slot(L, 1) != NULL);
+    return 1;
+}
+
+/* complete(): for the Lua half, which adds metamethods. */
+static int complete(lua_State *L)
+{
+    mbl_complete_array_type(L);
+    return 0;
+}
+
 int mbl_open_array(lua_State *L)
 {
+    static const luaL_Reg functions[] = {
+        {"is_array", is_array}, {"complete", complete}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"view", array_view},
                                        {"permute", array_permute},
                                        {"transpose", array_transpose},
@@ -312,6 +328,7 @@ int mbl_open_array(lua_State *L)
                                            {"__close", mbl_array_release}, {NULL, NULL}};
     lua_newtable(L); /* the sub-module */
     luaL_setfuncs(L, mbl_array_new_functions, 0);
+    luaL_setfuncs(L, functions, 0);
     mbl_push_all(L);
     lua_setfield(L, -2, "all");
     lua_newtable(L);

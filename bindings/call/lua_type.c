@@ -62,7 +62,7 @@ void mbl_new_metatable(lua_State *L, const mbl_type *type)
 {
     luaL_newmetatable(L, type->name);
     lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, type);
+    lua_rawseti(L, LUA_REGISTRYINDEX, type->key);
 }
 
 void *mbl_new_userdata(lua_State *L, const mbl_type *type)
@@ -70,7 +70,7 @@ void *mbl_new_userdata(lua_State *L, const mbl_type *type)
     const mbl_type **mark = lua_newuserdatauv(L, type->bytes, 0);
     memset(mark, 0, type->bytes);
     *mark = type;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, type);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, type->key);
     lua_setmetatable(L, -2);
     return mark;
 }

@@ -23,8 +23,12 @@ void mbl_register_type(lua_State *L, const char *name, const luaL_Reg *metametho
 */
 typedef struct mbl_type {
     const char *name;
-    size_t bytes; /* of an object */
+    size_t bytes;    /* of an object */
+    lua_Integer key; /* of the metatable in the registry, which finds integers fastest */
 } mbl_type;
+
+/* Keys in the registry: beyond those of luaL_ref, within 32 bits. */
+enum { MBL_KEY_ARRAY = 0x4d420001, MBL_KEY_RELEASED_ARRAY, MBL_KEY_DEVICE };
 
 /* Pushes the type's metatable, which is made on the first call in a state. */
 void mbl_new_metatable(lua_State *L, const mbl_type *type);

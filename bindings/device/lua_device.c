@@ -23,7 +23,7 @@ typedef struct device_box {
     mb_device *device; /* NULL: a closed dry device */
 } device_box;
 
-static const mbl_type device_type = {MBL_DEVICE, sizeof(device_box)};
+static const mbl_type device_type = {MBL_DEVICE, sizeof(device_box), MBL_KEY_DEVICE};
 
 /*
 ** Access

@@ -8,7 +8,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-const mbl_type mbl_array_type = {MBL_ARRAY, sizeof(mbl_array_box)};
+const mbl_type mbl_array_type = {MBL_ARRAY, sizeof(mbl_array_box), MBL_KEY_ARRAY};
+
+#define RELEASED "moonbeam.array.released" /* the name of a metatable */
 
 /* Every array of every script takes this lock twice, nearly always alone, and holds it for a few
 ** instructions: half the atomic operations of a mutex. */
@@ -26,15 +28,21 @@ static inline void unlock(void)
     atomic_flag_clear_explicit(&busy, memory_order_release);
 }
 
-mb_array **mbl_array_slot(lua_State *L, int index)
+static mbl_array_box *test_box(lua_State *L, int index)
 {
     mbl_array_box *box = mbl_test_userdata(L, index, &mbl_array_type);
+    return box ? box : luaL_testudata(L, index, RELEASED);
+}
+
+mb_array **mbl_array_slot(lua_State *L, int index)
+{
+    mbl_array_box *box = test_box(L, index);
     return box ? &box->array : NULL;
 }
 
 mbl_array_box *mbl_check_array_box(lua_State *L, int index)
 {
-    mbl_array_box *box = mbl_test_userdata(L, index, &mbl_array_type);
+    mbl_array_box *box = test_box(L, index);
     return box ? box : mbl_check_object(L, index, MBL_ARRAY);
 }
 
@@ -104,12 +112,38 @@ int mbl_array_gc(lua_State *L)
     return 0;
 }
 
+void mbl_complete_array_type(lua_State *L)
+{
+    luaL_newmetatable(L, RELEASED);
+    luaL_getmetatable(L, MBL_ARRAY);
+    for (lua_pushnil(L); lua_next(L, -2) != 0;) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, -5);
+    }
+    lua_pop(L, 1);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "__gc");
+    lua_rawseti(L, LUA_REGISTRYINDEX, MBL_KEY_RELEASED_ARRAY);
+}
+
+/* For the box at index 1, to which no array comes back: nothing of it has to be finalized. The
+** collector passes it faster without a finalizer, which will not clear the mark. */
+static void end_life(lua_State *L, mbl_array_box *box)
+{
+    if (lua_rawgeti(L, LUA_REGISTRYINDEX, MBL_KEY_RELEASED_ARRAY) != LUA_TTABLE)
+        return;
+    lua_setmetatable(L, 1);
+    box->mark = NULL;
+}
+
 int mbl_array_release(lua_State *L)
 {
     mbl_array_box *box = mbl_check_array_box(L, 1);
     lock();
     mb_array *array = empty_box(box);
-    if (!box->saved) /* nothing comes back to it; later, its neighbors would have to be */
+    const bool ends = !box->saved;
+    if (ends)        /* nothing comes back to it; later, its neighbors would have to be */
         unlist(box); /* fetched from memory again */
     unlock();
     if (array) {
@@ -119,6 +153,8 @@ int mbl_array_release(lua_State *L)
         mb_array_destroy(array);
         mb_pool_tag(tag);
         mb_pool_site(NULL);
+        if (ends)
+            end_life(L, box);
     }
     return 0;
 }

@@ -1,7 +1,8 @@
 /*
 ** The life of array userdata, "moonbeam.array". Userdata are created empty and then filled, so a
 ** Lua memory error leaks nothing. `release` and `<close>` free at once; the finalizer hands the
-** array to the garbage list.
+** array to the garbage list. A userdata that was released so gets another metatable, which differs
+** in one thing: it has no finalizer.
 **
 ** All array userdata of the process are on one list. So a dry device can be closed while userdata
 ** still refer to its arrays, and a dry run can replace the arrays of a device by dry ones. A lock
@@ -25,7 +26,7 @@ typedef struct mbl_replaced {
 
 /* The userdata. */
 typedef struct mbl_array_box {
-    const mbl_type *mark;
+    const mbl_type *mark;               /* NULL once it is released */
     mb_array *array;                    /* NULL: released, or not yet filled */
     mbl_replaced *saved;                /* during a dry run */
     const char *freed;                  /* where it was released; NULL: not released */
@@ -43,6 +44,9 @@ mb_array **mbl_array_slot(lua_State *L, int index);
 mbl_array_box *mbl_check_array_box(lua_State *L, int index);
 /* Raises for a wrong type and for a released array. */
 mb_array *mbl_check_array(lua_State *L, int index);
+
+/* When the metatable of arrays is complete: makes that of released arrays after it. */
+void mbl_complete_array_type(lua_State *L);
 
 int mbl_array_gc(lua_State *L);      /* __gc */
 int mbl_array_release(lua_State *L); /* release, __close */

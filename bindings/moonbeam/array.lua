@@ -10,9 +10,10 @@ local new = core.array
 local unknown = require "moonbeam.internal.unknown"
 
 local run = core.op.run
-local methods, metatable = new.methods, new.metatable
+local methods, metatable, is_array = new.methods, new.metatable, new.is_array
 
 local array = {
+    is_array = is_array,
     empty = new.empty,
     zeros = new.zeros,
     random = new.random,
@@ -22,10 +23,6 @@ local array = {
     properties = new.properties,
 }
 
-local function is_array(value)
-    return debug.getmetatable(value) == metatable
-end
-array.is_array = is_array
 
 -- Refuses extents that were written one by one: full(4, 30, 64).
 local function check_options(name, form, shape, options)
@@ -197,6 +194,7 @@ metatable.__eq = comparison("== or ~=", "(a - b):abs():max() is 0 for equal elem
 metatable.__lt = comparison("< or >", "a:min() and a:max() are numbers to compare, and "
     .. "mb.binary(a, \"max\", {scalar = 0}) clips elements")
 metatable.__le = metatable.__lt
+new.complete()
 
 -- for i, slice in a:slices() do ... end: views along axis 1. A view is released when the loop goes
 -- on or ends; slice:view() keeps one.

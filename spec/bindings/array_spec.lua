@@ -331,6 +331,24 @@ describe("an array", function()
         assert.equal("released array", tostring(a))
     end)
 
+    it("has no finalizer once it was released, and nothing else less", function()
+        local live <close>, a = mb.zeros {2}, mb.zeros {2}
+        local metatable = debug.getmetatable(a)
+        assert.equal(debug.getmetatable(live), metatable)
+        a:release()
+        local left = debug.getmetatable(a)
+        for name, value in pairs(metatable) do
+            assert.equal(name ~= "__gc" and value or nil, rawget(left, name), name)
+        end
+        for name in pairs(left) do
+            assert.is_not_nil(metatable[name], name)
+        end
+        assert.equal(debug.getmetatable(live), metatable)
+        assert.is_true(mb.array.is_array(a) and mb.array.is_array(live))
+        assert.is_false(mb.array.is_array(io.stdout) or mb.array.is_array(metatable))
+        assert.is_false(mb.array.is_array())
+    end)
+
     it("says so when it was released", function()
         local a = mb.zeros { 3 }
         local other <close> = mb.zeros { 3 }

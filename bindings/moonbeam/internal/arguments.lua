@@ -8,9 +8,7 @@ local fail = require "moonbeam.internal.fail"
 local arguments = {}
 
 --- Is a value an array?
-function arguments.is_array(value)
-    return debug.getmetatable(value) == core.array.metatable
-end
+arguments.is_array = core.array.is_array
 
 --- The name of the kind of a userdata, or nil.
 function arguments.class_of(value)

@@ -66,7 +66,7 @@ end
 
 -- Whether the value can be passed to the call again.
 local function repeatable(value, depth)
-    if debug.getmetatable(value) == core.array.metatable then
+    if core.array.is_array(value) then
         return not value.released
     elseif type(value) == "function" or type(value) == "thread" then
         return false

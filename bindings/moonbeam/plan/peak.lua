@@ -25,7 +25,7 @@ end}
 
 -- What a planned function returned, for after the plan: arrays as {dtype, shape, bytes}.
 local function described(value, depth)
-    if debug.getmetatable(value) == core.array.metatable then
+    if core.array.is_array(value) then
         return value.released and value
             or setmetatable({dtype = value.dtype, shape = value.shape, bytes = value.bytes},
                 description)

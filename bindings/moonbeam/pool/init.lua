@@ -227,7 +227,7 @@ end
 
 -- free(block): releases it. One that was released before is an error that names both places.
 function pool.free(block)
-    if debug.getmetatable(block) ~= core.array.metatable then
+    if not core.array.is_array(block) then
         fail("argument", "pool.free", "block", "block is %s; give what pool.alloc returned",
             block == nil and "missing" or "a " .. type(block))
     end
