@@ -67,11 +67,14 @@ static int pool_alloc(lua_State *L)
 {
     static const char *const names[] = {"device", "dtype", NULL};
     uint64_t bytes = mbl_check_bytes(L, 1, "bytes");
-    bool options = lua_istable(L, 2);
     mb_dtype dtype = MB_U8;
-    if (options) {
+    mb_device *device = mbl_test_device(L, 2);
+    if (!device && lua_istable(L, 2)) {
         mbl_check_options(L, 2, names, "pool.alloc");
         dtype = mbl_option_dtype(L, 2, MB_U8);
+        device = mbl_option_device(L, 2);
+    } else if (!device) {
+        device = mbl_opt_device(L, 2);
     }
     uint64_t size = mb_dtype_bytes(dtype);
     if (bytes % size != 0)
@@ -79,7 +82,7 @@ static int pool_alloc(lua_State *L)
                  "%llu bytes are not a whole number of %s (%llu bytes each)",
                  (unsigned long long)bytes, mb_dtype_name(dtype), (unsigned long long)size);
     mb_shape shape = {1, {(int64_t)(bytes / size)}};
-    mbl_create_array(L, options ? mbl_option_device(L, 2) : mbl_opt_device(L, 2), dtype, &shape);
+    mbl_create_array(L, device, dtype, &shape);
     return 1;
 }
 

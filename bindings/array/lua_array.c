@@ -231,10 +231,10 @@ static int unknown_key(lua_State *L, const char *key)
 
 static int array_index(lua_State *L)
 {
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
+        return 1; /* a method, which checks its arguments */
     if (lua_type(L, 2) == LUA_TSTRING) {
-        lua_pushvalue(L, 2);
-        if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
-            return 1; /* a method, which checks its arguments */
         const char *key = lua_tostring(L, 2);
         const mbl_array_box *box = mbl_check_array_box(L, 1);
         if (strcmp(key, "released") == 0) {

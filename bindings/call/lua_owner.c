@@ -57,9 +57,9 @@ const char *mbl_intern(const char *bytes)
 #define LONGEST_KEPT_SOURCE 200 /* chunks made from long strings are looked up in full */
 
 typedef struct line {
-    const char *source; /* interned; NULL: an empty slot */
+    const char *source; /* interned */
     size_t source_length;
-    int number;
+    int number; /* 0: an empty slot */
     const char *owner;
 } line;
 
@@ -81,31 +81,31 @@ static bool is_ours(const lua_Debug *ar)
            memcmp(ar->source + 1, home, home_length) == 0;
 }
 
-static line describe(const lua_Debug *ar)
+static _Thread_local line lines[LINE_SLOTS];
+
+/* Composes the owner and keeps it in the slot. */
+static const char *new_owner(const lua_Debug *ar, line *slot)
 {
-    char owner[LUA_IDSIZE + 16];
-    snprintf(owner, sizeof owner, "%s:%d", ar->short_src, ar->currentline);
-    return (line){
-        .source_length = ar->srclen, .number = ar->currentline, .owner = mbl_intern(owner)};
+    char composed[LUA_IDSIZE + 16];
+    snprintf(composed, sizeof composed, "%s:%d", ar->short_src, ar->currentline);
+    const char *owner = mbl_intern(composed);
+    if (ar->srclen > LONGEST_KEPT_SOURCE || strlen(ar->source) != ar->srclen)
+        return owner;
+    const char *source = mbl_intern(ar->source);
+    if (strcmp(source, ar->source) == 0) /* else there is no memory for the copy */
+        *slot = (line){source, ar->srclen, ar->currentline, owner};
+    return owner;
 }
 
 /* The owner that the frame's line is; ar has been filled by "Sl". */
-static const char *owner_of(const lua_Debug *ar)
+static inline const char *owner_of(const lua_Debug *ar)
 {
-    static _Thread_local line lines[LINE_SLOTS];
     const size_t place = ((uintptr_t)ar->source >> 4) * 31 + (unsigned)ar->currentline;
     line *slot = &lines[place & (LINE_SLOTS - 1)];
-    if (slot->source && slot->number == ar->currentline && slot->source_length == ar->srclen &&
+    if (slot->number == ar->currentline && slot->source_length == ar->srclen &&
         memcmp(slot->source, ar->source, ar->srclen) == 0)
         return slot->owner;
-    const line found = describe(ar);
-    if (ar->srclen > LONGEST_KEPT_SOURCE || strlen(ar->source) != ar->srclen)
-        return found.owner;
-    *slot = found;
-    slot->source = mbl_intern(ar->source);
-    if (strcmp(slot->source, ar->source) != 0) /* no memory for the copy */
-        slot->source = NULL;
-    return found.owner;
+    return new_owner(ar, slot);
 }
 
 int mbl_call_apart(lua_State *L)
@@ -158,6 +158,12 @@ const char *mbl_caller(lua_State *L)
 
 const char *mbl_owner(lua_State *L)
 {
+    lua_Debug ar;
+    if (lua_getstack(L, 1, &ar)) {
+        lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline > 0 && !is_ours(&ar)) /* nearly always */
+            return owner_of(&ar);
+    }
     const char *caller = blame(L, 1);
     return caller ? caller : "C";
 }

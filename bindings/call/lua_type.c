@@ -68,7 +68,6 @@ void mbl_new_metatable(lua_State *L, const mbl_type *type)
 void *mbl_new_userdata(lua_State *L, const mbl_type *type)
 {
     const mbl_type **mark = lua_newuserdatauv(L, type->bytes, 0);
-    memset(mark, 0, type->bytes);
     *mark = type;
     lua_rawgeti(L, LUA_REGISTRYINDEX, type->key);
     lua_setmetatable(L, -2);

@@ -32,7 +32,7 @@ enum { MBL_KEY_ARRAY = 0x4d420001, MBL_KEY_RELEASED_ARRAY, MBL_KEY_DEVICE };
 
 /* Pushes the type's metatable, which is made on the first call in a state. */
 void mbl_new_metatable(lua_State *L, const mbl_type *type);
-/* Pushes an object of zeros behind the mark. */
+/* Pushes an object. What is behind the mark is for the caller to set at once. */
 void *mbl_new_userdata(lua_State *L, const mbl_type *type);
 /* The object at `index`; NULL for any other value. */
 void *mbl_test_userdata(lua_State *L, int index, const mbl_type *type);

@@ -68,9 +68,9 @@ mb_device *mbl_default_device(lua_State *L)
 
 mb_device *mbl_check_device(lua_State *L, int index)
 {
-    if (lua_type(L, index) == LUA_TSTRING)
-        return open_device(L, lua_tostring(L, index));
     const device_box *box = mbl_test_userdata(L, index, &device_type);
+    if (!box && lua_type(L, index) == LUA_TSTRING)
+        return open_device(L, lua_tostring(L, index));
     if (!box)
         mbl_fail(L, MB_STATUS_ARGUMENT, "device",
                  "device must be a device or an id such as \"host\" or \"cuda:0\", not a %s",
@@ -88,6 +88,9 @@ mb_device *mbl_test_device(lua_State *L, int index)
 
 mb_device *mbl_opt_device(lua_State *L, int index)
 {
+    mb_device *device = mbl_test_device(L, index);
+    if (device)
+        return device;
     return lua_isnoneornil(L, index) ? mbl_default_device(L) : mbl_check_device(L, index);
 }
 
@@ -180,6 +183,7 @@ static int device_dry(lua_State *L)
     mb_device *device = mbl_check_device(L, 1);
     uint64_t budget = lua_isnoneornil(L, 2) ? 0 : mbl_check_bytes(L, 2, "budget");
     device_box *box = mbl_new_userdata(L, &device_type);
+    box->device = NULL;
     mbl_check(L, mb_device_open_dry(device, budget, &box->device));
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, box->device);

@@ -11,9 +11,12 @@
 /* Makes the request under the coroutine's tag. */
 static mb_status tagged(lua_State *L, mbl_request request, void *user)
 {
-    const char *before = mb_pool_tag(mbl_tag(L));
+    const char *tag = mbl_tag(L);
+    if (!tag)
+        return request(user);
+    mb_pool_tag(tag);
     const mb_status status = request(user);
-    mb_pool_tag(before);
+    mb_pool_tag(NULL);
     return status;
 }
 
@@ -67,10 +70,10 @@ static mb_status create(void *user)
 }
 
 /* The ledger labels an array by the function that made it: "zeros", "read". */
-static void label_creation(lua_State *L, const mb_device *device)
+static void label_creation(lua_State *L)
 {
     lua_Debug ar;
-    if (mb_ledger_on(device) && lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name)
+    if (lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name)
         mb_ledger_label(mbl_intern(ar.name));
 }
 
@@ -78,7 +81,8 @@ mb_array *mbl_create_array(lua_State *L, mb_device *device, mb_dtype dtype, cons
 {
     mb_array **slot = mbl_new_array(L);
     create_request request = {device, NULL, dtype, shape, mbl_owner(L), slot};
-    label_creation(L, device);
+    if (mb_ledger_on(device))
+        label_creation(L);
     mb_status status = mbl_allocate(L, device, create, &request);
     mb_ledger_label(NULL);
     mbl_check(L, status);

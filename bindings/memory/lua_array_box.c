@@ -60,13 +60,16 @@ mb_array *mbl_check_array(lua_State *L, int index)
 mb_array **mbl_new_array(lua_State *L)
 {
     mbl_array_box *box = mbl_new_userdata(L, &mbl_array_type);
+    box->array = NULL;
+    box->saved = NULL;
+    box->freed = NULL;
+    box->listed = true;
+    box->link = &boxes;
     lock();
     box->next = boxes;
     if (boxes)
         boxes->link = &box->next;
-    box->link = &boxes;
     boxes = box;
-    box->listed = true;
     unlock();
     return &box->array;
 }
@@ -149,9 +152,12 @@ int mbl_array_release(lua_State *L)
     if (array) {
         box->freed = mbl_owner(L);
         mb_pool_site(box->freed);
-        const char *tag = mb_pool_tag(mbl_tag(L));
+        const char *tag = mbl_tag(L);
+        if (tag)
+            mb_pool_tag(tag);
         mb_array_destroy(array);
-        mb_pool_tag(tag);
+        if (tag)
+            mb_pool_tag(NULL);
         mb_pool_site(NULL);
         if (ends)
             end_life(L, box);

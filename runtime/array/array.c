@@ -32,13 +32,15 @@ mb_status mb_array_create_pinned(mb_device *device, mb_device *pinned_for, mb_dt
     mb_storage *storage;
     MB_TRY(pinned_for ? mb_storage_create_pinned(device, pinned_for, bytes, owner, &storage)
                       : mb_storage_create(device, bytes, owner, &storage));
-    mb_array *array = mb_storage_room(storage);
-    *array = (mb_array){.device = device,
-                        .storage = storage,
-                        .dtype = dtype,
-                        .shape = *shape,
-                        .data = mb_storage_data(storage)};
+    mb_array *array = mb_storage_room(storage); /* set one by one, as in new_storage */
+    array->device = device;
+    array->storage = storage;
+    array->dtype = dtype;
+    array->shape = *shape;
+    memset(array->strides, 0, sizeof array->strides);
     mb_shape_strides(shape, array->strides);
+    array->offset = 0;
+    array->data = mb_storage_data(storage);
     *out = array;
     return MB_STATUS_OK;
 }

@@ -36,19 +36,16 @@ static mb_status nodes_reserve(mb_pool *pool, uint32_t extra)
     return MB_STATUS_OK;
 }
 
-/* Never fails after nodes_reserve. */
+/* Never fails after nodes_reserve. The caller sets all but the generation and the bin's links. */
 static uint32_t node_take(mb_pool *pool)
 {
     uint32_t index = pool->unused;
-    uint32_t generation = 0;
     if (index != NONE) {
         pool->unused = pool->nodes[index].bin_after;
-        generation = pool->nodes[index].generation;
     } else {
         index = pool->node_count++;
+        pool->nodes[index].generation = 0;
     }
-    memset(&pool->nodes[index], 0, sizeof(node));
-    pool->nodes[index].generation = generation;
     pool->nodes[index].bin_before = pool->nodes[index].bin_after = NONE;
     return index;
 }
@@ -81,50 +78,55 @@ static void link_between(mb_pool *pool, uint32_t before, uint32_t index, uint32_
 
 static void bin_insert(mb_pool *pool, uint32_t index)
 {
-    node *n = &pool->nodes[index];
-    unsigned bin = mb_bin_of(n->units);
-    uint32_t *head = &pool->bins[n->region][bin];
+    node *nodes = pool->nodes, *n = &nodes[index];
+    hole_bins *holes = &pool->holes[n->region];
+    const unsigned bin = mb_bin_of(n->units);
+    const uint32_t head = holes->heads[bin];
     n->bin_before = NONE;
-    n->bin_after = *head;
-    if (*head != NONE)
-        pool->nodes[*head].bin_before = index;
-    *head = index;
-    pool->bin_words[n->region][bin / 64] |= UINT64_C(1) << (bin % 64);
+    n->bin_after = head;
+    if (head != NONE)
+        nodes[head].bin_before = index;
+    holes->heads[bin] = index;
+    holes->words[bin / 64] |= UINT64_C(1) << (bin % 64);
 }
 
 static void bin_remove(mb_pool *pool, uint32_t index)
 {
-    node *n = &pool->nodes[index];
-    unsigned bin = mb_bin_of(n->units);
-    if (n->bin_before != NONE)
-        pool->nodes[n->bin_before].bin_after = n->bin_after;
-    else
-        pool->bins[n->region][bin] = n->bin_after;
-    if (n->bin_after != NONE)
-        pool->nodes[n->bin_after].bin_before = n->bin_before;
-    if (pool->bins[n->region][bin] == NONE)
-        pool->bin_words[n->region][bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+    node *nodes = pool->nodes, *n = &nodes[index];
+    const uint32_t before = n->bin_before, after = n->bin_after;
+    if (before != NONE) {
+        nodes[before].bin_after = after;
+    } else {
+        hole_bins *holes = &pool->holes[n->region];
+        const unsigned bin = mb_bin_of(n->units);
+        holes->heads[bin] = after;
+        if (after == NONE)
+            holes->words[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+    }
+    if (after != NONE)
+        nodes[after].bin_before = before;
     n->bin_before = n->bin_after = NONE;
 }
 
 /* The hole of a region that fits best among the candidates, or NONE when no hole fits. */
-static uint32_t bin_find(mb_pool *pool, int region, uint32_t units)
+static uint32_t bin_find(const mb_pool *pool, int region, uint32_t units)
 {
-    unsigned own = mb_bin_of(units);
-    uint32_t best = NONE, index = pool->bins[region][own];
+    const node *nodes = pool->nodes;
+    const hole_bins *holes = &pool->holes[region];
+    const unsigned own = mb_bin_of(units);
+    uint32_t best = NONE, index = holes->heads[own];
     for (int seen = 0; index != NONE && seen < OWN_CLASS_SCAN;
-         index = pool->nodes[index].bin_after, seen++)
-        if (pool->nodes[index].units >= units &&
-            (best == NONE || pool->nodes[index].units < pool->nodes[best].units))
+         index = nodes[index].bin_after, seen++)
+        if (nodes[index].units >= units && (best == NONE || nodes[index].units < nodes[best].units))
             best = index;
     if (best != NONE)
         return best;
-    unsigned bin = mb_bin_next(pool->bin_words[region], own + 1);
+    const unsigned bin = mb_bin_next(holes->words, own + 1);
     if (bin < MB_BIN_COUNT)
-        return pool->bins[region][bin];
+        return holes->heads[bin];
     for (; index != NONE;
-         index = pool->nodes[index].bin_after) /* last: the rest of the request's class */
-        if (pool->nodes[index].units >= units)
+         index = nodes[index].bin_after) /* last: the rest of the request's class */
+        if (nodes[index].units >= units)
             return index;
     return NONE;
 }
@@ -241,9 +243,11 @@ static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes)
         return MB_STATUS_OK;
     uint64_t size = pool->source.granularity, first = begin / size,
              last = (begin + bytes + size - 1) / size;
-    uint64_t missing = missing_granules(pool, first, last);
-    if (!missing)
+    while (first < last && pool->committed[first])
+        first++;
+    if (first == last)
         return MB_STATUS_OK;
+    const uint64_t missing = missing_granules(pool, first, last);
     if (pool->stats.committed + missing * size > pool->stats.budget)
         trim_locked(pool, no_ends(pool)); /* before the process exceeds its budget */
     mb_status status = commit_once(pool, first, last);
@@ -288,7 +292,7 @@ mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool 
     pool->unused = pool->first = NONE;
     for (int r = 0; r < REGIONS; r++)
         for (int b = 0; b < MB_BIN_COUNT; b++)
-            pool->bins[r][b] = NONE;
+            pool->holes[r].heads[b] = NONE;
     uint64_t size = source->granularity > MB_POOL_UNIT ? source->granularity : MB_POOL_UNIT;
     pool->source.granularity = size;
     uint64_t wanted = mb_bytes_mul(2, budget > source->capacity ? budget : source->capacity);
@@ -321,8 +325,8 @@ mb_status mb_pool_create(const mb_pool_source *source, uint64_t budget, mb_pool 
     if (status != MB_STATUS_OK)
         goto fail_range;
     pool->gap = node_take(pool);
-    pool->nodes[pool->gap].units = pool->total_units;
-    pool->nodes[pool->gap].state = NODE_GAP;
+    pool->nodes[pool->gap] = (node){
+        .units = pool->total_units, .state = NODE_GAP, .bin_before = NONE, .bin_after = NONE};
     link_between(pool, NONE, pool->gap, NONE);
     pool->stats.budget = budget;
     pool->stats.reserved = range;
@@ -433,10 +437,10 @@ static uint64_t largest_hole_units(mb_pool *pool)
 {
     uint64_t most = pool->nodes[pool->gap].units;
     for (int region = 0; region < REGIONS; region++) {
-        unsigned bin = mb_bin_last(pool->bin_words[region]);
+        unsigned bin = mb_bin_last(pool->holes[region].words);
         if (bin == MB_BIN_COUNT)
             continue;
-        for (uint32_t i = pool->bins[region][bin]; i != NONE; i = pool->nodes[i].bin_after)
+        for (uint32_t i = pool->holes[region].heads[bin]; i != NONE; i = pool->nodes[i].bin_after)
             if (pool->nodes[i].units > most)
                 most = pool->nodes[i].units;
     }
@@ -547,26 +551,42 @@ static void merge_into(mb_pool *pool, uint32_t keep, uint32_t gone)
 /* Turns a live node into a hole, merged with its neighbors. */
 static void release_node(mb_pool *pool, uint32_t index)
 {
-    node *n = &pool->nodes[index];
+    node *nodes = pool->nodes, *n = &nodes[index];
+    const uint32_t before = n->before, after = n->after;
     n->state = NODE_HOLE;
     n->generation++;
     n->owner = NULL;
-    n->bin_before = n->bin_after = NONE;
-    uint32_t before = n->before, after = n->after;
-    if (before != NONE && pool->nodes[before].state == NODE_HOLE) {
+    if (before != NONE && nodes[before].state == NODE_HOLE) {
         bin_remove(pool, before);
         merge_into(pool, index, before);
     }
-    if (after != NONE && pool->nodes[after].state == NODE_HOLE) {
+    if (after != NONE && nodes[after].state == NODE_HOLE) {
         bin_remove(pool, after);
         merge_into(pool, index, after);
     }
-    before = pool->nodes[index].before;
-    after = pool->nodes[index].after;
-    if (before == pool->gap || after == pool->gap)
+    if (n->before == pool->gap || n->after == pool->gap)
         merge_into(pool, pool->gap, index);
     else
         bin_insert(pool, index);
+}
+
+/* Returns the time, in ticks. */
+static inline uint64_t trace(mb_pool *pool, mb_pool_action action, const node *n, uint32_t thread,
+                             const char *owner)
+{
+    const uint64_t now = mb_ticks();
+    *mb_pool_trace_next(&pool->trace) = (mb_pool_event){.ns = now,
+                                                        .offset = node_offset(n),
+                                                        .bytes = node_bytes(n),
+                                                        .live = pool->stats.live,
+                                                        .owner = owner,
+                                                        .tag = n->tag,
+                                                        .node = (uint32_t)(n - pool->nodes),
+                                                        .generation = n->generation,
+                                                        .thread = thread,
+                                                        .end = n->end,
+                                                        .action = (uint8_t)action};
+    return now;
 }
 
 static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner,
@@ -634,27 +654,8 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     if (from == pool->gap)
         note_reach(pool);
     mb_pool_scopes_note(pool, n->thread, (int64_t)rounded);
+    out->born = n->born = trace(pool, MB_POOL_EVENT_ALLOC, n, n->thread, owner);
     return MB_STATUS_OK;
-}
-
-/* Returns the time, in ticks. */
-static inline uint64_t trace(mb_pool *pool, mb_pool_action action, uint32_t index,
-                             const char *owner)
-{
-    const node *n = &pool->nodes[index];
-    const uint64_t now = mb_ticks();
-    *mb_pool_trace_next(&pool->trace) = (mb_pool_event){.ns = now,
-                                                        .offset = node_offset(n),
-                                                        .bytes = node_bytes(n),
-                                                        .live = pool->stats.live,
-                                                        .owner = owner,
-                                                        .tag = n->tag,
-                                                        .node = index,
-                                                        .generation = n->generation,
-                                                        .thread = mb_pool_thread(),
-                                                        .end = n->end,
-                                                        .action = (uint8_t)action};
-    return now;
 }
 
 static void trace_refused(mb_pool *pool, uint64_t bytes, mb_pool_end end, const char *owner)
@@ -678,10 +679,7 @@ mb_status mb_pool_alloc(mb_pool *pool, uint64_t bytes, mb_pool_end end, const ch
         return MB_STATUS_OK;
     pthread_mutex_lock(&pool->lock);
     mb_status status = alloc_locked(pool, bytes, end, owner, out);
-    if (status == MB_STATUS_OK)
-        out->born = pool->nodes[out->node].born =
-            trace(pool, MB_POOL_EVENT_ALLOC, out->node, owner);
-    else
+    if (status != MB_STATUS_OK)
         trace_refused(pool, bytes, end, owner);
     pthread_mutex_unlock(&pool->lock);
     return status;
@@ -731,7 +729,7 @@ mb_status mb_pool_free(mb_pool *pool, mb_block *block)
     pool->stats.blocks--;
     pool->stats.frees++;
     mb_pool_scopes_note(pool, n->thread, -(int64_t)rounded);
-    trace(pool, MB_POOL_EVENT_FREE, block->node, mb_pool_current_site());
+    trace(pool, MB_POOL_EVENT_FREE, n, mb_pool_thread(), mb_pool_current_site());
     release_node(pool, block->node);
     *block = (mb_block){.node = NONE};
     pthread_mutex_unlock(&pool->lock);

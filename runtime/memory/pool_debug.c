@@ -279,10 +279,10 @@ static const char *check_locked(mb_pool *pool)
         return "live bytes or blocks were miscounted";
     for (int region = 0; region < REGIONS; region++)
         for (unsigned b = 0; b < MB_BIN_COUNT; b++) {
-            bool marked = pool->bin_words[region][b / 64] >> (b % 64) & 1;
-            if (marked != (pool->bins[region][b] != NONE))
+            bool marked = pool->holes[region].words[b / 64] >> (b % 64) & 1;
+            if (marked != (pool->holes[region].heads[b] != NONE))
                 return "a bin's bit is wrong";
-            for (uint32_t i = pool->bins[region][b]; i != NONE;
+            for (uint32_t i = pool->holes[region].heads[b]; i != NONE;
                  i = pool->nodes[i].bin_after, binned++)
                 if (pool->nodes[i].state != NODE_HOLE || mb_bin_of(pool->nodes[i].units) != b)
                     return "a bin holds the wrong node";

@@ -37,6 +37,12 @@ typedef struct node {
     const char *owner, *tag;
 } node;
 
+/* The holes of a region by size (pool_bins.h). */
+typedef struct hole_bins {
+    uint32_t heads[MB_BIN_COUNT];
+    uint64_t words[MB_BIN_WORDS]; /* a bit for each bin that is not empty */
+} hole_bins;
+
 typedef struct scope {
     bool open;
     uint32_t thread;
@@ -52,8 +58,7 @@ struct mb_pool {
     node *nodes;
     uint32_t node_count, node_room, unused; /* `unused` heads a list through bin_after */
     uint32_t gap, first;
-    uint32_t bins[REGIONS][MB_BIN_COUNT];
-    uint64_t bin_words[REGIONS][MB_BIN_WORDS];
+    hole_bins holes[REGIONS];
     uint8_t *committed; /* one byte per granule */
     uint64_t granules;
     mb_pool_stats stats;
@@ -98,7 +103,12 @@ static inline uint32_t mb_pool_thread(void)
     return mb_pool_thread_number ? mb_pool_thread_number : mb_pool_number_thread();
 }
 /* Tells the thread's open scopes that its live bytes change. */
-void mb_pool_scopes_note(mb_pool *pool, uint32_t thread, int64_t change);
+void mb_pool_note_open_scopes(mb_pool *pool, uint32_t thread, int64_t change);
+static inline void mb_pool_scopes_note(mb_pool *pool, uint32_t thread, int64_t change)
+{
+    if (pool->scope_top > 0)
+        mb_pool_note_open_scopes(pool, thread, change);
+}
 
 /* pool_debug.c */
 void mb_pool_list(mb_pool *pool); /* adds a new pool to the list of the process's pools */

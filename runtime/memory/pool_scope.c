@@ -39,7 +39,7 @@ uint32_t mb_pool_number_thread(void)
     return mb_pool_thread_number;
 }
 
-void mb_pool_scopes_note(mb_pool *pool, uint32_t thread, int64_t change)
+void mb_pool_note_open_scopes(mb_pool *pool, uint32_t thread, int64_t change)
 {
     for (int i = 0; i < pool->scope_top; i++) {
         scope *s = &pool->scopes[i];
