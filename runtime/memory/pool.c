@@ -239,14 +239,15 @@ static uint64_t missing_granules(const mb_pool *pool, uint64_t first, uint64_t l
 
 static mb_status commit_locked(mb_pool *pool, uint64_t begin, uint64_t bytes)
 {
-    if (!pool->source.commit || !bytes)
+    if (!pool->source.commit)
         return MB_STATUS_OK;
-    uint64_t size = pool->source.granularity, first = begin / size,
-             last = (begin + bytes + size - 1) / size;
-    while (first < last && pool->committed[first])
+    const uint64_t size = pool->source.granularity, end = begin + bytes;
+    uint64_t first = begin / size;
+    while (first * size < end && pool->committed[first])
         first++;
-    if (first == last)
+    if (first * size >= end)
         return MB_STATUS_OK;
+    const uint64_t last = (end + size - 1) / size;
     const uint64_t missing = missing_granules(pool, first, last);
     if (pool->stats.committed + missing * size > pool->stats.budget)
         trim_locked(pool, no_ends(pool)); /* before the process exceeds its budget */
@@ -571,9 +572,10 @@ static void release_node(mb_pool *pool, uint32_t index)
 }
 
 /* Returns the time, in ticks. */
-static inline uint64_t trace(mb_pool *pool, mb_pool_action action, const node *n, uint32_t thread,
+static inline uint64_t trace(mb_pool *pool, mb_pool_action action, uint32_t index, uint32_t thread,
                              const char *owner)
 {
+    const node *n = &pool->nodes[index];
     const uint64_t now = mb_ticks();
     *mb_pool_trace_next(&pool->trace) = (mb_pool_event){.ns = now,
                                                         .offset = node_offset(n),
@@ -581,7 +583,7 @@ static inline uint64_t trace(mb_pool *pool, mb_pool_action action, const node *n
                                                         .live = pool->stats.live,
                                                         .owner = owner,
                                                         .tag = n->tag,
-                                                        .node = (uint32_t)(n - pool->nodes),
+                                                        .node = index,
                                                         .generation = n->generation,
                                                         .thread = thread,
                                                         .end = n->end,
@@ -654,7 +656,7 @@ static mb_status alloc_locked(mb_pool *pool, uint64_t bytes, mb_pool_end end, co
     if (from == pool->gap)
         note_reach(pool);
     mb_pool_scopes_note(pool, n->thread, (int64_t)rounded);
-    out->born = n->born = trace(pool, MB_POOL_EVENT_ALLOC, n, n->thread, owner);
+    out->born = n->born = trace(pool, MB_POOL_EVENT_ALLOC, index, n->thread, owner);
     return MB_STATUS_OK;
 }
 
@@ -729,7 +731,7 @@ mb_status mb_pool_free(mb_pool *pool, mb_block *block)
     pool->stats.blocks--;
     pool->stats.frees++;
     mb_pool_scopes_note(pool, n->thread, -(int64_t)rounded);
-    trace(pool, MB_POOL_EVENT_FREE, n, mb_pool_thread(), mb_pool_current_site());
+    trace(pool, MB_POOL_EVENT_FREE, block->node, mb_pool_thread(), mb_pool_current_site());
     release_node(pool, block->node);
     *block = (mb_block){.node = NONE};
     pthread_mutex_unlock(&pool->lock);
