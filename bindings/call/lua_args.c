@@ -215,11 +215,10 @@ static double parse_bytes(const char *text)
 uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg)
 {
     double value = -1;
-    if (lua_isinteger(L, index)) {
-        const lua_Integer bytes = lua_tointeger(L, index);
-        if (bytes >= 0 && bytes < MOST_BYTES)
-            return (uint64_t)bytes;
-    }
+    int is_integer = 0;
+    const lua_Integer bytes = lua_tointegerx(L, index, &is_integer);
+    if (is_integer && bytes >= 0 && bytes < MOST_BYTES)
+        return (uint64_t)bytes;
     if (lua_type(L, index) == LUA_TNUMBER)
         value = lua_tonumber(L, index);
     else if (lua_type(L, index) == LUA_TSTRING)

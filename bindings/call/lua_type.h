@@ -28,7 +28,12 @@ typedef struct mbl_type {
 } mbl_type;
 
 /* Keys in the registry: beyond those of luaL_ref, within 32 bits. */
-enum { MBL_KEY_ARRAY = 0x4d420001, MBL_KEY_RELEASED_ARRAY, MBL_KEY_DEVICE };
+enum {
+    MBL_KEY_ARRAY = 0x4d420001,
+    MBL_KEY_RELEASED_ARRAY,
+    MBL_KEY_DEVICE,
+    MBL_KEY_DEFAULT_DEVICE, /* its id */
+};
 
 /* Pushes the type's metatable, which is made on the first call in a state. */
 void mbl_new_metatable(lua_State *L, const mbl_type *type);

@@ -15,9 +15,6 @@
 #include "memory/pool_point.h"
 #include <string.h>
 
-/* Its address is the registry's key of the default device's id. */
-static const char default_key = 0;
-
 typedef struct device_box {
     const mbl_type *mark;
     mb_device *device; /* NULL: a closed dry device */
@@ -59,7 +56,7 @@ mb_device *mbl_default_device(lua_State *L)
     mb_device *planned = mbl_dry_default(NULL);
     if (planned)
         return mbl_dry_active(L, planned);
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &default_key) == LUA_TSTRING)
+    if (lua_rawgeti(L, LUA_REGISTRYINDEX, MBL_KEY_DEFAULT_DEVICE) == LUA_TSTRING)
         id = lua_tostring(L, -1);
     mb_device *device = open_device(L, id);
     lua_pop(L, 1);
@@ -88,9 +85,6 @@ mb_device *mbl_test_device(lua_State *L, int index)
 
 mb_device *mbl_opt_device(lua_State *L, int index)
 {
-    mb_device *device = mbl_test_device(L, index);
-    if (device)
-        return device;
     return lua_isnoneornil(L, index) ? mbl_default_device(L) : mbl_check_device(L, index);
 }
 
@@ -395,7 +389,7 @@ static int module_opened(lua_State *L)
 /* chosen(): was a default device set? */
 static int module_chosen(lua_State *L)
 {
-    lua_pushboolean(L, lua_rawgetp(L, LUA_REGISTRYINDEX, &default_key) == LUA_TSTRING);
+    lua_pushboolean(L, lua_rawgeti(L, LUA_REGISTRYINDEX, MBL_KEY_DEFAULT_DEVICE) == LUA_TSTRING);
     return 1;
 }
 
@@ -408,7 +402,7 @@ static int module_default(lua_State *L)
             mbl_fail(L, MB_STATUS_ARGUMENT, "device", "a dry device cannot be the default device");
         if (!mbl_dry_default(mbl_dry_original(device))) {
             lua_pushstring(L, device->id);
-            lua_rawsetp(L, LUA_REGISTRYINDEX, &default_key);
+            lua_rawseti(L, LUA_REGISTRYINDEX, MBL_KEY_DEFAULT_DEVICE);
         }
     }
     mbl_push_device(L, mbl_default_device(L));

@@ -48,9 +48,9 @@ void mbl_allocated(mb_device *device, uint64_t bytes)
 {
     struct counter *counter = make_counter(device);
     if (counter) /* of the Lua thread: no atomic addition */
-        atomic_store_explicit(
-            &counter->made, atomic_load_explicit(&counter->made, memory_order_relaxed) + bytes,
-            memory_order_relaxed);
+        atomic_store_explicit(&counter->made,
+                              atomic_load_explicit(&counter->made, memory_order_relaxed) + bytes,
+                              memory_order_relaxed);
 }
 
 void mbl_copy_counter(const mb_device *from, mb_device *to)
