@@ -236,8 +236,8 @@ local link_flags = {
     sanitize = { sanitizers },
 }
 
--- Messages are cut to fit their fixed buffers on purpose, so that is no warning. Nobody replaces the
--- functions of a file by others when a program starts, so they may be inlined within it.
+-- Messages are cut to fit their fixed buffers on purpose, so that is no warning. Nobody replaces
+-- the functions of a file by others when a program starts, so they may be inlined within it.
 local c_flags = {
     "-std=gnu11", "-fPIC", "-fno-semantic-interposition", "-fopenmp",
     "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wvla",
