@@ -232,14 +232,18 @@ local ALL = {cgls = {}, landweber = {}, sirt = {}, sart = {subsets = 3}, mlem = 
     osem = {subsets = 3}, fista = {lambda = 0.01, tv_iterations = 3},
     admm_tv = {lambda = 0.01, tv_iterations = 3, inner = 2}}
 
-local function with(...)
-    local made = {center = CENTER, model = "pixel"}
+local function merged(...)
+    local made = {}
     for _, options in ipairs {...} do
         for name, value in pairs(options) do
             made[name] = value
         end
     end
     return made
+end
+
+local function with(...)
+    return merged({center = CENTER, model = "pixel"}, ...)
 end
 
 helper.each_device(function(device_id, it)
@@ -711,6 +715,42 @@ helper.each_device(function(device_id, it)
                             .. "step %d: %g"):format(center, circle, k, values[k][1]))
                     end
                 end
+            end
+        end)
+
+        -- Parts of one angle, whose sums are near 0 at the edges of the detector, each part at
+        -- other pixels; and rays of little weight beside others.
+        it("does not grow by sart and sirt, whatever the detector sees, nor by weights", function()
+            local cases = { -- columns, angles, turn, from the middle, least weight
+                {"sart", 26, 41, 2, -2.54, {circle = 0.9, taper = 0}},
+                {"sart", 67, 41, 1, 19, {iterations = 20}}, -- by default
+                {"sart", 38, 90, 2, 3.4, {size = 64, subsets = 90, taper = 3}},
+                {"sart", 11, 41, 0.7, -2.96, {circle = 0, size = 19, taper = 0}},
+                {"sart", 28, 9, 1, 1.09, {margin = 20}},
+                {"sart", 64, 41, 1, 24, {taper = 0}, 0.05},
+                {"sart", 25, 9, 0.7, 10.36, {margin = 4, subsets = 2, taper = 3}, 0.05},
+                {"sirt", 39, 1, 1, -1.43, {circle = 0, taper = 1.2}, 0.05},
+                {"sirt", 38, 1, 2, -4.32, {circle = 0, taper = 3}, 0.05},
+            }
+            for i, case in ipairs(cases) do
+                local name, n, count, turn, off, options, least = table.unpack(case)
+                local some = mb.tomo.angles(count, turn * math.pi)
+                local head = mb.phantom.scale(mb.phantom.shepp_logan, 0.45 * n)
+                local center = (n - 1) / 2 + off
+                local frames <close> = mb.ellipsoid_projections(head, some, {0}, n,
+                    {center = center, device = device})
+                local data <close> = frames:permute(2, 1, 3)
+                local rough <close> = mb.random({count, n}, {seed = 3, low = least or 0, high = 1,
+                    device = device})
+                local tops = {}
+                for k, iterations in ipairs {5, 60} do
+                    local slices <close> = mb.tomo[name](data, some, merged(options,
+                        {center = center, iterations = iterations, model = "fourier",
+                            weights = least and rough or nil}))
+                    tops[k] = math.max(slices:max(), -slices:min())
+                end
+                assert.is_true(tops[2] < 4 and tops[2] < 3 * tops[1], ("case %d: %g %g"):format(i,
+                    tops[1], tops[2]))
             end
         end)
 

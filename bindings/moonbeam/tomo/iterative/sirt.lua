@@ -31,7 +31,8 @@ sirt.sart_options = declared.options(
     solving.options)
 
 -- x = x - relaxation D C A' W R (A x - b) for every part: D is the window of taper, R are the
--- inverse sums of rays, 1 / (A D 1), C those of pixels, 1 / (A' W 1). That is the method for A D.
+-- inverse sums of rays, 1 / (A D 1), C those of pixels, 1 / (A' W 1) or what subsets.lua makes of
+-- them. That is the method for A D.
 local function solve(job, options, count)
     local x, work, misfit, objective = job.x, job:volume(), job:numbers(), job:numbers()
     local parts = subsets.new(job, count, "lengths")
@@ -46,7 +47,7 @@ local function solve(job, options, count)
                 return
             end
             mb.binary(part.rays, "mul", {b = part.lengths, out = part.rays})
-            part.model.adjoint(part.rays, work)
+            part.model.adjoint(part.rays, work, part.scale)
             mb.binary(work, "mul", {b = parts:sensitivity(i, options.relaxation), out = work})
             mb.binary(x, "sub", {b = work, out = x})
             if options.nonnegative then
@@ -63,8 +64,9 @@ end
 -- iterations regularizes. A few times the iterations of cgls give the same. The values are line
 -- integrals in pixels: slices are attenuation per pixel. Each slice is reconstructed by itself.
 -- Memory: two volumes and the sinograms once, beside those given, two slices and two sinograms of
--- one slice for the sums (of all slices where each has weights of its own), and what the operators
--- take; one volume more with a rule (tolerance, noise), one slice more with a taper.
+-- one slice for the sums (of all slices where each has weights of its own; with the band-limited
+-- model the weights once more), and what the operators take; one volume more with a rule
+-- (tolerance, noise), one slice more with a taper.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
@@ -84,9 +86,10 @@ end)
 -- middle of a ray more than its ends. With few angles many slices fit the data, and a taper takes
 -- one with little at the rim: 2 or 3 suits an object with empty space around it, 0 one that fills
 -- the field of view. With the band-limited model a pass over n parts costs n times two transforms
--- of the slices: with fewer parts it is faster, and more passes are needed. Memory: as sirt, and
--- one part of the sinograms and one slice more. The sums of the pixels are made again for each
--- part, by a back-projection of one slice.
+-- of the slices: with fewer parts it is faster, and more passes are needed. Its weights are
+-- negative beside a ray, so all parts divide by the same sums of the pixels: the largest of a part,
+-- per angle. Those of the pixel-driven model are made again for each part, by a back-projection of
+-- one slice. Memory: as sirt, and one part of the sinograms and one slice more.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.

@@ -102,10 +102,43 @@ local function sums_of(job, kind, window)
     return sums
 end
 
---- The parts, a list of {model, b, rays, root, weights, work, lengths or crossed}, in the order in
--- which they are taken. b is the data, copied if there are several parts; rays is to use, and
--- `work` where it is asked for; they are the same memory in all parts. `sums` is the kind of sums
--- of rays. With the option taper > 0 there is `window`, the factors of pixels.
+-- Rays on either side that see a pixel beside them, where weights of the model are negative.
+local BESIDE <const> = 2
+
+-- The weights become the largest of a ray and of those beside it: else the pixels of a ray with
+-- little weight have small sums, and corrections by the rays beside it grow.
+local function widen(self)
+    local cols, wide = self.job.model.cols, self.job:hold(self.weights:copy())
+    for far = 1, math.min(BESIDE, cols - 1) do
+        local low, high = {1, cols - far}, {far + 1, cols}
+        for _, pair in ipairs {{low, high}, {high, low}} do
+            local to <close> = wide:view(mb.all, mb.all, pair[1])
+            local from <close> = self.weights:view(mb.all, mb.all, pair[2])
+            mb.binary(to, "max", {b = from, out = to})
+        end
+    end
+    self.weights = wide
+end
+
+-- Sums of the pixels for all parts: the largest of a part, per angle of that part. Where weights of
+-- the model are negative, a correction lowers the misfit in the metric of its own sums only. A part
+-- that sees a pixel at the edge of the detector has sums near 0 there, which others have not: from
+-- part to part slices would grow.
+local function make_common(self)
+    mb.fill(self.inverse, 0)
+    for _, part in ipairs(self) do
+        local by = part.model.sums or part.model
+        part.scale = 1 / part.model.angles
+        by.adjoint(part.weights, self.some, part.scale)
+        mb.binary(self.inverse, "max", {b = self.some, out = self.inverse})
+    end
+    self.common = true
+end
+
+--- The parts, a list of {model, b, rays, root, weights, work, scale, lengths or crossed}, in the
+-- order in which they are taken. b is the data, copied if there are several parts; rays is to use,
+-- and `work` where it is asked for; they are the same memory in all parts. `sums` is the kind of
+-- sums of rays. With the option taper > 0 there is `window`, the factors of pixels.
 function subsets.new(job, count, sums, work)
     local angles, self = job.model.angles, setmetatable({job = job}, subsets)
     local taper = job.options.taper or 0
@@ -113,13 +146,16 @@ function subsets.new(job, count, sums, work)
     count = math.min(count, angles)
     self.weights = job.root and job:hold(job.root * job.root)
         or job:hold(mb.ones({1, angles, job.model.cols}, job.where))
+    if job.root and job.model.negative then
+        widen(self)
+    end
     local all, most = sums_of(job, sums, self.window), (angles + count - 1) // count
     local rays, works = room(job, most), work and room(job, most)
     for i, first in ipairs(spread(count)) do
         local n = (angles - first) // count + 1
         local b <close> = job.b:view(mb.all, {first, angles, count}, mb.all)
         self[i] = {model = count > 1 and job.model.part(first, count) or job.model,
-            b = count > 1 and job:hold(b:copy()) or job.b, rays = rays(n),
+            b = count > 1 and job:hold(b:copy()) or job.b, rays = rays(n), scale = 1,
             work = works and works(n),
             weights = picked(job, self.weights, first, count),
             root = picked(job, job.root, first, count), [sums] = picked(job, all, first, count)}
@@ -127,23 +163,28 @@ function subsets.new(job, count, sums, work)
     local slices = {self.weights.shape[1], job.side, job.side}
     self.inverse = job:hold(mb.empty(slices, job.where))
     self.some = job:hold(mb.empty(slices, job.where))
+    if job.model.negative and count > 1 then
+        make_common(self)
+    end
     return self
 end
 
 --- The inverse sums of the pixels of a part, times `scale` and the window: one over A' W 1, 0 where
--- that is 0.
--- They are made again for each of several parts.
+-- that is 0. They are made again for each of several parts, but for common ones, of which one
+-- correction is a back-projection times the factor `scale` of the part and these.
 function subsets:sensitivity(i, scale)
-    if self.made ~= i then
-        local model = self[i].model
-        local by = model.sums or model
-        by.adjoint(self[i].weights, self.inverse)
-        invert(self.inverse, scale, self.some, TINY)
-        if self.window then
-            mb.binary(self.inverse, "mul", {b = self.window, out = self.inverse})
-        end
-        self.made = i
+    if self.made == i or self.common and self.made then
+        return self.inverse
     end
+    if not self.common then
+        local by = self[i].model.sums or self[i].model
+        by.adjoint(self[i].weights, self.inverse)
+    end
+    invert(self.inverse, scale, self.some, TINY)
+    if self.window then
+        mb.binary(self.inverse, "mul", {b = self.window, out = self.inverse})
+    end
+    self.made = i
     return self.inverse
 end
 
