@@ -1477,8 +1477,8 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -1493,6 +1493,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---The largest counts for which those parts fit: {all = rows, projection = frames, sinogram = rows}, at most what the scan has; and their peaks, each with `basis` on a planned device.
 ---@param options? moonbeam.options.plan_max_chunk
@@ -1572,8 +1573,8 @@ function mb.plan.peaks(fn, devices) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -1588,6 +1589,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---The peaks of a reconstruction, in bytes: {all, projection, sinogram}, and on a planned device `basis`: what they rest on.
 ---@param count integer rows or frames at a time
@@ -2055,8 +2057,8 @@ function mb.psf.two_photon(size, options) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -2071,6 +2073,7 @@ function mb.psf.two_photon(size, options) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns the axis for any frames of this scan (same options).
 ---@param scan table 
@@ -2127,8 +2130,8 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -2143,6 +2146,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---Checks the values of a few frames before a scan is reconstructed: {kind = "flats", "transmission" or "line integrals", text, warnings}.
 ---@param scan table 
@@ -2209,8 +2213,8 @@ function mb.recon.describe(plan, options) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -2225,6 +2229,7 @@ function mb.recon.describe(plan, options) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---What `recon.check_values` can say without reading frames: the kind and a line of text.
 ---@param scan table 
@@ -2270,8 +2275,8 @@ function mb.recon.expected_values(scan, options) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -2286,6 +2291,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---Finds the rotation axis of a scan by registering opposite projections, and checks it in other ways.
 ---@param scan table 
@@ -2332,8 +2338,8 @@ function mb.recon.find_center(scan, options) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -2348,6 +2354,7 @@ function mb.recon.find_center(scan, options) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---The range {low, high} for storing a scan's slices as `options.dtype`.
 ---@param scan table 
@@ -2393,8 +2400,8 @@ function mb.recon.find_range(scan, options) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -2409,6 +2416,7 @@ function mb.recon.find_range(scan, options) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---The tilt of the axis in the plane of the detector, in radians: the option axis_tilt of a scan whose axis leans.
 ---@param scan table 
@@ -2463,8 +2471,8 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -2479,6 +2487,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---What a reconstruction will take: method, chunk height, number of chunks, bytes.
 ---@param scan table 
@@ -2524,8 +2533,8 @@ function mb.recon.plan(scan, options) end
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field tolerance? any of an iterative method: a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? any of an iterative method: iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? any of cgls, landweber, fista, admm_tv, sirt and sart: standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
@@ -2540,6 +2549,7 @@ function mb.recon.plan(scan, options) end
 ---@field taper? any of sirt and sart: how much more the middle of a ray is corrected than its ends: the power of 1 - (r / radius)^2 that weights its pixels; 0: all alike
 ---@field subsets? any of sart and osem: parts of the angles, every n-th one; the slices are corrected by one part after the other. The number of angles: SART proper; at most that many
 ---@field negative? any of mlem and osem: negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? any of mlem and osem: a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 
 ---How many of the 65536 codes of u16 the slices use when they are stored with `options.range`; fewer than one is an error.
 ---@param scan table 
@@ -3235,8 +3245,8 @@ function mb.tiles.table(plan) end
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
@@ -3269,8 +3279,8 @@ function mb.tomo.angles(count, span) end
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
@@ -3475,8 +3485,8 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
@@ -3504,8 +3514,8 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
@@ -3544,6 +3554,7 @@ function mb.tomo.line_integrals(data, options) end
 ---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, where it is less than a hundredth of its mean, that
 ---@field model? any how rays are modeled: "pixel", or a table of operators with no negative weights (ray_model.lua)
 ---@field negative? "refuse"|"zero" negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? number a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -3552,7 +3563,7 @@ function mb.tomo.line_integrals(data, options) end
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
@@ -3573,6 +3584,7 @@ function mb.tomo.opposite_pair(angles) end
 ---@field start? number|"fbp" value of all pixels at the start, if there is no x0; or fbp: a direct reconstruction, where it is less than a hundredth of its mean, that
 ---@field model? any how rays are modeled: "pixel", or a table of operators with no negative weights (ray_model.lua)
 ---@field negative? "refuse"|"zero" negative data: refuse is an error, zero counts them as 0
+---@field discrepancy? number a slice is done when its data differ from A x by no more: twice the sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the data are counts, and less is noise that is fitted
 ---@field size? integer pixels of a side of the slice
 ---@field margin? integer pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field circle? number radius of the circular mask; 0: no mask. With a margin the whole grid has a mask of its own
@@ -3581,7 +3593,7 @@ function mb.tomo.opposite_pair(angles) end
 ---@field x0? moonbeam.array slices to start from (row, y, x), f32, with the margin; they are not changed
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
@@ -3638,8 +3650,8 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
@@ -3666,8 +3678,8 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@field start? number|"fbp" value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
----@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together
----@field check? integer iterations between two checks of tolerance and noise; each waits for the device
+---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
+---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field history? boolean return the objective of each slice where each iteration begins
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 

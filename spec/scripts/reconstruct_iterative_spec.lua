@@ -108,8 +108,8 @@ describe("reconstruct --method", function()
             flags[#flags + 1] = option.name
         end
         table.sort(flags)
-        assert.equal("beyond check dimensions inner iterations lambda margin model negative noise "
-            .. "nonnegative preconditioner relaxation rho slab slab_overlap start subsets taper "
+        assert.equal("beyond check dimensions discrepancy inner iterations lambda margin model "
+            .. "negative noise nonnegative preconditioner relaxation rho slab slab_overlap start subsets taper "
             .. "tikhonov tolerance tv_iterations weights", table.concat(flags, " "))
         local _, help = commands.run("reconstruct.lua", "--help")
         for _, name in ipairs(flags) do
@@ -125,8 +125,8 @@ describe("reconstruct --method", function()
                 size = 40, model = "pixel", iterations = 3}},
             {"admm_tv", "--inner 2 --rho 2 --weights poisson --iterations 2",
                 {inner = 2, rho = 2, weights = "poisson", iterations = 2}},
-            {"osem", "--negative zero --subsets 3 --start fbp --iterations 2",
-                {negative = "zero", subsets = 3, start = "fbp", iterations = 2}},
+            {"osem", "--negative zero --subsets 3 --start fbp --iterations 2 --discrepancy 2",
+                {negative = "zero", subsets = 3, start = "fbp", iterations = 2, discrepancy = 2}},
         }
         local scan <close> = assert(mb.scan.open(path "scan.h5"))
         for i, case in ipairs(cases) do

@@ -23,6 +23,9 @@ local shared = declared.options(
         .. "weights (ray_model.lua)", default = "pixel"},
     {"negative", "choice", "negative data: refuse is an error, zero counts them as 0",
         choices = {"refuse", "zero"}, default = "refuse"},
+    {"discrepancy", "number", "a slice is done when its data differ from A x by no more: twice the "
+        .. "sum of A x - b + b log(b / A x), divided by the number of rays, is about 1 where the "
+        .. "data are counts, and less is noise that is fitted", above = 0},
     declared.without(solving.options, "noise"))
 
 mlem.options = declared.options(
@@ -63,6 +66,15 @@ local function likelihood(part, total, out)
     mb.binary(total, "sub", {b = out, out = out})
 end
 
+-- least = the negative logarithm of the likelihood where A x = b.
+local function find_least(parts, total, part_of, least)
+    for _, part in ipairs(parts) do
+        mb.binary(part.b, "mul", {b = part.crossed, out = part.rays})
+        likelihood(part, total, part_of)
+        mb.binary(least, "add", {b = part_of, out = least})
+    end
+end
+
 -- ax = b / (A x): 0 on rays without a pixel, which say nothing.
 local function divide(ax, b, crossed)
     mb.binary(ax, "max", {scalar = LEAST, out = ax})
@@ -95,6 +107,11 @@ local function solve(job, options, count)
     local x, work = job.x, job:volume()
     local parts = subsets.new(job, count, "crossed", job.measures)
     local total, part_of, objective = job:numbers(), job:numbers(), job:numbers()
+    local least, misfit = job:numbers(), job:numbers()
+    if options.discrepancy then
+        find_least(parts, total, part_of, least)
+        job:count_rays(parts.sums)
+    end
     for k in job:steps() do
         mb.fill(objective, 0)
         for i, part in ipairs(parts) do
@@ -103,7 +120,10 @@ local function solve(job, options, count)
                 likelihood(part, total, part_of)
                 mb.binary(objective, "add", {b = part_of, out = objective})
             end
-            if i == #parts and job:seen(k, objective) then
+            if i == #parts and job.measures then
+                mb.binary(objective, "sub", {b = least, out = misfit})
+            end
+            if i == #parts and job:seen(k, objective, misfit) then
                 return
             end
             divide(part.rays, part.b, part.crossed)
@@ -122,8 +142,8 @@ end
 -- of A x - b log(A x). The start must be positive; what is 0 stays 0. Each slice is reconstructed
 -- by itself. The check of the data waits for the device once. Memory: two volumes and the sinograms
 -- once, beside those given, two slices and two sinograms of one slice for the sums, and what the
--- operators take; the sinograms once more for negative = "zero", and once for history, tolerance or
--- callback; one volume more with tolerance.
+-- operators take; the sinograms once more for negative = "zero", and once for history, callback
+-- or a rule (tolerance, discrepancy); one volume more with a rule.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument (negative data), dtype, shape, budget.

@@ -27,6 +27,13 @@ function slice_vectors.sum(a, out)
     mb.reduce(flat, "sum", {axis = 2, out = out})
 end
 
+--- out = 1 where a is above 0, and 0 where it is 0; a is not negative.
+function slice_vectors.indicate(a, out)
+    mb.binary(a, "min", {scalar = 1e-6, out = out})
+    mb.binary(out, "mul", {scalar = 1e30, out = out})
+    mb.binary(out, "min", {scalar = 1, out = out})
+end
+
 --- out = a / b, numbers per slice; 0 where b is 0, as of a slice without anything in it.
 function slice_vectors.ratio(a, b, out)
     mb.binary(b, "max", {scalar = 1e-300, out = out})

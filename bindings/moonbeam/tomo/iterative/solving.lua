@@ -36,9 +36,10 @@ solving.options = declared.options(
         below = 1},
     {"noise", "number", "standard deviation of the noise of a ray: a slice is done when the root "
         .. "mean square of A x - b is no more (the discrepancy principle); slices of "
-        .. "three-dimensional total variation together", above = 0},
-    {"check", "count", "iterations between two checks of tolerance and noise; each waits for the "
-        .. "device", min = 1, max = 10000, default = 10},
+        .. "three-dimensional total variation together. With weights: of a ray of weight 1; rays "
+        .. "of weight 0 do not count", above = 0},
+    {"check", "count", "iterations between two checks of a rule, such as tolerance; each waits for "
+        .. "the device", min = 1, max = 10000, default = 10},
     {"history", "boolean", "return the objective of each slice where each iteration begins"},
     {"callback", "callable", "called after each iteration with its number, the slices as they are "
         .. "and {objective = array}; true ends the work. What it gets is valid during the call"})
@@ -183,7 +184,7 @@ function solving.begin(op, sinograms, angles, options)
     end
     local self = setmetatable({op = op, options = options, model = model, rows = rows, side = side,
         size = size, b = sinograms, device = sinograms.device, held = {}, done = {}, left = rows,
-        rules = options.tolerance or options.noise,
+        rules = options.tolerance or options.noise or options.discrepancy,
         together = options.dimensions == 3 and options.lambda > 0,
         radius = side / 2 * (circle > 0 and circle or math.sqrt(2))}, state)
     self.where = {device = self.device}
@@ -208,6 +209,9 @@ function solving.begin(op, sinograms, angles, options)
         {dtype = "f64", device = self.device}))
     self.measures = self.rules or options.history or options.callback
     self.root = options.weights and root_of(self, options.weights)
+    if self.root and options.noise then
+        self:count_rays(self.root)
+    end
     return self
 end
 
@@ -223,6 +227,20 @@ function solving.method(op, options, work, data)
         work(job, own)
         return job:finish()
     end)
+end
+
+--- Notes how many rays of each slice count for a rule: those that are above 0 in an array that is
+-- not negative, (1 or row, angle, column). Waits for the device.
+function state:count_rays(rays)
+    local some <close> = mb.empty(rays.shape, self.where)
+    local counts <close> = vectors.numbers(rays.shape[1], self.device)
+    vectors.indicate(rays, some)
+    vectors.sum(some, counts)
+    local list = mb.bound({}, function() return counts:to_table() end)
+    self.counts = {}
+    for z = 1, self.rows do
+        self.counts[z] = list[#list > 1 and z or 1]
+    end
 end
 
 --- Keeps an array until the state is closed.
@@ -333,15 +351,24 @@ local function levelled(self, values)
     return values
 end
 
+-- The misfits with which slices are done, or nil.
+local function enough(self)
+    local options, list = self.options, {}
+    local of_a_ray = options.noise and options.noise ^ 2 or options.discrepancy
+    for z = 1, of_a_ray and self.rows or 0 do
+        list[z] = of_a_ray / 2 * (self.counts and self.counts[z]
+            or self.model.angles * self.model.cols)
+    end
+    return of_a_ray and levelled(self, list)
+end
+
 -- Looks at the objectives and misfits and keeps what is done.
 local function check(self, objective, misfit)
-    local options, before = self.options, self.before
-    local enough = options.noise
-        and options.noise ^ 2 * self.model.angles * self.model.cols / 2
-    local misfits = enough and levelled(self, on_host(misfit))
+    local options, before, goals = self.options, self.before, enough(self)
+    local misfits = goals and levelled(self, on_host(misfit))
     local values = options.tolerance and levelled(self, on_host(objective))
     for z = 1, self.rows do
-        if not self.done[z] and (misfits and misfits[z] <= enough or values and before
+        if not self.done[z] and (misfits and misfits[z] <= goals[z] or values and before
             and math.abs(before[z] - values[z]) <= options.tolerance * math.abs(before[z])) then
             keep(self, z)
         end

@@ -2,6 +2,7 @@
 -- of the model's rows and columns by which they divide.
 
 local mb = require "moonbeam"
+local vectors = require "moonbeam.tomo.iterative.slice_vectors"
 
 local subsets = {}
 subsets.__index = subsets
@@ -22,20 +23,13 @@ local function spread(n)
     return order
 end
 
--- out = 1, 0 where a is 0; a is not negative.
-local function indicate(a, out)
-    mb.binary(a, "min", {scalar = 1e-6, out = out})
-    mb.binary(out, "mul", {scalar = 1e30, out = out})
-    mb.binary(out, "min", {scalar = 1, out = out})
-end
-
 -- What divides as a sum at least.
 local TINY <const> = 1e-20
 
 -- a = 1 / a, 0 where a is 0; a is not negative. `scale` is a factor of the result, `some` is room;
 -- what is below `least` counts as that.
 local function invert(a, scale, some, least)
-    indicate(a, some)
+    vectors.indicate(a, some)
     mb.binary(a, "max", {scalar = least, out = a})
     mb.binary(some, "div", {b = a, out = a})
     mb.binary(a, "mul", {scalar = scale, out = a})
@@ -97,7 +91,7 @@ local function sums_of(job, kind, window)
     if kind == "lengths" then
         invert(sums, 1, some, shortest(job, window))
     else
-        indicate(sums, sums)
+        vectors.indicate(sums, sums)
     end
     return sums
 end
@@ -138,7 +132,8 @@ end
 --- The parts, a list of {model, b, rays, root, weights, work, scale, lengths or crossed}, in the
 -- order in which they are taken. b is the data, copied if there are several parts; rays is to use,
 -- and `work` where it is asked for; they are the same memory in all parts. `sums` is the kind of
--- sums of rays. With the option taper > 0 there is `window`, the factors of pixels.
+-- sums of rays; of all rays they are in the field `sums`. With the option taper > 0 there is
+-- `window`, the factors of pixels.
 function subsets.new(job, count, sums, work)
     local angles, self = job.model.angles, setmetatable({job = job}, subsets)
     local taper = job.options.taper or 0
@@ -150,6 +145,7 @@ function subsets.new(job, count, sums, work)
         widen(self)
     end
     local all, most = sums_of(job, sums, self.window), (angles + count - 1) // count
+    self.sums = all
     local rays, works = room(job, most), work and room(job, most)
     for i, first in ipairs(spread(count)) do
         local n = (angles - first) // count + 1
