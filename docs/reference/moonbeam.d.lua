@@ -1472,7 +1472,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -1568,7 +1568,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -2052,7 +2052,7 @@ function mb.psf.two_photon(size, options) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -2125,7 +2125,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -2208,7 +2208,7 @@ function mb.recon.describe(plan, options) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -2270,7 +2270,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -2333,7 +2333,7 @@ function mb.recon.find_center(scan, options) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -2395,7 +2395,7 @@ function mb.recon.find_range(scan, options) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -2466,7 +2466,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -2528,7 +2528,7 @@ function mb.recon.plan(scan, options) end
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
----@field preconditioner? any of cgls: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
+---@field preconditioner? any of cgls and fista: with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field beyond? any of cgls, landweber, fista and admm_tv: rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field margin? any of an iterative method: pixels by which the grid is larger than the slice on every side, for objects that are larger than the field of view; they are cut off at the end
 ---@field start? any of an iterative method: value of all pixels at the start (unless an array x0 is given); or fbp: a direct reconstruction, from which a few iterations do
@@ -3473,6 +3473,7 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field dimensions? integer of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
 ---@field nonnegative? boolean no value below 0
+---@field preconditioner? number with a convolution as normal operator: the floor of the preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: none
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons
 ---@field beyond? "nothing"|"unknown" rays that miss the detector, about an axis off its middle or of a mask that is wider: nothing, they are 0, for objects that are in view at every angle, so that A'A is a convolution; or unknown, they are left out, for larger objects (see margin) and half acquisitions, with a projection and a back-projection in each iteration. With weights or model "pixel" they are left out
 ---@field size? integer pixels of a side of the slice

@@ -11,8 +11,9 @@ local size = tonumber(arg[1] or 129)
 local NOISE <const>, MARGIN <const> = 0.01, 1.05 -- of the largest line integral; of the error
 
 local WAYS = {{}, {start = "fbp"}, {preconditioner = 0.05}, {start = "fbp", preconditioner = 0.05}}
-local METHODS = {{"cgls", 30, {}}, {"landweber", 300, {}}, {"sirt", 300, {}},
-    {"fista", 300, {lambda = 0.1}}}
+-- Method, iterations, options, whether it has a preconditioner.
+local METHODS = {{"cgls", 30, {}, true}, {"landweber", 300, {}}, {"sirt", 300, {}},
+    {"fista", 300, {lambda = 0.1}}, {"fista", 300, {lambda = 0, nonnegative = false}, true}}
 
 local function sinogram_of(head, angles)
     local projections <close> = mb.ellipsoid_projections(head, angles, {0}, size)
@@ -50,7 +51,7 @@ for _, method in ipairs(METHODS) do
         local truth <close> = mb.circular_mask(whole)
         local cells, goal = {}, nil
         for i, way in ipairs(WAYS) do
-            if method[1] == "cgls" or not way.preconditioner then
+            if method[4] or not way.preconditioner then
                 local errors = errors_of(method, sinogram, angles, truth, way)
                 goal = goal or math.min(table.unpack(errors)) * MARGIN
                 cells[i] = "not reached"
@@ -59,7 +60,9 @@ for _, method in ipairs(METHODS) do
                 end
             end
         end
-        print(("| %s | %d | %.3f | %s | %s | %s | %s |"):format(method[1], count, goal, cells[1],
-            cells[2], cells[3] or "", cells[4] or ""))
+        local lambda = method[3].lambda
+        print(("| %s%s | %d | %.3f | %s | %s | %s | %s |"):format(method[1], lambda
+            and ", lambda = " .. lambda or "", count, goal, cells[1], cells[2], cells[3] or "",
+            cells[4] or ""))
     end
 end

@@ -109,8 +109,8 @@ describe("reconstruct --method", function()
         end
         table.sort(flags)
         assert.equal("beyond check dimensions discrepancy inner iterations lambda margin model "
-            .. "negative noise nonnegative preconditioner relaxation rho slab slab_overlap start subsets taper "
-            .. "tikhonov tolerance tv_iterations weights", table.concat(flags, " "))
+            .. "negative noise nonnegative preconditioner relaxation rho slab slab_overlap start "
+            .. "subsets taper tikhonov tolerance tv_iterations weights", table.concat(flags, " "))
         local _, help = commands.run("reconstruct.lua", "--help")
         for _, name in ipairs(flags) do
             assert.is_truthy(help:find("--" .. name:gsub("_", "-") .. " ", 1, true), name)
@@ -179,6 +179,22 @@ describe("reconstruct --method", function()
         assert.matches("%-%-sweep", said)
     end)
 
+    -- The search may find any axis, but that of the scan has a convolution.
+    it("takes a preconditioner before the axis is found, and refuses it where it cannot be",
+        function()
+        for _, options in ipairs {"--method cgls", "--method fista --lambda 0 --nonnegative no"} do
+            helper.kept_promise(must("reconstruct.lua", ("%s -o %s --device host --overwrite "
+                .. "--iterations 3 --preconditioner 0.05 %s"):format(path "scan.h5",
+                path "found.h5", options)))
+        end
+        must("simulate.lua", path "aside.h5"
+            .. " --size 64 --rows 2 --angles 60 --center 48 --photons 0 --quiet")
+        local status, said = commands.run("reconstruct.lua", ("%s -o %s --device host --method "
+            .. "cgls --preconditioner 0.05"):format(path "aside.h5", path "no.h5"))
+        assert.equal(2, status)
+        assert.matches("%-%-preconditioner is 0.05, which needs a convolution", said)
+    end)
+
     it("says whose an option is, and what its value must be", function()
         for options, pattern in pairs {
             ["--method cgls --taper 1"] = "%-%-taper is for sirt and sart; method cgls does not",
@@ -186,7 +202,12 @@ describe("reconstruct --method", function()
             ["--method cgls --tolerance 2"] = "%-%-tolerance is 2; .*between 0 and 1",
             ["--method mlem --start 0"] = "%-%-start is 0; .*above 0, or \"fbp\"",
             ["--method fista --nonnegative maybe"] = "%-%-nonnegative: \"maybe\" is not yes or no",
-            ["--preconditioner 0.05"] = "%-%-preconditioner is for %-%-method cgls",
+            ["--preconditioner 0.05"] = "%-%-preconditioner is for cgls and fista, such as %-%-method cgls",
+            ["--method fista --preconditioner 0.05"] = "%-%-preconditioner is 0.05, which is for "
+                .. "least squares alone, without total variation: give %-%-lambda 0 and "
+                .. "%-%-nonnegative false, or .* %-%-start fbp",
+            ["--method cgls --preconditioner 0.05 --margin 3"] = "no weights, %-%-model fourier, and "
+                .. "%-%-beyond nothing",
             ["--taper 1"] = "%-%-taper is for sirt and sart, such as %-%-method sirt",
             ["--recipe FISTA3d_tomobar --lambda 3"] = "use %-%-set fista%.lambda=",
         } do

@@ -195,6 +195,12 @@ local function deciding(pair, bounds, options, heights, context)
     if g.half_acquisition then
         nearest = math.min(math.max(nearest, NOT_HALF), farthest)
     end
+    if (options.preconditioner or 0) > 0 then -- of other axes it is refused, when one is found
+        local reach = ray_model.farthest_convolved({cols = cols, beyond = options.beyond,
+            circle = options.circle, side = iterative.side(options, cols, g, options.center)
+                + 2 * options.margin})
+        farthest = math.max(nearest, math.min(farthest, reach))
+    end
     local counts, subsets = {count}, options.subsets and math.min(options.subsets, count)
     if subsets and subsets > 1 then
         counts = {count // subsets, (count + subsets - 1) // subsets, count}

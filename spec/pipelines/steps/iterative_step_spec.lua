@@ -22,6 +22,7 @@ local STEPS = {
     {"cgls", {model = "fourier"}},
     {"cgls", {model = "fourier", circle = 0.9, preconditioner = 0.05, tikhonov = 1}},
     {"cgls", {center = 11.25, preconditioner = 0.05}},
+    {"fista", {lambda = 0, nonnegative = false, preconditioner = 0.05, tikhonov = 1}},
     {"cgls", {center = 11.25, start = "fbp"}},
     {"osem", {start = "fbp", subsets = 5}},
     {"sirt", {start = "fbp", model = "pixel", margin = 2}},

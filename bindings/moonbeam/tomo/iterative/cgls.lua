@@ -3,7 +3,6 @@
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
-local fail = require "moonbeam.internal.fail"
 local solving = require "moonbeam.tomo.iterative.solving"
 local vectors = require "moonbeam.tomo.iterative.slice_vectors"
 
@@ -14,11 +13,7 @@ cgls.options = declared.options(
         max = 10000, default = 20},
     {"tikhonov", "number", "weight of |x|^2 / 2, in squared pixels", min = 0, max = 1e12,
         default = 0},
-    {"preconditioner", "number", "with a convolution as normal operator: the floor of the "
-        .. "preconditioner sqrt(k^2 + floor^2), such as 0.05, with which fewer iterations do; 0: "
-        .. "none",
-        unit = "cycles/px", min = 0, max = 1, default = 0},
-    solving.weights, solving.beyond, solving.options)
+    solving.preconditioner, solving.weights, solving.beyond, solving.options)
 
 -- By the projector and its transpose. The rows of A and b are multiplied by the roots of the
 -- weights; r = b - A x, s = A' r - tikhonov x, p the direction.
@@ -95,12 +90,10 @@ local ROUNDING <const> = 1e-8
 
 -- By the convolution that is A' A + tikhonov, with its fused steps: r = A' b - (A' A + tikhonov) x.
 -- With the preconditioner P, z = P r and the growth is <r, z>, else z = r.
-local function by_kernel(job, options)
+local function by_kernel(job, options, spectrum)
     local x, r, p, q = job.x, job:volume(), job:volume(), job:volume()
     local circle, floor = job.model.circle, options.preconditioner
     local kernel = job:hold(job.model.kernel(job.device, options.tikhonov))
-    local spectrum = floor > 0 and job:hold(mb.ramp_preconditioner({job.side, job.side},
-        {floor = floor, device = job.device}))
     local z = spectrum and job:volume() or r
     local growth, before, after = job:numbers(), job:numbers(), job:numbers()
     local dots, work, objective, misfit = job:numbers(), job:numbers(), job:numbers(),
@@ -209,14 +202,9 @@ end
 -- Errors: argument, dtype, shape, budget.
 -- Reference: M. R. Hestenes, E. Stiefel, J. Res. Natl. Bur. Stand. 49 (1952) 409
 cgls.reconstruct = solving.method("tomo.cgls", cgls.options, function(job, options)
+    local spectrum = job:ramp()
     local way = not job:convolves() and by_pair or job.model.kernel and by_kernel or by_normal
-    if options.preconditioner > 0 and way ~= by_kernel then
-        fail("argument", "tomo.cgls", "preconditioner", "preconditioner is %g, which needs a "
-            .. "convolution as normal operator: model \"fourier\", no weights, and beyond = "
-            .. "\"nothing\" or a circle that the detector sees at every angle; leave it out",
-            options.preconditioner)
-    end
-    way(job, options)
+    way(job, options, spectrum)
 end)
 
 return cgls

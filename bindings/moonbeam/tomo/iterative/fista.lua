@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
+local fail = require "moonbeam.internal.fail"
 local gradient = require "moonbeam.tomo.iterative.gradient"
 local solving = require "moonbeam.tomo.iterative.solving"
 local vectors = require "moonbeam.tomo.iterative.slice_vectors"
@@ -20,7 +21,60 @@ fista.options = declared.options(
     {"tikhonov", "number", "weight of |x|^2 / 2, in squared pixels", min = 0, max = 1e12,
         default = 0},
     {"nonnegative", "boolean", "no value below 0", default = true},
-    solving.weights, solving.beyond, solving.options)
+    solving.preconditioner, solving.weights, solving.beyond, solving.options)
+
+-- Steps of the power method, and the factor of what it finds, which is a little too small.
+local POWERS <const>, SAFETY <const> = 40, 1.1
+
+-- Numbers, one per slice, whose quotient a / b is the largest eigenvalue of P (A' A + tikhonov),
+-- by <q, P q> / <p, q> with q = (A' A + tikhonov) p, from a random slice. `precondition`(from, to,
+-- dots) makes to = P from and dots = <from, to>.
+local function largest(job, normal, precondition)
+    local shape, tikhonov = {1, job.side, job.side}, job.options.tikhonov
+    local p <close> = mb.random(shape, {seed = 1, low = -1, device = job.device})
+    local q <close> = mb.empty(shape, job.where)
+    local r <close> = mb.empty(shape, job.where)
+    local above <close> = vectors.numbers(1, job.device)
+    local below <close> = vectors.numbers(1, job.device)
+    local one <close> = mb.ones({1}, {dtype = "f64", device = job.device})
+    if job.model.circle > 0 then
+        mb.circular_mask(p, {radius = job.model.circle, out = p})
+    end
+    for _ = 1, POWERS do
+        normal(p, q)
+        vectors.add(q, p, one, nil, tikhonov)
+        vectors.dot(p, q, below)
+        precondition(q, r, above)
+        mb.fill(p, 0)
+        vectors.add(p, r, below, above)
+    end
+    local a, b = job:numbers(), job:numbers()
+    mb.binary(a, "add", {b = above, out = a})
+    mb.binary(b, "add", {b = below, out = b})
+    return a, b
+end
+
+-- A function that makes y = y - P (A' (A y - b) + tikhonov y) / bound; `work` is to use.
+local function preconditioned(job, slope, spectrum)
+    local options, dots = job.options, job:numbers()
+    if options.lambda > 0 or options.nonnegative then
+        fail("argument", "tomo.fista", "preconditioner", "preconditioner is %g, which is for "
+            .. "least squares alone, without %s: give the option lambda = 0 and the option "
+            .. "nonnegative = false, or leave it out and begin with the option start = \"fbp\"",
+            options.preconditioner, options.lambda > 0 and "total variation" or "nonnegative")
+    end
+    local function precondition(from, to, own_dots)
+        mb.normal_operator(from, spectrum, {circle = job.model.circle, dot = true,
+            out = {result = to, dots = own_dots}})
+    end
+    local above, below = largest(job, slope.normal, precondition)
+    return function(y, work)
+        slope.at(y, work)
+        vectors.add(work, y, job:ones(), nil, options.tikhonov)
+        precondition(work, work, dots)
+        vectors.add(y, work, below, above, -1 / SAFETY)
+    end
+end
 
 --- y becomes y - (slope - less + tikhonov y) / bound; `one` are ones, a number per slice; less may
 -- be nil: 0.
@@ -44,7 +98,10 @@ end
 -- pixel. lambda has the unit of b^2 over that of x. With dimensions = 2 each slice is reconstructed
 -- by itself; with 3 all of them end together. The objective is that of the slices, with the total
 -- variation; to know it (history, callback, and every `check` iterations for a rule) takes one more
--- gradient. A model with a normal operator is iterated with it alone, if no rays are weighted.
+-- gradient. A model with a normal operator is iterated with it alone, if no rays are weighted. A
+-- preconditioner is for least squares alone (lambda = 0, nonnegative = false): the steps of total
+-- variation and of values of 0 or more would have to be in its metric. An iteration with it takes
+-- two convolutions; the length of its step is measured before, on one random slice.
 -- Memory: three volumes and the sinograms once, beside those given, and what the operators take;
 -- one volume more with a rule (tolerance, noise), and one where the objective is to be known and
 -- lambda is not 0. With a normal operator four volumes and no sinograms.
@@ -55,13 +112,18 @@ end
 fista.reconstruct = solving.method("tomo.fista", fista.options, function(job, options)
     local y, work, slope = job:volume(), job:volume(), gradient.of(job)
     local measured, one, tikhonov, t = job:measuring(slope), job:ones(), options.tikhonov, 1
-    local bound = job.model.bound + tikhonov
+    local bound, spectrum = job.model.bound + tikhonov, job:ramp()
+    local step = spectrum and preconditioned(job, slope, spectrum)
     mb.convert(job.x, "f32", {out = y})
     for k in job:steps() do
         if measured(k, job.x, work) then
             break
         end
-        fista.descend(y, work, one, bound, tikhonov, slope.apart(y, work))
+        if step then
+            step(y, work)
+        else
+            fista.descend(y, work, one, bound, tikhonov, slope.apart(y, work))
+        end
         solving.denoise(y, options.lambda / bound, options, work) -- the next x
         local next_t = (1 + math.sqrt(1 + 4 * t * t)) / 2
         fista.extrapolate(job.x, work, one, (t - 1) / next_t)

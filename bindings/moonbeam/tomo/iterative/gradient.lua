@@ -39,7 +39,7 @@ local function by_normal(job)
             mb.binary(misfit, "mul", {scalar = 0.5, out = misfit})
         end
     end
-    return {misfit = misfit, at = at, apart = function(x, out)
+    return {misfit = misfit, at = at, normal = normal, apart = function(x, out)
         if job.measures then
             at(x, out)
             return nil
@@ -51,8 +51,9 @@ end
 
 --- The gradient of a job (solving.lua): at(x, out, down) makes out = A' W (A x - b), with `down`
 -- its negative, and leaves the half of the weighted square of A x - b, if somebody wants to know
--- it, in `misfit`. apart(x, out) does so, but may leave a part to be subtracted from out by whoever
--- uses it, which it returns.
+-- it, in `misfit`. normal(x, out) makes out = A' A x, if it is by a normal operator. apart(x, out)
+-- does as `at`, but may leave a part to be subtracted from out by whoever uses it, which it
+-- returns.
 function gradient.of(job)
     return (job:convolves() and by_normal or by_pair)(job)
 end

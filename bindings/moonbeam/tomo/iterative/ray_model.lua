@@ -115,11 +115,11 @@ function ray_model.period(g)
     return period_of(g, off_axis(g))
 end
 
--- The farthest axis from the middle for which the normal operator is a convolution; below 0 if
+--- The farthest axis from the middle for which the normal operator is a convolution; below 0 if
 -- there is none. Rays of the mask that miss the detector are either left out, and then it is none
 -- (they are not the same at every angle), or known to be 0. Without a word (`beyond`) they are 0 if
 -- the mask is no wider than the detector and the axis within a part of it from the middle.
-local function farthest_convolved(g)
+function ray_model.farthest_convolved(g)
     local inside = g.circle > 0 and (g.cols + 1 - length_of(g)) / 2 or -1
     if g.beyond == "nothing" then
         return math.huge
@@ -148,7 +148,7 @@ local function fourier(g)
             period = period, out = out})
     end
     model.sums = pixel(g)
-    if not g.pair and off <= farthest_convolved(g) then
+    if not g.pair and off <= ray_model.farthest_convolved(g) then
         model.period = period
         function model.kernel(device, added)
             local kernel = mb.normal_kernel(g.angles, g.cols, {size = {g.side, g.side},
@@ -216,7 +216,7 @@ end
 -- Distances from `nearest` to `farthest` that meet every class, with each one's farthest axis.
 local function of_classes(g, nearest, farthest)
     local step = math.max(1, g.cols / PARTS)
-    local list = {nearest, math.min(farthest_convolved(g), farthest), HALF}
+    local list = {nearest, math.min(ray_model.farthest_convolved(g), farthest), HALF}
     for k = 1, math.ceil(farthest / step) do
         list[#list + 1] = math.min(k * step, farthest)
     end
@@ -244,7 +244,7 @@ function ray_model.deciding(name, geometry_at, nearest, farthest, rows, counts, 
         end
         local g = geometry_at(off)
         local period = period_of(g, off)
-        local own = {off = off, inside = off <= farthest_convolved(g), g.side, g.wide}
+        local own = {off = off, inside = off <= ray_model.farthest_convolved(g), g.side, g.wide}
         for _, slices in ipairs(rows) do
             for _, angles in ipairs(parts) do
                 local list = scratch_of(name, g, period, slices, angles, device)

@@ -151,6 +151,9 @@ function volume_sweeps.check(options, g)
         local name = options.tolerance and "tolerance" or "noise"
         fail("argument", nil, name, "%s = %g ends the work early, but sweeps are planned before "
             .. "the first; remove %s, and choose iterations", name, options[name], name)
+    elseif (options.preconditioner or 0) > 0 then
+        fail("argument", nil, "preconditioner", "preconditioner is %g, which does not go with "
+            .. "total variation; leave it out", options.preconditioner)
     elseif g.half_acquisition and not (options.size or options.center) then
         fail("argument", nil, "sweep", "sweep needs to know the size of the slices of a half "
             .. "acquisition before the axis is found; give size, or center")
