@@ -174,8 +174,8 @@ describe("a store", function()
         assert.matches("one to three extents", message {})
         assert.matches("extent 2 of shape is 0", message {shape = {2, 0}})
         assert.matches("did you mean 'scratch'", message {shape = {2}, scrath = "/"})
-        assert.matches("give more %(host_budget%), or a folder for scratch files %(scratch%)",
-            message {shape = {1000}, host_budget = 10})
+        assert.matches("give more by the option host_budget, or a folder for scratch files by "
+            .. "the option scratch", message {shape = {1000}, host_budget = 10})
         assert.matches("No such file", message {shape = {1000}, host_budget = 10,
             scratch = folder .. "/none"})
         if mb.system.space("/dev/shm") and mb.system.space("/dev/shm").memory then

@@ -416,10 +416,11 @@ end
 
 -- More rows than this at a time gain no speed; fewer show progress, and obey Ctrl-C, sooner.
 -- Files are written with fewer halts in larger blocks; in memory the first upload and the last
--- download, which nothing hides, are shorter in smaller ones.
+-- download, which nothing hides, are shorter in smaller ones. Blocks of less than a packet would
+-- each make the whole packet.
 local function most_rows(job, section)
-    local total = section.last - section.first + 1
-    return math.min(math.max(plan.BLOCK_ROWS, total // (job.options.out and 32 or 16)),
+    local total, packet = section.last - section.first + 1, sections.packet(section)
+    return math.min(math.max(plan.BLOCK_ROWS, total // (job.options.out and 32 or 16), packet),
         rows_for_each(job, section))
 end
 
@@ -540,6 +541,19 @@ local function rows_text(count, cut)
         or count == 2 and cut == "rows" and "a pair of rows" or count .. " " .. cut
 end
 
+-- What makes smaller blocks where a step makes all slices together, or nil.
+local function apart(section)
+    for _, step in ipairs(section.steps) do
+        local options = step.def.options or {}
+        if options.sweep and options.slab and step.options.dimensions == 3
+            and not step.options.slab then
+            return (", or give step %s of a recipe sweep = 12, which is exact, or slab = 32, an "
+                .. "approximation"):format(step.def.name)
+        end
+    end
+    return nil
+end
+
 -- Raises that the least block does not fit, with what would do; `others` is what is needed beside
 -- the run.
 local function fail_least(job, section, ways, available, others)
@@ -560,9 +574,11 @@ local function fail_least(job, section, ways, available, others)
                 .. "slightly other values"):format(way.way.method, way.way.mode, bytes(peak))
         end
     end
-    local problem = ("%s of this scan%s needs %s, %s are available"):format(
+    remedies[#remedies + 1] = apart(section)
+    local problem = ("%s of this scan%s %s %s, %s are available"):format(
         rows_text(rows, section.cut), others == least
-        and ", with the search in the frames before the run," or "", bytes(least), bytes(there))
+        and ", with the search in the frames before the run," or "",
+        rows_text(rows, section.cut):find "^%d" and "need" or "needs", bytes(least), bytes(there))
     local err = mb.error("budget", ("%s; give a budget of at least %d bytes%s"):format(problem,
         least + live, table.concat(remedies)), {op = job.op})
     err.problem, err.enough, err.device = problem, least + live, device.id

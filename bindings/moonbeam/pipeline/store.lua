@@ -66,15 +66,18 @@ local function check_scratch(options, bytes, budget, op)
     local left = disk_space.text(math.max(0, budget))
     if not options.scratch and options.ranks > 1 then
         fail("budget", op, "host_budget", "%s needs %s of each rank; %s of host memory is left for "
-            .. "it: give more (host_budget), or a folder on a disk that they share (scratch)", what,
+            .. "it: give more by the option host_budget, or a folder on a disk that they share by "
+            .. "the option scratch", what,
             disk_space.text(bytes), left)
     elseif not options.scratch then
         fail("budget", op, "host_budget", "%s needs %s; %s of host memory is left for it: give "
-            .. "more (host_budget), or a folder for scratch files (scratch)", what,
+            .. "more by the option host_budget, or a folder for scratch files by the option "
+            .. "scratch", what,
             disk_space.text(bytes), left)
     elseif disk_space.facts(options.scratch, op, "scratch").memory then
         fail("budget", op, "scratch", "%s needs %s; %s of host memory is left for it, and '%s' is "
-            .. "itself in memory (tmpfs): give more (host_budget), or a scratch folder on a disk",
+            .. "itself in memory (tmpfs): give more by the option host_budget, or a scratch folder on "
+            .. "a disk",
             what, disk_space.text(bytes), left, options.scratch)
     end
 end

@@ -156,6 +156,28 @@ describe("iterative steps", function()
         end
     end)
 
+    it("make volumes and slabs of many slices once", function()
+        local rows = 140 -- more than a block of other steps
+        local many <close> = mb.random({4, rows, 8}, {seed = 3, device = "host"})
+        local denoise, made = mb.total_variation, {}
+        rawset(mb, "total_variation", function(slices, ...)
+            if not mb.device.dry() then
+                made[#made + 1] = slices.shape[1]
+            end
+            return denoise(slices, ...)
+        end)
+        local _ <close> = setmetatable({}, {__close = function()
+            rawset(mb, "total_variation", denoise)
+        end})
+        for _, case in ipairs {{nil, {rows, rows}}, {70, {75, 75, 75, 75}}} do
+            made = {}
+            mb.pipeline(check.scan(many), {{"fista", center = 3.5, iterations = 2, dimensions = 3,
+                tv_iterations = 2, slab = case[1], overlap = case[1] and 5}},
+                {input = "line integrals", quiet = true}):run(function() end)
+            assert.same(case[2], made)
+        end
+    end)
+
     it("tell of slices that are not finite, each once, in blocks of any size", function()
         local SPOIL <const> = {name = "spoil", summary = "Puts a NaN into row 2 and an infinity "
             .. "into row 5.", takes = {quantity = "any", layout = "frames"},

@@ -143,6 +143,16 @@ describe(("the step %s in sweeps"):format(method), function()
         assert.is_true(want:to_string() == got:to_string())
     end)
 
+    it("is what a budget too small for all slices is told to take", function()
+        local ok, problem = pcall(function()
+            mb.pipeline(scan_of(4, 300, COLS), {step_of()}, {quiet = true, input = LINES,
+                devices = {"host:1"}, budget = 300000}):plan()
+        end)
+        assert.is_false(ok)
+        assert.matches(("300 rows of this scan need .*; give a budget of at least %%d+ bytes, or "
+            .. "give step %s of a recipe sweep = 12"):format(method), tostring(problem))
+    end)
+
     it("refuses what sweeps cannot do", function()
         local scan = scan_of(5, 4, 12)
         local function refused(part, options)
@@ -153,6 +163,10 @@ describe(("the step %s in sweeps"):format(method), function()
         refused("every iteration needs the sinograms", {weights = "poisson"})
         refused("noise = 0.5 ends the work early", {noise = 0.5})
         refused("tolerance = 0.01 ends the work early", {tolerance = 0.01})
+        if method == "fista" then
+            refused("preconditioner is 0.05, which does not go with total variation",
+                {preconditioner = 0.05})
+        end
         check.refused("step " .. method .. ": it takes line integrals or phase, but the data are transmission",
             scan, {step_of(4)}, "transmission")
         check.refused("slab is for dimensions = 3", scan, {step_of(nil, {dimensions = 2,
