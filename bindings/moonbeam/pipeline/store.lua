@@ -76,8 +76,8 @@ local function check_scratch(options, bytes, budget, op)
             disk_space.text(bytes), left)
     elseif disk_space.facts(options.scratch, op, "scratch").memory then
         fail("budget", op, "scratch", "%s needs %s; %s of host memory is left for it, and '%s' is "
-            .. "itself in memory (tmpfs): give more by the option host_budget, or a scratch folder on "
-            .. "a disk",
+            .. "itself in memory (tmpfs): give more by the option host_budget, or a scratch folder "
+            .. "on a disk",
             what, disk_space.text(bytes), left, options.scratch)
     end
 end
