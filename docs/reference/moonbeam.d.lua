@@ -1481,7 +1481,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -1577,7 +1577,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -2061,7 +2061,7 @@ function mb.psf.two_photon(size, options) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -2134,7 +2134,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -2217,7 +2217,7 @@ function mb.recon.describe(plan, options) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -2279,7 +2279,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -2342,7 +2342,7 @@ function mb.recon.find_center(scan, options) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -2404,7 +2404,7 @@ function mb.recon.find_range(scan, options) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -2475,7 +2475,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -2537,7 +2537,7 @@ function mb.recon.plan(scan, options) end
 ---@field check? any of an iterative method: iterations between two checks of a rule, such as tolerance; each waits for the device
 ---@field model? any of an iterative method: of the rays: fourier is band-limited, without the artifacts of linear interpolation, and has a normal operator; pixel spreads pixels over two bins
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
----@field relaxation? any of landweber, sirt and sart: length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
 ---@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
@@ -3500,7 +3500,7 @@ function mb.tomo.fista(sinograms, angles, options) end
 
 ---@class moonbeam.options.tomo_landweber
 ---@field iterations? integer steps of the gradient
----@field relaxation? number length of a step; 1: one over a bound of the largest eigenvalue of A' A
+---@field relaxation? number factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels
 ---@field nonnegative? boolean no value below 0
 ---@field weights? any weight of each ray, 0 to 1: an array (angle, column), or one weight for each slice (row, angle, column), f32; "poisson": the transmission exp(-b), at most 1, in inverse proportion to the variance of line integrals of counted photons

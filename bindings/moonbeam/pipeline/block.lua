@@ -40,6 +40,35 @@ function methods:replace(array)
     end
 end
 
+-- The part of the detector that is its edge; and the part of the most attenuation, and the least
+-- line integral there, that say that an object is cut off. All in the mean over angles.
+local EDGE <const>, CUT <const>, LEAST <const> = 32, 0.05, 0.02
+
+--- Notes in how many of the rows that the step has to leave the object reaches an edge of the
+-- detector; the data are projections.
+function methods:note_cut()
+    local low, wanted, cols = self.rows[1], self.wanted or self.rows, self.data.shape[3]
+    local frames <close> = self.data:view(mb.all, {wanted[1] - low + 1, wanted[2] - low + 1})
+    local means <close> = mb.reduce(frames, "mean", {axis = 1})
+    local most <close> = mb.reduce(means, "max", {axis = 2})
+    local width = math.max(1, cols // EDGE)
+    local first <close> = means:view(mb.all, {1, width})
+    local last <close> = means:view(mb.all, {cols - width + 1, cols})
+    local edge <close> = mb.reduce(first, "mean", {axis = 2})
+    local other <close> = mb.reduce(last, "mean", {axis = 2})
+    mb.binary(edge, "max", {b = other, out = edge})
+    mb.binary(most, "mul", {scalar = CUT, out = most})
+    mb.binary(most, "max", {scalar = LEAST, out = most})
+    mb.binary(edge, "sub", {b = most, out = edge})
+    mb.binary(edge, "max", {scalar = 0, out = edge})
+    mb.binary(edge, "mul", {scalar = 1e30, out = edge})
+    mb.binary(edge, "min", {scalar = 1, out = edge})
+    local narrow <close> = mb.convert(edge, "f32")
+    local codes, counts = mb.quantize(narrow, "u8", {high = 0.5})
+    codes:release()
+    self.spoiled = counts
+end
+
 --- Notes how many of the slices that the step has to leave have values that are not finite.
 function methods:note_spoiled()
     local low, wanted = self.rows[1], self.wanted or self.rows
@@ -51,7 +80,13 @@ function methods:note_spoiled()
     local _ <close> = counts
     codes:release()
     local replaced <close> = counts:view {3, 3}
-    self.spoiled = mb.pad(replaced, {before = 0, after = 2})
+    local made = mb.pad(replaced, {before = 0, after = 2})
+    if self.spoiled then
+        mb.binary(self.spoiled, "add", {b = made, out = self.spoiled})
+        made:release()
+    else
+        self.spoiled = made
+    end
 end
 
 --- Returns the data, which the caller owns from then on.

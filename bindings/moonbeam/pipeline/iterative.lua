@@ -152,6 +152,16 @@ local function run_slabs(block, sinograms, options, side, made_of)
     return result
 end
 
+-- Notes the rows whose object reaches an edge of the detector, where rays that miss it count as 0
+-- because nobody has said something else.
+local function note_cut(def, block, options, own)
+    local g = block.geometry
+    if def.own.beyond and not (options.beyond or own.weights or g.half_acquisition)
+        and solving.model("tomo." .. def.name, g.angles, block.data.shape[3], own).kernel then
+        block:note_cut()
+    end
+end
+
 -- Whether slices depend on the slices beside them.
 local function volume(options)
     return options.dimensions == 3 and options.lambda > 0
@@ -234,6 +244,9 @@ local function parts_of(def, options, shape, g)
     local step = {shape_before = shape, geometry_before = g}
     local side = size + 2 * options.margin
     local own = {
+        note_cut = function(block, taken)
+            note_cut(def, block, options, taken)
+        end,
         own = function(values, block)
             return own_options(def, options, values, {geometry = g, held = block.held,
                 step = block.step, data = {shape = shape}})
@@ -257,7 +270,8 @@ end
 -- denoisings (volume_sweeps.lua).
 function iterative.step(def)
     local sweeps, pair = def.sweeps, solving.pair("tomo." .. def.name)
-    local solver = {own = def.own, solver = def.solver, sweeps = sweeps, pair = pair}
+    local solver = {name = def.name, own = def.own, solver = def.solver, sweeps = sweeps,
+        pair = pair}
     def.own, def.solver, def.sweeps = nil, nil, nil
     def.options = options_of(solver.own, sweeps)
     solver.options = def.options
@@ -302,6 +316,7 @@ function iterative.step(def)
         local g = block.geometry
         local sinograms <close> = block.data:permute(2, 1, 3)
         local own = own_options(solver, options, values, block)
+        note_cut(solver, block, options, own)
         local function made_of(rays)
             return solve(solver, rays, options, own, g)
         end

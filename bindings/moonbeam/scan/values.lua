@@ -238,8 +238,8 @@ end
 
 --- What a run has lost, as warnings; raises where everything was, unless it was only a `part`.
 -- `totals` = {mended = {nonfinite, clamped, nonpositive}, clipped = {below, above, NaN}, spoiled =
--- {slices}}; `sizes` = {values, pixels, voxels} that the run went through; `log`: was the logarithm
--- taken?
+-- {slices that are not finite, rows whose object is cut off}}; `sizes` = {values, pixels, voxels}
+-- that the run went through; `log`: was the logarithm taken?
 function scan_values.losses(totals, sizes, log, part)
     local warnings = {}
     -- `one` and `many` are what one and several of them are said to be.
@@ -276,6 +276,13 @@ function scan_values.losses(totals, sizes, log, part)
         warnings[#warnings + 1] = ("%d %s values that are not finite, by the iterative method: "
             .. "check the axis and its input, take fewer iterations, or take another method")
             :format(spoiled, spoiled == 1 and "slice has" or "slices have")
+    end
+    local cut = totals.spoiled[2]
+    if cut > 0 then
+        warnings[#warnings + 1] = ("in %d %s the object reaches an edge of the detector, and "
+            .. "what is beyond counts as nothing: give a margin (--margin) for an object larger "
+            .. "than the field of view, or beyond = \"unknown\" (--beyond unknown) about an axis "
+            .. "off the middle"):format(cut, cut == 1 and "row" or "rows")
     end
     return warnings
 end

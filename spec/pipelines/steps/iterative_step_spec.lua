@@ -217,6 +217,42 @@ describe("iterative steps", function()
         end
     end)
 
+    it("tell of rows whose object reaches an edge of the detector, if nobody has said what is there",
+        function()
+        local function told(radius, center, step, block)
+            local disc = {0.1, radius, radius, 2, 0, 0, 0, 0} -- in rows 2 to 4
+            local frames <close> = mb.ellipsoid_projections(disc, angles, {3, 1, 0, -1, -3}, COLS,
+                {center = center})
+            step.center = center
+            local slices, report = mb.pipeline(check.scan(frames), {step}, {devices = "host",
+                block = block, quiet = true, input = "line integrals"}):slices()
+            slices:release()
+            assert.is_true(report.as_planned)
+            return report.totals.spoiled[2], table.concat(report.warnings, "\n")
+        end
+        for _, block in ipairs {1, 2, 5} do
+            for _, case in ipairs {{8, 9.5, 0}, {9, 11.5, 3}, {14, 9.5, 3}} do
+                local radius, center, rows = table.unpack(case)
+                local count, words = told(radius, center, {"cgls", iterations = 2}, block)
+                assert.equal(rows, count)
+                assert.equal(rows > 0, words:find("in 3 rows the object reaches an edge", 1, true)
+                    ~= nil)
+            end
+        end
+        local volume = {dimensions = 3, lambda = 0.01, tv_iterations = 2, iterations = 2}
+        local function step(name, ...)
+            return step_of(name, volume, ...)
+        end
+        assert.equal(3, told(14, 9.5, step("fista", {sweep = 2}), 2))
+        assert.equal(3, told(14, 9.5, step("admm_tv", {slab = 2, overlap = 1}), 2))
+        for _, other in ipairs {{"sirt"}, {"cgls", beyond = "nothing"},
+            {"cgls", beyond = "unknown"}, {"landweber", margin = 4}, {"cgls", model = "pixel"},
+            {"cgls", weights = "poisson"}} do
+            other.iterations = 2
+            assert.equal(0, (told(9, 11.5, other, 5)))
+        end
+    end)
+
     it("refuse what they do not support", function()
         local function refused(part, recipe)
             check.refused(part, scan, recipe, "line integrals")

@@ -11,8 +11,8 @@ local landweber = {}
 
 landweber.options = declared.options(
     {"iterations", "count", "steps of the gradient", min = 1, max = 10000, default = 100},
-    {"relaxation", "number", "length of a step; 1: one over a bound of the largest eigenvalue of "
-        .. "A' A", above = 0, below = 2, default = 1},
+    {"relaxation", "number", "factor of a correction; 1 makes the step of landweber one over a "
+        .. "bound of the largest eigenvalue of A' A", above = 0, below = 2, default = 1},
     {"tikhonov", "number", "weight of |x|^2 / 2, in squared pixels", min = 0, max = 1e12,
         default = 0},
     {"nonnegative", "boolean", "no value below 0", default = false},

@@ -178,8 +178,8 @@ local function sweeps_of(options)
 end
 
 --- The parts of the step. `def` has own(values, block), the options of the method's function,
--- packet and deciding as a definition; `context` is {scheme (fista.sweeps), geometry (of the
--- sinograms), count (slices), size, side, scale, model(own, block)}.
+-- note_cut(block, own), packet and deciding as a definition; `context` is {scheme (fista.sweeps),
+-- geometry (of the sinograms), count (slices), size, side, scale, model(own, block)}.
 function volume_sweeps.parts(options, def, context)
     local count, side = context.count, context.side
     local function layout(volumes)
@@ -189,7 +189,9 @@ function volume_sweeps.parts(options, def, context)
     end
     local parts = {{shape = layout(X), packet = def.packet, deciding = def.deciding, needs = false,
         run = function(block, _, values)
-            begin(block, def.own(values, block), context)
+            local own = def.own(values, block)
+            def.note_cut(block, own)
+            begin(block, own, context)
         end}}
     for i, sweep in ipairs(sweeps_of(options)) do
         parts[i + 1] = {
