@@ -41,7 +41,10 @@ static mb_status check_element(const mb_op_arg *arg, int64_t index, double value
     snprintf(what, sizeof what, "element %lld of %s", (long long)index + 1, arg->name);
     return isfinite(value) ? outside(arg, what, value)
                            : mb_fail(MB_STATUS_ARGUMENT, arg->name,
-                                     "%s is %.10g; it must be a finite number", what, value);
+                                     "%s is %s; it must be a finite number", what,
+                                     isnan(value) ? "NaN"
+                                     : value > 0  ? "inf"
+                                                  : "-inf");
 }
 
 /* Angles are radians everywhere. Nothing tells degrees from radians in so small a range as 0 to

@@ -365,6 +365,7 @@ helper.each_device(function(device_id, it)
                 refused({iterations = 0}, "iterations is 0")
                 refused({tolerance = 0 / 0}, "tolerance is NaN")
                 refused({check = 0.5}, "check is 0.5")
+                refused({start = math.huge}, "start is inf; it must be a ")
                 refused({iteration = 3}, "unknown option 'iteration'", "iterations")
                 local small <close> = mb.zeros({ROWS, N - 1, N}, {device = device})
                 refused({x0 = small}, "x0 has the shape 3 x 10 x 11; it must be 3 x 11 x 11")
@@ -443,8 +444,10 @@ helper.each_device(function(device_id, it)
                 for _, value in ipairs {-0.5, 1.5, 0 / 0} do
                     local bad <close> = mb.ones({ANGLES, N}, {device = device})
                     bad:view(2, 2):fill(value)
-                    assert.matches("weights has values from .*; they must be numbers from 0 to 1",
-                        helper.failure(mb.tomo[name], sinograms, angles, {weights = bad}))
+                    assert.matches(value == value and "weights has values from .*; they must be "
+                        .. "numbers from 0 to 1; divide them" or "weights has values that are not "
+                        .. "finite %(NaN or infinite%); replace them before", helper.failure(
+                        mb.tomo[name], sinograms, angles, {weights = bad}))
                 end
             end
         end)
@@ -478,8 +481,16 @@ helper.each_device(function(device_id, it)
                 assert.is_true(slices:min() >= 0)
                 local nan <close> = sinograms:copy()
                 nan:view(1, 1, 1):fill(0 / 0)
-                assert.matches("sinograms has values from", helper.failure(mb.tomo[name], nan,
-                    angles))
+                local big <close> = mb.full({1, 1, 1}, 1e30, {device = device})
+                local infinite <close> = sinograms:copy()
+                local place <close> = infinite:view({1, 1}, {1, 1}, {1, 1})
+                mb.binary(big, "mul", {b = big, out = place})
+                for _, bad in ipairs {nan, infinite} do
+                    for _, negative in ipairs {"refuse", "zero"} do
+                        assert.matches("sinograms has values that are not finite", helper.failure(
+                            mb.tomo[name], bad, angles, {negative = negative}))
+                    end
+                end
             end
         end)
 

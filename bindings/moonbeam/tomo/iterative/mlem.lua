@@ -44,11 +44,9 @@ local function check(job, options)
         fail("argument", op, "model", "model is \"%s\", some of whose weights are negative; "
             .. "likelihoods need rays of 0 or more: use \"pixel\"", job.model.name)
     end
-    if options.negative == "refuse" then
-        solving.check_range(job.b, 0, math.huge, op, "sinograms",
-            "; count those below as 0 by the option negative = \"zero\", or use a least-squares "
-                .. "method such as cgls")
-    end
+    solving.check_range(job.b, options.negative == "refuse" and 0 or -math.huge, math.huge, op,
+        "sinograms", "; count those below as 0 by the option negative = \"zero\", or use a "
+            .. "least-squares method such as cgls")
     if options.x0 then
         solving.check_range(options.x0, 0, math.huge, op, "x0", "; a slice of 0 stays 0")
     end

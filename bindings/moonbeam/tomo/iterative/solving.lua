@@ -28,7 +28,8 @@ solving.options = declared.options(
     {"x0", "array", "slices to start from (row, y, x), f32, with the margin; they are not changed",
         rank = {3, 3}, usual = "the value of start everywhere"},
     {"start", "number", "value of all pixels at the start (unless an array x0 is given); or fbp: a "
-        .. "direct reconstruction, from which a few iterations do", words = {"fbp"}, default = 0},
+        .. "direct reconstruction, from which a few iterations do", min = -1e30, max = 1e30,
+        words = {"fbp"}, default = 0},
     {"half_acquisition", "boolean", "a whole turn with the axis, center, near an edge of the "
         .. "detector: slices of the whole field of view, which any of its rays has seen"},
     {"tolerance", "number", "a slice is done when its objective changes by less than this part of "
@@ -82,8 +83,11 @@ end
 
 --- Raises where values are not numbers from `low` to `high`. Waits for the device.
 function solving.check_range(array, low, high, op, name, remedy)
-    local least, most = range_of(array, low, high)
-    if not (least >= low and most <= high) then
+    local least, most = range_of(array, math.max(low, -1), math.min(high, 0))
+    if not (least > -math.huge and most < math.huge) then
+        fail("argument", op, name, "%s has values that are not finite (NaN or infinite); replace "
+            .. "them before, such as by mb.mend(%s)", name, name)
+    elseif not (least >= low and most <= high) then
         fail("argument", op, name, "%s has values from %g to %g; they must be numbers%s%s", name,
             least, most, arguments.range_text {min = low, max = high}, remedy)
     end
