@@ -345,6 +345,14 @@ helper.each_device(function(device_id, it)
                         reached = k == 3 and x:to_string() or nil
                     end}))
                 assert.equal(half:to_string(), reached)
+                -- the mask holds for what it starts from, too
+                local full <close> = mb.ones({ROWS, N, N}, {device = device})
+                for _, start in ipairs {{x0 = full}, {start = 1}} do
+                    local masked <close> = mb.tomo[name](sinograms, angles, with(options, start,
+                        {iterations = 1, circle = 0.9}))
+                    assert.equal(0, masked:item(1, 1, 1))
+                    assert.is_true(masked:norm() > 0)
+                end
                 local function misfit(x)
                     local rays <close> = mb.project(x, angles, {center = CENTER, circle = 1,
                         cols = N})
@@ -449,6 +457,27 @@ helper.each_device(function(device_id, it)
                         .. "finite %(NaN or infinite%); replace them before", helper.failure(
                         mb.tomo[name], sinograms, angles, {weights = bad}))
                 end
+            end
+        end)
+
+        it("weights rays by exp(-b), at most 1, for \"poisson\"", function()
+            local data <close> = sinograms - 0.1 -- some are below 0
+            local weight <close> = mb.unary(data, "neg")
+            mb.unary(weight, "exp", {out = weight})
+            assert.is_true(weight:max() > 1)
+            mb.binary(weight, "min", {scalar = 1, out = weight})
+            for _, name in ipairs {"cgls", "landweber", "sirt", "sart", "fista", "admm_tv"} do
+                local function run(value)
+                    return (mb.tomo[name](data, angles, with(ALL[name], {iterations = 3,
+                        weights = value})))
+                end
+                local made <close> = run "poisson"
+                local expected <close> = run(weight)
+                local plain <close> = run(nil)
+                local difference <close> = made - expected
+                local other <close> = plain - expected
+                assert.is_true(difference:norm() < 1e-5 * expected:norm(), name)
+                assert.is_true(other:norm() > 1e-3 * expected:norm(), name)
             end
         end)
 
