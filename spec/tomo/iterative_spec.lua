@@ -473,9 +473,9 @@ helper.each_device(function(device_id, it)
                 end
                 local made <close> = run "poisson"
                 local expected <close> = run(weight)
-                local plain <close> = run(nil)
+                local without <close> = run(nil)
                 local difference <close> = made - expected
-                local other <close> = plain - expected
+                local other <close> = without - expected
                 assert.is_true(difference:norm() < 1e-5 * expected:norm(), name)
                 assert.is_true(other:norm() > 1e-3 * expected:norm(), name)
             end
