@@ -449,10 +449,17 @@ local function most_that_fit(job, section, limit, available, whole)
     end)
 end
 
+-- The rows of a block as asked for, or nil: a packet of many rows at least, as smaller blocks would
+-- each make it.
+local function asked_of(job, section)
+    local asked, packet = job.options.block, sections.packet(section)
+    return asked and packet > plan.BLOCK_ROWS and math.max(asked, packet) or asked
+end
+
 -- The most rows at a time that fit, or 0: as asked, or whole packets, or all. `most`: no more than
 -- so many, whatever was asked.
 local function rows_that_fit(job, section, available, whole, most)
-    local total, asked = section.last - section.first + 1, job.options.block
+    local total, asked = section.last - section.first + 1, asked_of(job, section)
     if most then
         return most_that_fit(job, section, math.min(most, most_rows(job, section)), available,
             whole)
@@ -618,7 +625,7 @@ end
 local function choose(job, section)
     local ways = ways_of(job, section)
     local way = set_blocks(job, section, ways, job.available)
-    if not way and job.options.block then
+    if not way and job.options.block and asked_of(job, section) == job.options.block then
         fail_block(job, section, ways, job.available)
     end
     local others = section.number == 1 and job.look[job.devices[1].id] or 0

@@ -170,11 +170,14 @@ describe("iterative steps", function()
             rawset(mb, "total_variation", denoise)
         end})
         for _, case in ipairs {{nil, {rows, rows}}, {70, {75, 75, 75, 75}}} do
-            made = {}
-            mb.pipeline(check.scan(many), {{"fista", center = 3.5, iterations = 2, dimensions = 3,
-                tv_iterations = 2, slab = case[1], overlap = case[1] and 5}},
-                {input = "line integrals", quiet = true}):run(function() end)
-            assert.same(case[2], made)
+            for _, block in ipairs {0, 2} do -- chosen, or asked for
+                made = {}
+                mb.pipeline(check.scan(many), {{"fista", center = 3.5, iterations = 2,
+                    dimensions = 3, tv_iterations = 2, slab = case[1], overlap = case[1] and 5}},
+                    {input = "line integrals", quiet = true, block = block > 0 and block or nil})
+                    :run(function() end)
+                assert.same(case[2], made)
+            end
         end
     end)
 
