@@ -1,4 +1,5 @@
--- The discrepancy principle where rays have weights, and for counts.
+-- The discrepancy principle where rays have weights, and for counts; and the end of conjugate
+-- gradients where rounding is all that is left.
 
 local helper = require "spec.helper"
 local mb = require "moonbeam"
@@ -143,6 +144,47 @@ helper.each_device(function(device_id, it)
                     mb.tomo[name], data, angles, {discrepancy = 0}))
                 assert.matches("unknown option 'noise'", helper.failure(mb.tomo[name], data,
                     angles, {noise = 1}))
+            end
+        end)
+    end)
+
+    describe("cgls on " .. device_id, function()
+        local where = {device = device_id}
+
+        -- The gradient of few angles and a penalty falls to rounding in some ten steps.
+        it("falls in every step, and ends at rounding, by whatever operators", function()
+            for _, case in ipairs {{48, 20, 200, {beyond = "unknown"}}, {52, 5, 50,
+                {model = "pixel"}}, {48, 20, 200, {weights = "poisson"}}, {33, 12, 40,
+                {margin = 3}}, {62, 1, 0, {beyond = "unknown"}}, {40, 8, 30, {}}, {40, 8, 30,
+                {preconditioner = 0.05}}, {30, 10, 60, {x0 = true, beyond = "unknown"}}} do
+                local n, count, tikhonov, options = table.unpack(case)
+                local angles = mb.tomo.angles(count)
+                local data <close> = mb.random({2, count, n}, {seed = 3, device = device_id})
+                local ones <close> = mb.ones({2, n, n}, where)
+                options.x0 = options.x0 and ones
+                options.tikhonov, options.iterations, options.history = tikhonov, 80, true
+                options.center = (n - 1) / 2 + 3
+                local slices, facts = mb.tomo.cgls(data, angles, options)
+                local history <close> = facts.history
+                local values = history:to_table()
+                for k = 2, 80 do
+                    for z = 1, 2 do
+                        assert.is_true(values[k][z] <= values[k - 1][z] * (1 + 1e-6),
+                            ("%d, step %d: %g after %g"):format(n, k, values[k][z],
+                            values[k - 1][z]))
+                    end
+                end
+                if not options.margin then -- what it is where the slices are begun with
+                    options.x0, options.iterations = slices, 1
+                    local again, told = mb.tomo.cgls(data, angles, options)
+                    again:release()
+                    local _ <close> = told.history
+                    for z = 1, 2 do
+                        local own = told.history:item(1, z)
+                        assert.is_true(math.abs(own - values[80][z]) < 1e-4 * values[1][z])
+                    end
+                end
+                slices:release()
             end
         end)
     end)

@@ -15,13 +15,34 @@ cgls.options = declared.options(
         default = 0},
     solving.preconditioner, solving.weights, solving.beyond, solving.options)
 
+-- Part of |A' b|^2 at which |A' r - tikhonov x|^2 is rounding of float32: by which A' b is not in
+-- the range of A' A (3.5e-9 for one angle and 128 columns or more, less for more angles), or by
+-- which two large terms of a small sum are wrong. Directions made of it have hardly any curvature,
+-- or are as long from step to step, and steps along them would grow: the slice is done.
+local ROUNDING <const> = 1e-8
+
+-- least = that part of |A' W b|^2, by the projector and its transpose; `q` are rays and `s` is a
+-- volume to use.
+local function find_least(job, q, s, least)
+    local b = job.b
+    if job.root then
+        job:rooted(b, q)
+        job:rooted(q, q)
+        b = q
+    end
+    job.model.adjoint(b, s)
+    vectors.square(s, least)
+    mb.binary(least, "mul", {scalar = ROUNDING, out = least})
+end
+
 -- By the projector and its transpose. The rows of A and b are multiplied by the roots of the
 -- weights; r = b - A x, s = A' r - tikhonov x, p the direction.
 local function by_pair(job, options)
     local x, p, s, r, q = job.x, job:volume(), job:volume(), job:rays(), job:rays()
     local tikhonov, one = options.tikhonov, job:ones()
     local gamma, before, alpha = job:numbers(), job:numbers(), job:numbers()
-    local misfit, objective = job:numbers(), job:numbers()
+    local misfit, objective, least, work = job:numbers(), job:numbers(), job:numbers(),
+        job:numbers()
     local function measure()
         vectors.square(r, misfit)
         mb.binary(misfit, "mul", {scalar = 0.5, out = misfit})
@@ -37,6 +58,7 @@ local function by_pair(job, options)
         vectors.square(s, gamma)
     end
 
+    find_least(job, q, s, least)
     job:residual(x, r)
     mb.unary(r, "neg", {out = r})
     job:rooted(r, r)
@@ -46,6 +68,7 @@ local function by_pair(job, options)
         if job:seen(k, job.measures and measure(), misfit) then
             break
         end
+        vectors.cut(gamma, least, work)
         job.model.forward(p, q)
         job:rooted(q, q)
         vectors.square(q, alpha)
@@ -81,12 +104,6 @@ local function lower(objective, growth, curvature, work)
     mb.binary(work, "mul", {scalar = 0.5, out = work})
     mb.binary(objective, "sub", {b = work, out = objective})
 end
-
--- Part of |A' b|^2 at which |r|^2 is rounding of float32: by which A' b is not in the range of A' A
--- (3.5e-9 for one angle and 128 columns or more, less for more angles). Directions made of it have
--- hardly any curvature, and steps along them would grow: the slice is done. By the pair every s is
--- an A' r, and nothing grows.
-local ROUNDING <const> = 1e-8
 
 -- By the convolution that is A' A + tikhonov, with its fused steps: r = A' b - (A' A + tikhonov) x.
 -- With the preconditioner P, z = P r and the growth is <r, z>, else z = r.
