@@ -62,8 +62,9 @@ end
 --
 -- Converges to the minimum of sum w (A x - b)^2 / length, slowly and evenly: the number of
 -- iterations regularizes. The objective in the history is sum w (A x - b)^2 / 2, as of the other
--- methods; where no slices fit the data it may rise a little in the end. A few times the iterations of cgls give the same. The values are line
--- integrals in pixels: slices are attenuation per pixel. Each slice is reconstructed by itself.
+-- methods; where no slices fit the data it may rise a little in the end. A few times the iterations
+-- of cgls give the same. The values are line integrals in pixels: slices are attenuation per pixel.
+-- Each slice is reconstructed by itself.
 -- Memory: two volumes and the sinograms once, beside those given, two slices and two sinograms of
 -- one slice for the sums (of all slices where each has weights of its own; with the band-limited
 -- model the weights once more), and what the operators take; one volume more with a rule
