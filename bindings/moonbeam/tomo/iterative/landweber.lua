@@ -24,7 +24,8 @@ landweber.options = declared.options(
 -- Slow and simple: cgls needs far fewer steps, fista fewer with the same constraint. The values are
 -- line integrals in pixels: slices are attenuation per pixel. Each slice is reconstructed by
 -- itself. Memory: two volumes and the sinograms once, beside those given, and what the operators
--- take; one volume more with a rule (tolerance, noise).
+-- take; one volume more with a rule (tolerance, noise). With a normal operator three volumes and no
+-- sinograms.
 -- Returns the slices (row, y, x), and {iterations, done = how many slices a rule ended, history =
 -- objectives (iteration, row), f64, if asked for}.
 -- Errors: argument, dtype, shape, budget.
