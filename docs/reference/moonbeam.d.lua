@@ -1483,7 +1483,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -1579,7 +1579,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -2063,7 +2063,7 @@ function mb.psf.two_photon(size, options) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -2136,7 +2136,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -2219,7 +2219,7 @@ function mb.recon.describe(plan, options) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -2281,7 +2281,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -2344,7 +2344,7 @@ function mb.recon.find_center(scan, options) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -2406,7 +2406,7 @@ function mb.recon.find_range(scan, options) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -2477,7 +2477,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -2539,7 +2539,7 @@ function mb.recon.plan(scan, options) end
 ---@field weights? any of cgls, landweber, fista, admm_tv, sirt and sart: of rays; poisson: the transmission, in inverse proportion to the variance of line integrals of counted photons
 ---@field relaxation? any of landweber, sirt and sart: factor of a correction; 1 makes the step of landweber one over a bound of the largest eigenvalue of A' A
 ---@field nonnegative? any of landweber, fista, admm_tv, sirt and sart: no value below 0
----@field lambda? any of fista and admm_tv: weight of the total variation; 0: none
+---@field lambda? any of fista and admm_tv: weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? any of fista and admm_tv: iterations of the denoising in each step
 ---@field dimensions? any of fista and admm_tv: of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field slab? any of fista and admm_tv: 3 dimensions: slices that are made together, with those beside them, an approximation
@@ -3229,7 +3229,7 @@ function mb.tiles.table(plan) end
 ---@field iterations? integer alternations
 ---@field inner? integer steps of conjugate gradients in each
 ---@field rho? number weight of the splitting, per angle: larger ones follow the denoised slices, smaller ones the data; the limit does not depend on it
----@field lambda? number weight of the total variation
+---@field lambda? number weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? integer iterations of the denoising in each alternation
 ---@field dimensions? integer of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field nonnegative? boolean no value below 0
@@ -3468,7 +3468,7 @@ function mb.tomo.find_overlap(first, second, options) end
 
 ---@class moonbeam.options.tomo_fista
 ---@field iterations? integer steps of the gradient
----@field lambda? number weight of the total variation; 0: none
+---@field lambda? number weight of the total variation of values per pixel; 0: none
 ---@field tv_iterations? integer iterations of the denoising in each step
 ---@field dimensions? integer of the total variation: 2, each slice by itself, or 3, the slices as a volume
 ---@field tikhonov? number weight of |x|^2 / 2, in squared pixels

@@ -137,6 +137,26 @@ helper.each_device(function(device_id, it)
             end
         end)
 
+        -- By default every method looks at its rules a few times.
+        it("ends every method early without further options, and so does tolerance", function()
+            local data <close> = lines()
+            mb.binary(data, "max", {scalar = 0, out = data})
+            for _, case in ipairs {{"cgls", "noise", 0.1}, {"landweber", "noise", 0.1},
+                {"fista", "noise", 0.1}, {"admm_tv", "noise", 0.1}, {"sirt", "noise", 0.1},
+                {"sart", "noise", 0.1}, {"mlem", "discrepancy", 0.5},
+                {"osem", "discrepancy", 0.5}} do
+                local name, rule, value = table.unpack(case)
+                for _, options in ipairs {{[rule] = value}, {tolerance = 0.5}} do
+                    local slices, facts = mb.tomo[name](data, angles, options)
+                    slices:release()
+                    local plain, all = mb.tomo[name](data, angles)
+                    plain:release()
+                    assert.is_true(facts.done == ROWS and facts.iterations < all.iterations,
+                        ("%s %d %d"):format(name, facts.done, facts.iterations))
+                end
+            end
+        end)
+
         it("refuses what is no discrepancy", function()
             local data <close> = lines()
             for _, name in ipairs {"mlem", "osem"} do

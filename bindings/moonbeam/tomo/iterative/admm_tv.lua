@@ -15,7 +15,8 @@ admm_tv.options = declared.options(
     {"rho", "number", "weight of the splitting, per angle: larger ones follow the denoised slices, "
         .. "smaller ones the data; the limit does not depend on it", above = 0, below = 1e12,
         default = 1},
-    {"lambda", "number", "weight of the total variation", min = 0, max = 1e6, default = 1e-3},
+    {"lambda", "number", "weight of the total variation of values per pixel; 0: none", min = 0,
+        max = 1e6, default = 1e-3},
     {"tv_iterations", "count", "iterations of the denoising in each alternation", min = 1,
         max = 10000, default = 50},
     {"dimensions", "count", "of the total variation: 2, each slice by itself, or 3, the slices as "

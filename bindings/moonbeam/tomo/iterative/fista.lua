@@ -12,8 +12,8 @@ local fista = {}
 
 fista.options = declared.options(
     {"iterations", "count", "steps of the gradient", min = 1, max = 10000, default = 50},
-    {"lambda", "number", "weight of the total variation; 0: none", min = 0, max = 1e6,
-        default = 1e-3},
+    {"lambda", "number", "weight of the total variation of values per pixel; 0: none", min = 0,
+        max = 1e6, default = 1e-3},
     {"tv_iterations", "count", "iterations of the denoising in each step", min = 1, max = 10000,
         default = 50},
     {"dimensions", "count", "of the total variation: 2, each slice by itself, or 3, the slices as "

@@ -40,7 +40,7 @@ solving.options = declared.options(
         .. "three-dimensional total variation together. With weights: of a ray of weight 1; rays "
         .. "of weight 0 do not count", above = 0},
     {"check", "count", "iterations between two checks of a rule, such as tolerance; each waits for "
-        .. "the device", min = 1, max = 10000, default = 10},
+        .. "the device", min = 1, max = 10000, usual = "a tenth of the iterations, at most 10"},
     {"history", "boolean", "return the objective of each slice where each iteration begins"},
     {"callback", "callable", "called after each iteration with its number, the slices as they are "
         .. "and {objective = array}; true ends the work. What it gets is valid during the call"})
@@ -193,6 +193,7 @@ function solving.begin(op, sinograms, angles, options)
     end
     local self = setmetatable({op = op, options = options, model = model, rows = rows, side = side,
         size = size, b = sinograms, device = sinograms.device, held = {}, done = {}, left = rows,
+        check = options.check or math.max(1, math.min(10, options.iterations // 10)),
         rules = options.tolerance or options.noise or options.discrepancy,
         together = options.dimensions == 3 and options.lambda > 0,
         radius = side / 2 * (circle > 0 and circle or math.sqrt(2))}, state)
@@ -404,7 +405,7 @@ end
 -- Whether somebody wants to know the objective where iteration k begins.
 local function wanted(self, k)
     return self.history or self.options.callback
-        or self.rules and k > 1 and (k - 1) % self.options.check == 0
+        or self.rules and k > 1 and (k - 1) % self.check == 0
 end
 
 --- Iteration k begins at x, whose objectives are `objective`, with |A x - b|^2 / 2 = `misfit`
@@ -416,7 +417,7 @@ function state:seen(k, objective, misfit)
         mb.convert(objective, "f64", {out = line})
         self.seen_until = k
     end
-    if self.rules and k > 1 and (k - 1) % self.options.check == 0 then
+    if self.rules and k > 1 and (k - 1) % self.check == 0 then
         check(self, objective, misfit or objective)
     end
     return self.left == 0
