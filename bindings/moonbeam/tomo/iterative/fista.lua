@@ -56,22 +56,21 @@ end
 
 -- A function that makes y = y - P (A' (A y - b) + tikhonov y) / bound; `work` is to use.
 local function preconditioned(job, slope, spectrum)
-    local options, dots = job.options, job:numbers()
+    local options, circle = job.options, job.model.circle
     if options.lambda > 0 or options.nonnegative then
         fail("argument", "tomo.fista", "preconditioner", "preconditioner is %g, which is for "
             .. "least squares alone, without %s: give the option lambda = 0 and the option "
             .. "nonnegative = false, or leave it out and begin with the option start = \"fbp\"",
             options.preconditioner, options.lambda > 0 and "total variation" or "nonnegative")
     end
-    local function precondition(from, to, own_dots)
-        mb.normal_operator(from, spectrum, {circle = job.model.circle, dot = true,
-            out = {result = to, dots = own_dots}})
-    end
-    local above, below = largest(job, slope.normal, precondition)
+    local above, below = largest(job, slope.normal, function(from, to, dots)
+        mb.normal_operator(from, spectrum, {circle = circle, dot = true,
+            out = {result = to, dots = dots}})
+    end)
     return function(y, work)
         slope.at(y, work)
         vectors.add(work, y, job:ones(), nil, options.tikhonov)
-        precondition(work, work, dots)
+        mb.normal_operator(work, spectrum, {circle = circle, out = work})
         vectors.add(y, work, below, above, -1 / SAFETY)
     end
 end
