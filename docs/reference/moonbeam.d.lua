@@ -3247,7 +3247,7 @@ function mb.tiles.table(plan) end
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
 ---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
----@field history? boolean return the objective of each slice where each iteration begins
+---@field history? boolean return the objective of each slice where each iteration begins, as far as the work went
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
 ---Slices that minimize sum w (A x - b)^2 / 2 + lambda TV(x) by alternating directions (ADMM), A being the model of the rays, b the sinograms and w the weights of the rays.
@@ -3281,7 +3281,7 @@ function mb.tomo.angles(count, span) end
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
 ---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
----@field history? boolean return the objective of each slice where each iteration begins
+---@field history? boolean return the objective of each slice where each iteration begins, as far as the work went
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
 ---Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 by conjugate gradients (CGLS), A being the model of the rays, b the sinograms and w the weights of the rays.
@@ -3488,7 +3488,7 @@ function mb.tomo.find_overlap(first, second, options) end
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
 ---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
----@field history? boolean return the objective of each slice where each iteration begins
+---@field history? boolean return the objective of each slice where each iteration begins, as far as the work went
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
 ---Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 + lambda TV(x) by FISTA, A being the model of the rays, b the sinograms and w the weights of the rays.
@@ -3517,7 +3517,7 @@ function mb.tomo.fista(sinograms, angles, options) end
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
 ---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
----@field history? boolean return the objective of each slice where each iteration begins
+---@field history? boolean return the objective of each slice where each iteration begins, as far as the work went
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
 ---Slices that minimize sum w (A x - b)^2 / 2 + tikhonov |x|^2 / 2 by steps of the gradient, A being the model of the rays, b the sinograms and w the weights of the rays.
@@ -3565,7 +3565,7 @@ function mb.tomo.line_integrals(data, options) end
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
----@field history? boolean return the objective of each slice where each iteration begins
+---@field history? boolean return the objective of each slice where each iteration begins, as far as the work went
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
 ---Slices of greatest likelihood for Poisson data, such as emission or fluorescence: x = x / (A' 1) A' (b / (A x)).
@@ -3595,7 +3595,7 @@ function mb.tomo.opposite_pair(angles) end
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: slices of the whole field of view, which any of its rays has seen
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
----@field history? boolean return the objective of each slice where each iteration begins
+---@field history? boolean return the objective of each slice where each iteration begins, as far as the work went
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
 ---Like mlem, by one part of the angles after the other: about as many times faster as there are parts, but with noise it ends in a cycle.
@@ -3653,7 +3653,7 @@ function mb.tomo.reconstruct(sino, angles, options) end
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
 ---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
----@field history? boolean return the objective of each slice where each iteration begins
+---@field history? boolean return the objective of each slice where each iteration begins, as far as the work went
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
 ---Slices by corrections from one part of the angles after the other: SART, or SIRT with ordered subsets.
@@ -3681,7 +3681,7 @@ function mb.tomo.sart(sinograms, angles, options) end
 ---@field tolerance? number a slice is done when its objective changes by less than this part of it between two checks; slices of three-dimensional total variation together
 ---@field noise? number standard deviation of the noise of a ray: a slice is done when the root mean square of A x - b is no more (the discrepancy principle); slices of three-dimensional total variation together. With weights: of a ray of weight 1; rays of weight 0 do not count
 ---@field check? integer iterations between two checks of a rule, such as tolerance; each waits for the device
----@field history? boolean return the objective of each slice where each iteration begins
+---@field history? boolean return the objective of each slice where each iteration begins, as far as the work went
 ---@field callback? function called after each iteration with its number, the slices as they are and {objective = array}; true ends the work. What it gets is valid during the call
 
 ---Slices by the simultaneous iterative reconstruction technique: corrections by all rays at once, divided by the lengths of the rays and by the sums of weights of the pixels.

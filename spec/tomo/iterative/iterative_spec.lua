@@ -577,12 +577,14 @@ helper.each_device(function(device_id, it)
         it("ends when the callback wants it", function()
             for name, options in pairs(ALL) do
                 local slices, facts = mb.tomo[name](sinograms, angles, with(options, {
-                    iterations = 9, callback = function(k, _, told)
+                    iterations = 9, history = true, callback = function(k, _, told)
                         assert.same({ROWS}, told.objective.shape)
                         return k == 2
                     end}))
                 slices:release()
                 assert.equal(2, facts.iterations)
+                assert.same({2, ROWS}, facts.history.shape) -- what was begun
+                facts.history:release()
             end
         end)
 

@@ -41,7 +41,8 @@ solving.options = declared.options(
         .. "of weight 0 do not count", above = 0},
     {"check", "count", "iterations between two checks of a rule, such as tolerance; each waits for "
         .. "the device", min = 1, max = 10000, usual = "a tenth of the iterations, at most 10"},
-    {"history", "boolean", "return the objective of each slice where each iteration begins"},
+    {"history", "boolean", "return the objective of each slice where each iteration begins, as far "
+        .. "as the work went"},
     {"callback", "callable", "called after each iteration with its number, the slices as they are "
         .. "and {objective = array}; true ends the work. What it gets is valid during the call"})
 
@@ -514,6 +515,10 @@ function state:finish()
         end
     end
     local made, history = self.result or self.x, self.history
+    local seen = self.seen_until or 0
+    if history and seen > 0 and seen < self.options.iterations then
+        history = history:view({1, seen}) -- the other lines are not known
+    end
     for i = #self.held, 1, -1 do
         if self.held[i] == made and self.options.margin == 0 or self.held[i] == history then
             table.remove(self.held, i)
