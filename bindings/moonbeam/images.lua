@@ -85,7 +85,8 @@ local function create_hdf5(name, options)
     file:set_attribute("/entry", "default", "data")
     file:set_attribute("/entry/data", "signal", "data")
     made.dataset = file:create_dataset(member or "/entry/data/data", {shape = options.shape,
-        dtype = options.dtype, attributes = {interpretation = "image"}})
+        dtype = options.dtype, attributes = {interpretation = "image",
+            units = options.origin and options.origin.units}})
     if options.origin then
         write_origin(file, options.origin)
     end

@@ -39,6 +39,23 @@ describe("charts", function()
         assert.same({-2, 3}, {scale.range {{3, 0 / 0, -2}, {1}}})
     end)
 
+    it("have logarithms on an axis, if that is wanted", function()
+        assert.same({"1", "2", "5", "10", "20", "50"}, (select(2, scale.ticks(0, 1.9, 9, "log"))))
+        assert.same({"0.1", "1", "10", "100"}, (select(2, scale.ticks(-1, 2, 4, "log"))))
+        assert.same({"1", "1000"}, (select(2, scale.ticks(0, 5, 2, "log"))))
+    end)
+
+    it("write titles and levels beyond the chart one above the other", function()
+        local shapes = chart.layout({bands = {{values = {1, 2}}}, title = "title",
+            levels = {{100, "budget"}}}, {width = 200, height = 100, letter_width = 2,
+            letter_height = 4})
+        local at = {}
+        for _, shape in ipairs(shapes) do
+            at[shape.text or ""] = shape.y
+        end
+        assert.is_true(at["budget, beyond the chart"] - at.title >= 4)
+    end)
+
     it("draw lines where the values are", function()
         local shapes = chart.layout({lines = {{x = {0, 10}, y = {0, 1}}}}, {width = 200,
             height = 100, letter_width = 2, letter_height = 4})

@@ -22,6 +22,11 @@ end
 
 local IMAGE <const> = "FOLDER/image.tif FOLDER/psf.npy -d host --overwrite "
 
+-- The text about an image in its ImageJ metadata, which are UTF-16.
+local function info_of(path)
+    return (files.read(path):gsub("%z", ""))
+end
+
 describe("deconvolve.lua and noise", function()
     setup(function()
         folder = os.tmpname()
@@ -134,7 +139,20 @@ describe("deconvolve.lua and noise", function()
             assert.is_true(tonumber(before) > 3 * last and tonumber(last) > 0.7 * alone, text)
             assert.is_true(tonumber(last) < 1.5 * alone, text)
             local file <close> = assert(io.open(folder .. "/curve.svg"))
-            assert.matches("noise alone", file:read "a")
+            local drawing = file:read "a"
+            assert.matches("noise alone", drawing)
+            -- No value is cut off: the curve falls from each iteration to the next.
+            local heights, points = {}, ""
+            for list in drawing:gmatch 'points="([^"]*)"' do
+                local _, count = list:gsub(",", ",")
+                points = count == 12 and list or points
+            end
+            for y in points:gmatch ",(%S+)" do
+                heights[#heights + 1] = tonumber(y)
+                assert.is_true(#heights == 1 or heights[#heights] > heights[#heights - 1], points)
+            end
+            assert.equal(12, #heights)
+            assert.truthy(info_of(folder .. "/a.tif"):find('"units":"photons"', 1, true))
             -- Two snapshots of 58 pixels side by side and one below, a bar and a caption.
             local sheet = files.read(folder .. "/s.png")
             assert.truthy(sheet:find(("image.tif, plane 6 after iterations 4, 8, 12: method rl, 12 "
@@ -154,6 +172,7 @@ describe("deconvolve.lua and noise", function()
             .. "-o FOLDER/a.tif --iterations 40 --tolerance 0.05"))
         assert.matches("because that is %-%-iterations",
             must(IMAGE .. "-o FOLDER/a.tif --iterations 3 --verbose"))
+        assert.truthy(info_of(folder .. "/a.tif"):find('"units":"counts"', 1, true))
     end)
 
     it("has equal ledgers, planned and run", function()

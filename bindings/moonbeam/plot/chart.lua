@@ -2,7 +2,8 @@
 -- raster, dots) draw. A place is {x, y} from the top left, in points, the unit of the back end.
 --
 -- A chart is {title, x = axis, y = axis, lines, bands, bars, levels, marks}:
---   axis    {label =, form =, low =, high =}; form as in scale.lua
+--   axis    {label =, form =, low =, high =}; form as in scale.lua: with "log" the values are
+--           logarithms
 --   lines   {{x = list, y = list, name =}, ...}
 --   bands   {{values = list, name =}, ...}: stacked on each other; sample i lies from x = i - 1 to
 --           i, or from edges[i] to edges[i + 1]
@@ -237,11 +238,21 @@ local function legend_of(plot)
     return names
 end
 
+-- The space above the frame, in heights of letters: for the title, and below it for the text of a
+-- level beyond the chart.
+local function lines_above(plot, highest)
+    local count = plot.title and 2 or 1
+    for _, level in ipairs(plot.title and plot.levels or {}) do
+        count = level[1] > highest and 3 or count
+    end
+    return count
+end
+
 --- The shapes of a chart for {width, height, letter_width, letter_height, grid}.
 function chart.layout(plot, metrics)
     local cw, ch = metrics.letter_width, metrics.letter_height
     local x0, x1, y0, y1 = ranges(plot)
-    local frame = {x0 = x0, x1 = x1, y0 = y0, y1 = y1, top = plot.title and 2 * ch or ch,
+    local frame = {x0 = x0, x1 = x1, y0 = y0, y1 = y1, top = lines_above(plot, y1) * ch,
         bottom = metrics.height - (plot.x and plot.x.label and 3 or 2) * ch}
     local _, texts = scale.ticks(y0, y1, math.max(2, (frame.bottom - frame.top) // (2.5 * ch)),
         (plot.y or {}).form)

@@ -42,11 +42,41 @@ local function round_step(least, bytes)
     return 10 * unit
 end
 
+-- The logarithms of round numbers: of 1, 2, 5 times a power of ten, or of powers alone where these
+-- are too many.
+local function log_ticks(low, high, most)
+    for _, factors in ipairs {{1, 2, 5}, {1}} do
+        local values = {}
+        for power = math.floor(low), math.floor(high) do
+            for _, factor in ipairs(factors) do
+                local value = power + math.log(factor, 10)
+                if value >= low - 1e-9 and value <= high + 1e-9 then
+                    values[#values + 1] = value
+                end
+            end
+        end
+        if #values <= most or #factors == 1 then
+            local every, kept = math.ceil(#values / most), {}
+            for i = 1, #values, every do
+                kept[#kept + 1] = values[i]
+            end
+            return kept
+        end
+    end
+end
+
 --- Round values from low to high, at most `most` of them, and their texts. form "bytes": in KiB,
--- MiB; "whole": whole numbers; "none": no values.
+-- MiB; "whole": whole numbers; "log": the values are decimal logarithms, the texts their numbers;
+-- "none": no values.
 function scale.ticks(low, high, most, form)
     if form == "none" then
         return {}, {}
+    elseif form == "log" then
+        local values, texts = log_ticks(low, high, most), {}
+        for i, value in ipairs(values) do
+            texts[i] = ("%.4g"):format(10.0 ^ value)
+        end
+        return values, texts
     end
     local step = round_step((high - low) / math.max(1, most), form == "bytes")
     if form == "whole" then

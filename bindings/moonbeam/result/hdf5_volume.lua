@@ -125,7 +125,8 @@ local function fill(file, options, parts)
         attributes = {
             units = units,
             interpretation = "image",
-            long_name = ("attenuation [%s]"):format(units),
+            long_name = ("%s [%s]"):format(units:find "^1/" and "attenuation"
+                or options.title, units),
         },
     }
     local volume

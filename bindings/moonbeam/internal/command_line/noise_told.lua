@@ -10,6 +10,7 @@ local output = require "moonbeam.plot.output"
 local photon_noise = require "moonbeam.deconv.photon_noise"
 local process_memory = require "moonbeam.internal.process_memory"
 local progress = require "moonbeam.progress"
+local scale = require "moonbeam.plot.scale"
 
 local told = {}
 local methods = {}
@@ -20,7 +21,6 @@ methods.__index = methods
 local ERRORS <const>, PART <const> = 3, 0.25
 local MOST_PIXELS <const> = 1 << 21 -- of all snapshots
 local SNAPSHOTS <const> = 9
-local HIGHEST <const> = 3 -- of the chart, in expectations
 
 --- What is told of a run with these options of the command.
 function told.new(options, say)
@@ -34,10 +34,10 @@ end
 
 -- Warns where what is typed is far from what the image says.
 local function compare(options, found)
-    local scale = {gain = PART * found.gain, offset = 2 * found.gain}
+    local most = {gain = PART * found.gain, offset = 2 * found.gain}
     for _, name in ipairs {"gain", "offset"} do
         local typed, own, error = options[name], found[name], found[name .. "_error"]
-        if typed and math.abs(typed - own) > math.max(ERRORS * error, scale[name]) then
+        if typed and math.abs(typed - own) > math.max(ERRORS * error, most[name]) then
             cli.warn("--%s is %g, but the noise of the image says %s; the typed one is taken", name,
                 typed, with_error(own, error))
         end
@@ -214,18 +214,21 @@ function methods:misfit(metrics, elements)
 end
 
 -- The chart of the I-divergence over that of the noise, or over the pixels where that is unknown.
+-- The first iterations change it by orders of magnitude, the last ones by percents: its axis has
+-- logarithms.
 local function chart_of(self)
-    local expected, line, most = self.expected, {x = {}, y = {}}, 0
+    local expected, line = self.expected, {x = {}, y = {}}
     for k, metric in ipairs(self.metrics) do
-        line.x[k], line.y[k] = k - 1, metric.divergence / (expected or self.elements)
-        most = math.max(most, line.y[k])
+        line.x[k] = k - 1
+        line.y[k] = math.log(metric.divergence / (expected or self.elements), 10)
     end
     if #self.metrics == 1 then
         line.x[2], line.y[2] = 1, line.y[1]
     end
-    return {lines = {line}, levels = expected and {{1, "noise alone"}} or nil,
-        x = {label = "iterations done"}, y = {low = 0, high = expected
-            and math.max(1.2, math.min(most, HIGHEST)) or nil}}
+    local low, high = scale.range {line.y, expected and {0} or {}}
+    local room = 0.1 * (high - low)
+    return {lines = {line}, levels = expected and {{0, "noise alone"}} or nil,
+        x = {label = "iterations done"}, y = {form = "log", low = low - room, high = high + room}}
 end
 
 --- Draws the I-divergence over the iterations.

@@ -34,10 +34,16 @@ local function parameters_of(job)
     return parameters
 end
 
+-- The unit of the values: that of the image's, or photons.
+local function units_of(options)
+    return options.gain and "photons" or "counts"
+end
+
 --- How the result of an image was made. A series of files is no file. `found`: more parameters.
 function results.origin(job, image, found)
     local input = file_name.without_member(image)
-    return {title = "deconvolution", input = core.system.stat(input) and input or nil,
+    return {title = "deconvolution", units = units_of(job.options),
+        input = core.system.stat(input) and input or nil,
         parameters = tables.merged(parameters_of(job), {image = image}, found)}
 end
 
