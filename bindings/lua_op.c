@@ -174,6 +174,18 @@ static void vector_from_array(lua_State *L, const mb_op *op, const mb_op_arg *ar
     member->count = count;
 }
 
+/* Raises for a table with names where a list of numbers is needed. */
+static void names_given(lua_State *L, const mb_op *op, const mb_op_arg *arg)
+{
+    if (arg->required)
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                    "this table has names, and %s is a number or a list without a name, before the "
+                    "options: %s(..., %s, {options})",
+                    arg->name, op->name, arg->name);
+    mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                "%s must be a list of numbers; this table has names", arg->name);
+}
+
 /* If the argument may be a list of lists and the value at the top is one, replaces it by one flat
 ** list. All inner lists must have the same length. */
 static void flatten(lua_State *L, const mb_op *op, const mb_op_arg *arg)
@@ -240,8 +252,7 @@ static void set_vector(lua_State *L, const mb_op *op, const mb_op_arg *arg, mb_v
     if (count == 0 && type == LUA_TTABLE) {
         lua_pushnil(L);
         if (lua_next(L, value) != 0)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
-                        "%s must be a list of numbers; this table has names", arg->name);
+            names_given(L, op, arg);
     }
     member->values = values;
     member->count = (int64_t)count;

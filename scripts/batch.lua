@@ -76,7 +76,7 @@ local function check()
     if options.into then
         local facts = core.system.stat(options.into)
         if not facts or facts.kind ~= "folder" then
-            cli.wrong("--into: there is no folder '%s'", options.into)
+            cli.wrong("--into: there is no folder '%s'; make it first", options.into)
         end
     end
     for _, scan in ipairs(scans) do

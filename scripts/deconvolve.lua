@@ -48,17 +48,18 @@ local options = cli.parse(arg, {
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", doc = "print grid, bytes and peak; compute and write nothing"},
     rank_lines.options,
-    {"method", short = "m", value = "NAME", type = cli.choice("rl", "gradient_consensus",
-        "landweber", "wiener", "tikhonov", {richardson_lucy = "rl", ["richardson-lucy"] = "rl",
-            lucy = "rl"}), default = "rl",
+    {"method", short = "m", value = "NAME", also = {"algorithm"},
+        type = cli.choice("rl", "gradient_consensus", "landweber", "wiener", "tikhonov",
+            {richardson_lucy = "rl", ["richardson-lucy"] = "rl", lucy = "rl"}), default = "rl",
         doc = "rl: Richardson-Lucy; gradient_consensus: the same, stops by itself; landweber, "
             .. "wiener, tikhonov"},
     cli.option(rl.iterations, {default = false, value = "N", type = cli.or_words(cli.count, "auto"),
+        also = {"n", "niter", "iter", "num-iterations"},
         doc = ("how many at most (default: rl %d, landweber %d, gradient_consensus %d); rl: auto "
             .. "ends where held-out photons are predicted best"):format(RL_ITERATIONS,
             landweber.iterations.default, consensus.iterations.default)}),
     cli.option(rl.acceleration, {of = "rl"}),
-    cli.option(rl.total_variation, {of = "rl"}),
+    cli.option(rl.total_variation, {of = "rl", also = {"tv", "regularization"}}),
     cli.option(rl.tolerance, {of = "rl, landweber"}),
     cli.option(rl.metrics, {doc = "print the misfit and the change of every iteration"}),
     cli.option(wiener.lambda, {default = false,
@@ -152,6 +153,39 @@ if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
 end
 
+-- ---- the method ----
+
+local run = mb.deconv[options.method == "rl" and "richardson_lucy" or options.method]
+local taken = declared.of(run).options
+
+local function check_method()
+    local function refuse(name)
+        cli.wrong("--%s is not for --method %s: leave it out", name:gsub("_", "-"), options.method)
+    end
+    if options.iterations == "auto" and options.method ~= "rl" then
+        cli.wrong("--iterations auto is for --method rl; gradient_consensus stops by itself")
+    elseif options.every and not options.snapshots then
+        cli.wrong("--every is for --snapshots FILE, which is missing")
+    end
+    for _, name in ipairs {"iterations", "acceleration", "tolerance", "total_variation", "mask",
+        "seed", "relaxation", "lambda"} do
+        local own = ({mask = "weights", relaxation = "step"})[name] or name
+        if options.given[name] and not taken[own] then
+            refuse(name)
+        end
+    end
+    for _, name in ipairs {"curve", "snapshots"} do
+        if options[name] and not (taken.iterations and (name ~= "curve"
+            or options.method == "rl")) then
+            refuse(name)
+        elseif options[name] and options.tiles == "blended" then
+            cli.wrong("--%s is not for --tiles blended, where each tile has iterations of its own",
+                name)
+        end
+    end
+end
+check_method()
+
 -- ---- the files that are written ----
 
 local function check_outputs()
@@ -174,6 +208,9 @@ local function check_outputs()
             {"curve", extensions = {"png", "svg"}}, {"snapshots"},
             log_name and {"write-log", path = log_name, extensions = {"log"}} or nil})
     end
+end
+if options.psf then
+    psf_options.refuse(options)
 end
 if not options.plan and leads then
     check_outputs()
@@ -232,8 +269,9 @@ if not options.psf then
 end
 stack_picture.check(shape, options.preview_z)
 say("image      %s%s, %s, %s", table.concat(shape, " x "), image:is_series()
-    and (", %d channels, %d times"):format(image.channels, image.frames) or "",
-    surface.TYPES[image.dtype] or image.dtype, options.image)
+    and (", %s, %s"):format(surface.counted(image.channels, "channel"),
+        surface.counted(image.frames, "time")) or "", surface.TYPES[image.dtype] or image.dtype,
+    options.image)
 
 local noise = noise_told.new(options, say)
 local matters = options.gain or options.offset or options.curve or options.iterations == "auto"
@@ -255,35 +293,8 @@ if options.plan then
 end
 local psfs <close> = channel_psfs.make(options, image, devices[1].id, say)
 
--- ---- the method and its settings ----
+-- ---- the settings of the method ----
 
-local run = mb.deconv[options.method == "rl" and "richardson_lucy" or options.method]
-local taken = declared.of(run).options
-
-local function check_method()
-    for _, name in ipairs {"tolerance", "total_variation", "mask", "seed", "relaxation",
-        "lambda"} do
-        local own = ({mask = "weights", relaxation = "step"})[name] or name
-        if options[name] and not taken[own] then
-            cli.wrong("--%s is not for --method %s", name:gsub("_", "-"), options.method)
-        end
-    end
-    for _, name in ipairs {"curve", "snapshots"} do
-        if options[name] and not (taken.iterations and (name ~= "curve"
-            or options.method == "rl")) then
-            cli.wrong("--%s is not for --method %s", name, options.method)
-        elseif options[name] and options.tiles == "blended" then
-            cli.wrong("--%s is not for --tiles blended, where each tile has iterations of its own",
-                name)
-        end
-    end
-    if options.iterations == "auto" and options.method ~= "rl" then
-        cli.wrong("--iterations auto is for --method rl; gradient_consensus stops by itself")
-    elseif options.every and not options.snapshots then
-        cli.wrong("--every is for --snapshots FILE, which is missing")
-    end
-end
-check_method()
 local automatic = options.iterations == "auto" and not noise:unknown()
 if options.iterations == "auto" then
     options.iterations = automatic and work.MOST or UNKNOWN_ITERATIONS

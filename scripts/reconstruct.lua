@@ -23,6 +23,8 @@ local method = require "moonbeam.tomo.method"
 local entries, opening = method.options, declared.of(mb.scan.open).options
 local named = table.move(iterative.names, 1, #iterative.names, #entries.method.choices + 1,
     {table.unpack(entries.method.choices)})
+named[#named + 1] = {gridrec = "fourier", fbp_cuda = "fbp", lprec = "fourier", mbir = "fista",
+    sirt_cuda = "sirt", cgls_cuda = "cgls", sart_cuda = "sart", tv = "fista", em = "mlem"}
 
 -- The flags of the options of iterative methods: their values are checked when the method is known.
 local of_methods = cli.of_entries(method_options.list, function(option)
@@ -43,7 +45,8 @@ local options = cli.parse(arg, {
     cli.shared.overwrite,
     {"resume", doc = "go on with an interrupted run, from RESULT.unfinished"},
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
-    {"plan", doc = "print chunks, bytes and peak, read no frames, write nothing"},
+    {"plan", also = {"dry-run", "estimate"},
+        doc = "print chunks, bytes and peak, read no frames, write nothing"},
     {"png", value = "FILE", doc = "with --plan: a picture of the memory over the steps, FILE.png "
         .. "or FILE.svg"},
     {"center", short = "c", value = "X|TOP,BOTTOM|auto", default = "auto",
@@ -68,8 +71,8 @@ local options = cli.parse(arg, {
         .. "of view of up to twice its width"},
     {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text "
         .. "file, a dataset of SCAN, or FILE:/PATH"},
-    cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm"},
-        type = cli.choice(table.unpack(named, 1, #named + 1)), doc = entries.method.doc
+    cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm",
+        "recon-algorithm"}, type = cli.choice(table.unpack(named)), doc = entries.method.doc
         .. "; or an iterative one, with the options below that name it: "
         .. table.concat(iterative.names, ", ")}),
     of_methods,
@@ -144,6 +147,9 @@ local options = cli.parse(arg, {
     cli.shared.verbose, cli.shared.quiet, cli.shared.log, cli.shared.progress,
     command.options,
     suggest = step_search.suggestion,
+    extra = function(word)
+        return mb.system.stat(word) and "moonbeam batch reconstructs several scans" or nil
+    end,
     notes = "--budget limits the pool of arrays and scratch. The process takes more: --pinned, "
     .. "the program and its libraries, "
         .. "buffers. --plan says how much at most: what to give a batch system (Slurm's --mem).\n"
@@ -370,6 +376,11 @@ if tonumber(top) and tonumber(bottom) then
     end
     settings.center = (top + bottom) / 2
     settings.axis_tilt = math.atan((bottom - top) / (scan.rows - 1))
+    if math.abs(settings.axis_tilt) >= math.pi / 4 then
+        cli.wrong("--center %s is TOP,BOTTOM: the axis would lean by %.0f degrees, and by less "
+            .. "than 45 it may; one column with decimals has a point: %s.%s", options.center,
+            math.abs(math.deg(settings.axis_tilt)), top, bottom)
+    end
 elseif not settings.center and options.center ~= "auto" then
     cli.wrong("--center is \"%s\"; give a column number, two of them as TOP,BOTTOM, or auto",
         options.center)

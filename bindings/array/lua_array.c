@@ -64,7 +64,7 @@ static int array_permute(lua_State *L)
     mb_array *array = mbl_check_array(L, 1);
     int given = spread_arguments(L);
     if (given != array->shape.rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d axes for an array of %d", given,
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d axes for an array of %d: name each once", given,
                  array->shape.rank);
     for (int i = 0; i < given; i++) {
         axes[i] = check_axis(L, i + 2, array->shape.rank);
@@ -266,6 +266,11 @@ static int array_index(lua_State *L)
 
 static int array_newindex(lua_State *L)
 {
+    if (lua_type(L, 2) == LUA_TSTRING)
+        return mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                        "an array's %s cannot be assigned; a:reshape, a:cast and a:to give other "
+                        "arrays",
+                        lua_tostring(L, 2));
     return mbl_fail(
         L, MB_STATUS_ARGUMENT, NULL,
         "elements cannot be assigned by index; use a view with fill, or an operator with out =");

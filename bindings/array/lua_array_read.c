@@ -98,7 +98,8 @@ static int array_item(lua_State *L)
     mb_array *array = mbl_check_array(L, 1);
     int given = lua_gettop(L) - 1;
     if (given != array->shape.rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d indices for an array of %d ax%cs", given,
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "%d indices for an array of %d ax%cs: give one for each axis", given,
                  array->shape.rank, array->shape.rank == 1 ? 'i' : 'e');
     for (int axis = 0; axis < given; axis++) {
         const int64_t i = mbl_check_integer(L, axis + 2, "index");

@@ -42,19 +42,20 @@ static int option_place(lua_State *L, const char *const *names, const char *what
 }
 
 /* Is there an option table? Raises for what is neither that nor nil or none. */
-static bool has_options(lua_State *L, int index)
+static bool has_options(lua_State *L, int index, const char *const *names)
 {
     const int type = lua_type(L, index);
     if (type != LUA_TTABLE && type > LUA_TNIL)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "options must be a table, not a %s",
-                 mbl_type_name(L, index));
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "options must be a table such as {%s = ...}, not a %s",
+                 names[0] ? names[0] : "name", mbl_type_name(L, index));
     return type == LUA_TTABLE;
 }
 
 void mbl_check_options(lua_State *L, int index, const char *const *names, const char *what)
 {
     index = lua_absindex(L, index);
-    if (!has_options(L, index))
+    if (!has_options(L, index, names))
         return;
     for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1))
         option_place(L, names, what);
@@ -67,7 +68,7 @@ int mbl_take_options(lua_State *L, int index, const char *const *names, const ch
     while (names[count])
         count++;
     lua_settop(L, first - 1 + count);
-    if (!has_options(L, index))
+    if (!has_options(L, index, names))
         return first;
     for (lua_pushnil(L); lua_next(L, index) != 0;)
         lua_replace(L, first + option_place(L, names, what));
@@ -253,9 +254,7 @@ mb_shape mbl_check_shape(lua_State *L, int index, const char *arg)
         return shape;
     }
     if (!lua_istable(L, index))
-        mbl_fail(L, MB_STATUS_ARGUMENT, arg,
-                 "%s must be a table of extents such as {64, 512, 512}, not a %s", arg,
-                 mbl_type_name(L, index));
+        refuse(L, index, arg, "a table of extents such as {64, 512, 512}");
     index = lua_absindex(L, index);
     lua_Unsigned rank = mbl_length(L, index);
     if (rank > MB_MAX_RANK)

@@ -6,6 +6,19 @@
 
 enum { MOST_NAMES = 128 };
 
+/* Where the names of a thing are listed: the subject of mb.help, or NULL. */
+static const char *subject_of(const char *what)
+{
+    static const char *const SUBJECTS[][2] = {{"an array", "array"},
+                                              {"a device", "device"},
+                                              {"an HDF5 file", "h5"},
+                                              {"an HDF5 dataset", "h5"}};
+    for (size_t i = 0; i < sizeof SUBJECTS / sizeof SUBJECTS[0]; i++)
+        if (strcmp(SUBJECTS[i][0], what) == 0)
+            return SUBJECTS[i][1];
+    return NULL;
+}
+
 int mbl_unknown_key(lua_State *L, const char *what, const char *key, int methods,
                     const char *const *properties)
 {
@@ -22,6 +35,10 @@ int mbl_unknown_key(lua_State *L, const char *what, const char *key, int methods
     }
     names[count] = NULL;
     const char *nearest = mb_nearest(key, names);
+    const char *subject = nearest ? NULL : subject_of(what);
+    if (subject)
+        return mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                        "%s has no '%s'; mb.help(\"%s\") lists what it has", what, key, subject);
     return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%s has no '%s'%s%s%s", what, key,
                     nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }

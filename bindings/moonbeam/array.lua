@@ -113,10 +113,21 @@ end
 
 local integer_types = { u8 = true, u16 = true, i32 = true }
 
+-- `a` must be the array whose method `name` was called.
+local function own(a, name)
+    if not is_array(a) then
+        fail("argument", name, nil, "methods are called with a colon, as a:%s()", name)
+    end
+end
+
 -- With an axis, an array (f64) without that axis; without one, a number (two for complex sums).
 local function reduce(fn)
     return function(a, axis)
-        if axis ~= nil then
+        own(a, fn)
+        if axis ~= nil and math.type(axis) ~= "integer" then
+            fail("argument", fn, "axis", "axis is %s; give the number of an axis, as a:%s(1)",
+                type(axis) == "number" and axis or "a " .. type(axis), fn)
+        elseif axis ~= nil then
             return run("reduce", a, fn, { axis = axis })
         end
         local result <close> = run("reduce", a, fn)
@@ -136,6 +147,7 @@ end
 
 for _, fn in ipairs { "abs", "exp", "log", "sqrt", "square", "reciprocal" } do
     methods[fn] = function(a, options)
+        own(a, fn)
         return run("unary", a, fn, options)
     end
 end
@@ -171,6 +183,26 @@ metatable.__div = arithmetic("div")
 metatable.__pow = arithmetic("pow")
 metatable.__unm = function(a)
     return run("unary", a, "neg")
+end
+
+-- Operators and uses of Lua that arrays do not have: what to write instead.
+for name, instead in pairs {
+    idiv = "// is not for arrays: a / b divides them, and a:cast(\"i32\") makes integers",
+    mod = "% is not for arrays: mb.binary has the functions of two arrays",
+    concat = ".. is not for arrays: tostring(a) is a text, and mb.help(\"concatenate\") tells how "
+        .. "arrays are joined",
+    call = "an array is not called: a:view(...) takes a part of it, a:item(...) an element, and "
+        .. "'for i, slice in a:slices() do' goes over slices",
+} do
+    metatable["__" .. name] = function()
+        fail("argument", nil, nil, "%s", instead)
+    end
+end
+for _, name in ipairs {"band", "bor", "bxor", "bnot", "shl", "shr"} do
+    metatable["__" .. name] = function()
+        fail("argument", nil, nil, "arrays have no operators of bits; masks are arrays of 0 and 1, "
+            .. "which * and mb.binary(a, \"max\", {b = b}) join")
+    end
 end
 
 -- Lua's comparisons give one truth value: == would tell only whether both are the same object,

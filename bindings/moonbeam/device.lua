@@ -29,6 +29,10 @@ local device = {
     format_bytes = core.device.format_bytes,
 }
 
+-- Errors of a call of the module name it as this field.
+local call <const> = {device = core.device.open}
+
 return declared.module(device, "device", nil, function(_, id, options)
-    return core.device.open(id == "auto" and several_devices.auto() or id, options)
+    local opened = call.device(id == "auto" and several_devices.auto() or id, options)
+    return opened
 end)

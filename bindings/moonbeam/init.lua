@@ -82,15 +82,6 @@ local function has_module(name)
     return false
 end
 
--- What to use in place of a name that does not exist, or "".
-local function advice(name)
-    local found, synonyms = pcall(require, "moonbeam.internal.synonyms")
-    if found and synonyms[name] then
-        return "; " .. synonyms[name]
-    end
-    return strict.suggestion(name, strict.names(mb))
-end
-
 return setmetatable(mb, {
     __index = function(_, name)
         if type(name) ~= "string" then
@@ -101,7 +92,8 @@ return setmetatable(mb, {
             rawset(mb, name, module)
             return module
         end
-        fail("argument", nil, nil, "moonbeam has no '%s'%s", name, advice(name))
+        fail("argument", nil, nil, "moonbeam has no '%s'%s", name,
+            strict.advice(name, strict.names(mb), "moonbeam"))
     end,
     __name = "moonbeam",
 })

@@ -211,9 +211,10 @@ mb_status mb_unfinished_resume(const char *path, mb_unfinished **out)
     mb_status status = MB_STATUS_OK;
     MB_TRY(make(path, out));
     if (!is_there((*out)->folder, "journal"))
-        status =
-            mb_fail(MB_STATUS_IO, "resume", "there is nothing to resume: '%s' %s", (*out)->folder,
-                    is_there((*out)->folder, ".") ? "has no journal" : "does not exist");
+        status = mb_fail(MB_STATUS_IO, "resume",
+                         "there is nothing to resume: '%s' %s; leave the option resume out",
+                         (*out)->folder,
+                         is_there((*out)->folder, ".") ? "has no journal" : "does not exist");
     if (status == MB_STATUS_OK)
         status = take_lock(*out);
     if (status == MB_STATUS_OK)

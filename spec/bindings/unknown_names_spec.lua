@@ -13,7 +13,8 @@ describe("an unknown name", function()
     it("is an error in every public module, by mb.<name> and by require", function()
         for _, name in ipairs(modules.names()) do
             for _, module in ipairs {require("moonbeam." .. name), mb[name]} do
-                assert.equal(("mb.%s has no 'qqqqqq'"):format(name), message(function()
+                assert.equal(("mb.%s has no 'qqqqqq'; mb.help(\"%s\") lists what there is")
+                    :format(name, name), message(function()
                     return module.qqqqqq
                 end))
                 assert.is_nil(rawget(module, "qqqqqq"))

@@ -176,8 +176,8 @@ describe("commands refuse", function()
         end
         for _, method in ipairs { "rl -t none", "rl -t exact", "wiener", "tikhonov", "landweber",
             "gradient_consensus" } do
-            spread("deconvolve.lua", "nan.npy", "psf.npy", "--iterations 2 -m " .. method,
-                "the image")
+            local count = (method == "wiener" or method == "tikhonov") and "" or "--iterations 2 "
+            spread("deconvolve.lua", "nan.npy", "psf.npy", count .. "-m " .. method, "the image")
         end
     end)
 

@@ -102,7 +102,8 @@ local function job_of(fn, given_inputs, options)
     local how
     if name then
         how = cut.of_operator(name, given, settings, devices[1])
-    elseif type(fn) == "function" or (getmetatable(fn) or {}).__call then
+    elseif type(fn) == "function" or not arguments.is_array(fn)
+        and (getmetatable(fn) or {}).__call then
         how = cut.of_function(fn, settings)
     else
         fail("argument", OP, "fn", "fn is a %s; give an operator's name or a function", type(fn))

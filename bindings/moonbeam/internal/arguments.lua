@@ -174,7 +174,8 @@ local KINDS = {
     end, "a number of bytes, or a size such as \"8G\""},
     array = {arguments.is_array, "an array"},
     callable = {function(value)
-        return type(value) == "function" or (debug.getmetatable(value) or {}).__call ~= nil
+        return type(value) == "function" or not arguments.is_array(value)
+            and (debug.getmetatable(value) or {}).__call ~= nil
     end, "a function"},
     choice = {of_type "string", "one of the names"},
     count = {function(value)
@@ -246,6 +247,9 @@ function arguments.entry(entry, value, op)
         return
     end
     local check, kind = CHECKS[entry.kind], KINDS[entry.kind]
+    if entry.name == "self" and value == nil then
+        fail("argument", op, "self", "methods are called with a colon, as %s()", op)
+    end
     if entry.words and type(value) ~= "number" then
         word(value, op, entry)
     elseif entry.rank or check and value ~= nil and entry.kind ~= "array" then

@@ -113,12 +113,13 @@ function cli.options(entries, changes, ...)
 end
 
 local MEMORY <const> = {"max-memory", "memory", "mem"}
+local GPU <const> = {"gpu", "gpus", "cuda", "gpu-id"}
 
 --- Options that several commands have.
 cli.shared = {
-    device = {"device", short = "d", value = "ID", default = "auto",
+    device = {"device", short = "d", value = "ID", default = "auto", also = GPU,
         doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
-    devices = {"device", short = "d", value = "ID,...", default = "auto",
+    devices = {"device", short = "d", value = "ID,...", default = "auto", also = GPU,
         doc = "host, cuda:0, cuda:0,cuda:1, all (GPUs of the model of the first), 2xplanned:h200, "
             .. "...; auto takes moonbeam's --device, or a GPU"},
     budget = {"budget", short = "b", value = "SIZE", type = cli.bytes, also = MEMORY,
@@ -127,7 +128,8 @@ cli.shared = {
         doc = "memory of each device to use at most, e.g. 8G (default: 90 % of what is free)"},
     host_budget = {"host-budget", value = "SIZE", type = cli.bytes,
         doc = "memory of the host to use at most, beside a GPU's"},
-    overwrite = {"overwrite", doc = "replace an existing result and existing pictures"},
+    overwrite = {"overwrite", also = {"force", "clobber", "replace"},
+        doc = "replace an existing result and existing pictures"},
     sz = {"sz", value = "N", type = cli.count,
         doc = "stretch of z in the pictures (default: to scale where the spacing is known)"},
     preview_range = {"preview-range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
@@ -441,7 +443,7 @@ end
 -- The declaration of a command line with the lists of options in it flattened.
 local function flat(spec)
     local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes,
-        suggest = spec.suggest, library = spec.library}
+        suggest = spec.suggest, extra = spec.extra, library = spec.library}
     for _, item in ipairs(spec) do
         table.move(item, 1, #item, #all + 1, type(item[1]) == "table" and all or {})
         all[#all + 1] = type(item[1]) == "string" and item or nil
@@ -473,7 +475,8 @@ end
 
 --- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`. The
 -- declaration may have a function `suggest`, which returns what an unknown word may mean beside an
--- option, or nil; and `library`, other texts for names of the library (cli.spoken).
+-- option, or nil; `extra`, which returns what to do with an argument too many, or nil; and
+-- `library`, other texts for names of the library (cli.spoken).
 function cli.parse(words, spec)
     local by_name, positional, values, given = {}, {}, {}, {}
     values.given = given
@@ -497,8 +500,11 @@ function cli.parse(words, spec)
             local problem
             value, problem = option.type(text)
             if value == nil then
+                local meant = suggestions.of_number(text, option)
+                    or not problem:find("did you mean", 1, true) and letter
+                    and suggestions.of_value(text, spec) or ""
                 cli.wrong("%s: \"%s\" is not %s%s", option.positional and option[1]:upper() or "--"
-                    .. option[1], text, problem, letter and suggestions.of_value(text, spec) or "")
+                    .. option[1], text, problem, meant)
             end
         end
         local name = option[1]:gsub("-", "_")
@@ -544,7 +550,8 @@ function cli.parse(words, spec)
         else
             local option = positional[next_positional]
             if not option then
-                cli.wrong("one argument too many: %s", word)
+                cli.wrong("one argument too many: %s%s", word,
+                    suggestions.of_argument(word, spec, values))
             end
             set(option, word)
             next_positional = next_positional + (option.many and 0 or 1)

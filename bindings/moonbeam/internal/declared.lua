@@ -110,19 +110,37 @@ function declared.part(list, given, operator)
     return values
 end
 
+local MOST_NAMES <const> = 12 -- that a message lists
+
+-- What to do about an option that a function does not have.
+local function option_instead(key, list)
+    local near = strict.suggestion(key, strict.names(list))
+    if near ~= "" then
+        return near
+    elseif key == "device" then
+        return "; the work is done where the arrays are: a:to(\"cuda:0\") moves one"
+    elseif #list > MOST_NAMES then
+        return ""
+    end
+    local names = tables.mapped(list, function(entry) return entry.name end)
+    return "; " .. (#names > 0 and "the options are " .. table.concat(names, ", ")
+        or "it has no options")
+end
+
 --- A new table of the options of a call of `name`: the given ones, checked, and the defaults of the
 -- others.
 function declared.checked(list, given, name)
     if given == nil then
         given = {}
     elseif type(given) ~= "table" then
-        fail("argument", name, nil, "options are a table, not a %s", type(given))
+        fail("argument", name, nil, "options are a table, such as {%s = ...}, not a %s",
+            list[1] and list[1].name or "name", type(given))
     end
     local values = setmetatable({}, getmetatable(given))
     for key, value in pairs(given) do
         if type(key) ~= "string" or not list[key] then
             fail("argument", name, tostring(key), "unknown option '%s'%s", tostring(key),
-                strict.suggestion(key, strict.names(list)))
+                option_instead(key, list))
         end
         values[key] = value
     end

@@ -12,6 +12,32 @@ function strict.suggestion(name, names)
     return nearest and ("; did you mean '%s'?"):format(nearest) or ""
 end
 
+-- The word of a name that another program uses for something here, or nil: "remove_stripes" has
+-- "stripe".
+local function known_word(name, synonyms)
+    for word in name:lower():gmatch "%a+" do
+        word = synonyms[word] and word or word:gsub("s$", "")
+        if synonyms[word] then
+            return word
+        end
+    end
+end
+
+--- What to use in place of a name that `title` does not have: what the words of other programs mean
+-- here, a near one of its names, or where to look.
+function strict.advice(name, names, title)
+    local found, synonyms = pcall(require, "moonbeam.internal.synonyms")
+    local word = found and (synonyms[name:lower()] and name:lower() or nil)
+    local near = not word and strict.suggestion(name, names) or ""
+    if near ~= "" then
+        return near
+    end
+    word = word or found and known_word(name, synonyms)
+    return word and "; " .. synonyms[word]
+        or ("; mb.help(%s) lists what there is"):format(title:find "^mb%." and ('"%s"'):format(
+            title:gsub("^mb%.", "")) or "")
+end
+
 --- The names in a table, in no particular order.
 function strict.names(t)
     local names = {}
@@ -28,7 +54,7 @@ function strict.module(module, title)
     metatable.__index = metatable.__index or function(_, name)
         if type(name) == "string" then
             fail("argument", nil, nil, "%s has no '%s'%s", title, name,
-                strict.suggestion(name, strict.names(module)))
+                strict.advice(name, strict.names(module), title))
         end
     end
     return setmetatable(module, metatable)

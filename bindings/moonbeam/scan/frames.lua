@@ -124,8 +124,9 @@ function frames.of_image(s, name, what)
     local stored = not array and stored_frames.new(volume) or nil
     local shape = (array or stored).shape
     if shape[2] ~= s.rows or shape[3] ~= s.cols then
-        fail("shape", "scan.open", what, "%s in '%s' have %d x %d pixels, the projections %d x %d",
-            what, name, shape[2], shape[3], s.rows, s.cols)
+        fail("shape", "scan.open", nil, "the option %s_file is '%s', whose frames have %d x %d "
+            .. "pixels; the projections have %d x %d", what, name, shape[2], shape[3], s.rows,
+            s.cols)
     end
     return {array = array, stored = stored, dataset = array or stored, runs = {{1, shape[1]}},
         count = shape[1]}

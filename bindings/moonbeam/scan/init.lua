@@ -74,7 +74,7 @@ local function fill(s, options)
         s:warn(text)
     end
     if not s.file:exists(layout.data) then
-        fail("io", "scan.open", "data", "there is no '%s' in '%s'", layout.data, s.path)
+        source.refuse(s.file, layout.data, "data")
     end
     find_frames(s, layout, options)
     find_angles(s, layout, options)

@@ -17,6 +17,31 @@ function source.open(s, path)
     return file
 end
 
+-- The dataset of a file whose own name is near that of a path or contains it, or nil.
+local function near_path(file, path)
+    local asked, paths, names = path:match "[^/]*$", {}, {}
+    for _, object in ipairs(file:walk() or {}) do
+        local name = object.kind == "dataset" and object.path:match "[^/]*$"
+        if name then
+            names[#names + 1] = name
+            paths[name] = paths[name] or object.path
+        end
+    end
+    local near = core.error.nearest(asked, names)
+    for _, name in ipairs(near and {} or names) do
+        near = near or #asked >= 3 and name:find(asked, 1, true) and name
+    end
+    return near and paths[near]
+end
+
+--- Raises that a file has no dataset of this name, which `option` gave (nil: nobody), with the
+-- nearest name that it has. `remedy` ends the message.
+function source.refuse(file, name, option, remedy)
+    local near = near_path(file, name)
+    fail("io", "scan.open", option, "there is no '%s' in '%s'%s%s", name, file.path,
+        remedy or "", near and ("; did you mean '%s'?"):format(near) or "")
+end
+
 --- The file and the path in it that a name means: "/path" in the scan's file, "FILE:/path"
 -- elsewhere. Raises where there is nothing; `option` gave the name, `remedy` ends the message.
 function source.find(s, name, option, remedy)
@@ -25,7 +50,7 @@ function source.find(s, name, option, remedy)
         file, name = source.open(s, other), path
     end
     if not file:exists(name) then
-        fail("io", "scan.open", option, "there is no '%s' in '%s'%s", name, file.path, remedy or "")
+        source.refuse(file, name, option, remedy)
     end
     return file, name
 end

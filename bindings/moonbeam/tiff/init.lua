@@ -108,7 +108,7 @@ local function meta_and_pages(stack, name, options, file)
         local c, t = options.channel or 1, options.frame or 1
         if c > (meta.channels or 1) or t > (meta.frames or 1) then
             fail("argument", "tiff", nil, "%s: there is no channel %d of frame %d; the file "
-                .. "has %d channels and %d frames", name, c, t, meta.channels or 1,
+                .. "has channels 1 to %d and frames 1 to %d", name, c, t, meta.channels or 1,
                 meta.frames or 1)
         end
         local all = pages

@@ -89,8 +89,9 @@ static mb_status infer(const void *params, mb_spec *arrays)
     if (!b->present)
         MB_TRY(check_scalar(p->scalar, a->dtype));
     if (b->present && b->dtype != a->dtype)
-        return mb_fail(MB_STATUS_DTYPE, "b", "a is %s and b is %s: convert one of them first",
-                       mb_dtype_name(a->dtype), mb_dtype_name(b->dtype));
+        return mb_fail(MB_STATUS_DTYPE, "b",
+                       "a is %s and b is %s: convert one of them first, such as b:cast(\"%s\")",
+                       mb_dtype_name(a->dtype), mb_dtype_name(b->dtype), mb_dtype_name(a->dtype));
     if (p->fn == MB_BINARY_DIV && kind == MB_CLASS_INT)
         return mb_fail(MB_STATUS_DTYPE, "a",
                        "div needs real or complex numbers, not %s: convert to f32 first",

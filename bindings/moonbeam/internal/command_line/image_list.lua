@@ -36,7 +36,7 @@ local function folders_of(options)
     for _, name in ipairs {"into", "preview", "preview_image"} do
         local facts = options[name] and core.system.stat(options[name])
         if options[name] and (not facts or facts.kind ~= "folder") then
-            cli.wrong("%s: there is no folder '%s'", name == "into" and "--into"
+            cli.wrong("%s: there is no folder '%s'; make it first", name == "into" and "--into"
                 or ("--%s of several images (--into)"):format(name:gsub("_", "-")), options[name])
         end
         folders[name] = options[name] and options[name]:gsub("/+$", "")

@@ -3,6 +3,7 @@
 
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
+local surface = require "moonbeam.internal.command_line.surface"
 
 -- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
 -- stays.
@@ -36,10 +37,14 @@ local function compare_voxels(told, options)
     end
 end
 
---- The measured PSF of options.psf on a device, each step in place of the one before. Says what was
--- done; where it was resampled, options.center becomes the middle.
-local function measured(options, id, say)
+--- The measured PSF of options.psf for images of `rank` axes on a device, each step in place of the
+-- one before. Says what was done; where it was resampled, options.center becomes the middle.
+local function measured(options, rank, id, say)
     local psf, told = cli.tried({}, mb.images.read, options.psf, id)
+    if psf.rank ~= rank then
+        cli.wrong("the PSF %s has %s, and the image %d: give a PSF of (%sy, x)", options.psf,
+            surface.counted(psf.rank, "axis", "axes"), rank, rank == 3 and "z, " or "")
+    end
     if not options.psf_spacing then
         compare_voxels(told, options)
     end

@@ -9,6 +9,7 @@ local tables = require "moonbeam.internal.tables"
 local psf_options = {}
 
 local LEAST_LIGHT <const> = 2 -- nm: less was meant in micrometers
+local LEAST_PART <const> = 1 / 100 -- of a wavelength, as the size of a voxel: the same
 
 local MODELS <const> = {"born_wolf", "gibson_lanni", "richards_wolf", "confocal", "two_photon",
     "light_sheet"}
@@ -62,12 +63,13 @@ function psf_options.list()
             doc = "of the PSF: born_wolf (widefield), gibson_lanni (sample and immersion differ), "
                 .. "richards_wolf (vectorial, for large apertures), confocal, two_photon, "
                 .. "light_sheet"},
-        cli.option(shared.na, {of = "model"}), cli.option(shared.index, {of = "model"}),
+        cli.option(shared.na, {of = "model", also = {"numerical-aperture"}}),
+        cli.option(shared.index, {of = "model", also = {"ri", "ni", "refractive-index"}}),
         own("gibson_lanni", "index_sample", {}),
         own("gibson_lanni", "depth", {value = "NM"}),
-        {"wavelength", value = "NM,...", type = wavelengths,
+        {"wavelength", value = "NM,...", type = wavelengths, also = {"emission", "lambda-em", "em"},
             doc = "model: of the emission in vacuum; one for all channels, or one for each"},
-        {"excitation", value = "NM,...", type = wavelengths,
+        {"excitation", value = "NM,...", type = wavelengths, also = {"lambda-ex", "ex"},
             doc = "confocal, two_photon, light_sheet: wavelength of the excitation, in the same "
                 .. "way"},
         own("confocal", "pinhole", {value = "AU"}),
@@ -76,22 +78,48 @@ function psf_options.list()
         own("confocal", "field", {of = "confocal, two_photon, light_sheet"}),
         own("richards_wolf", "polarization", {}),
     }
-    table.move(cli.options(shared, {value = "NM"}, "pixel", "step"), 1, 2, #list + 1, list)
+    list[#list + 1] = cli.option(shared.pixel, {value = "NM", also = {"pixel-size", "dxy", "xy"}})
+    list[#list + 1] = cli.option(shared.step, {value = "NM", also = {"z-step", "dz", "z-spacing",
+        "slice-distance"}})
     return list
+end
+
+-- Ends the program where a typed length is less than `least` nm, which says `what`.
+local function check_length(options, name, least, what)
+    local typed = options.given[name] and options[name]
+    for _, length in ipairs(type(typed) == "table" and typed or {typed or nil}) do
+        if length < least then
+            cli.wrong("--%s is %g nm, which %s; lengths are in nanometers: give --%s %g for %g um",
+                name, length, what, name, length * 1000, length)
+        end
+    end
+end
+
+-- Ends the program where a length was typed in micrometers.
+local function check_lengths(options)
+    local light = (options.wavelength or options.excitation or {0})[1]
+    for _, name in ipairs {"wavelength", "excitation"} do
+        check_length(options, name, LEAST_LIGHT, "is no light")
+    end
+    for _, name in ipairs {"pixel", "step"} do
+        check_length(options, name, LEAST_PART * light, "no light resolves")
+    end
+end
+
+--- Ends the program where a PSF was given and an option that only models have.
+function psf_options.refuse(options)
+    for _, name in ipairs {"na", "index", "model", "psf_size", table.unpack(OWN)} do
+        if options.given[name] then
+            cli.wrong("--%s is for a model of the PSF, and the PSF %s is given: leave one of them "
+                .. "out", name:gsub("_", "-"), options.psf)
+        end
+    end
 end
 
 --- Ends the program where an option is given that the chosen model does not have.
 function psf_options.check(options)
     local has = declarations[options.model]
-    for _, name in ipairs {"wavelength", "excitation"} do
-        for _, length in ipairs(type(options[name]) == "table" and options[name]
-            or {options[name]}) do
-            if length < LEAST_LIGHT then
-                cli.wrong("--%s is %g nm, which is no light; lengths are in nanometers: give "
-                    .. "--%s %g for %g um", name, length, name, length * 1000, length)
-            end
-        end
-    end
+    check_lengths(options)
     for _, name in ipairs(OWN) do
         if options[name] and not has[name] then
             cli.wrong("--%s is for --model %s; the model is %s", name:gsub("_", "-"),

@@ -44,6 +44,40 @@ function suggestions.of_value(value, options)
     return meant and ("; did you mean %s?"):format(meant) or ""
 end
 
+-- Factors to meters of the units that people type behind a length.
+local METERS <const> = {nm = 1e-9, um = 1e-6, ["µm"] = 1e-6, ["μm"] = 1e-6, mm = 1e-3, m = 1}
+
+--- "; give 520: the unit is nm" for a number with a unit or with a comma for its point, where the
+-- option takes the number alone; else nil.
+function suggestions.of_number(text, option)
+    local number, unit = text:match "^([%d.]+)%s*([%a%%\xC2\xCE\xBC\xB5]+)$"
+    local own = option.value and option.value:lower():match "^%a+"
+    if unit == "%" and tonumber(number) then
+        return own == "part" and ("; give a part of one: %g"):format(number / 100) or nil
+    end
+    local factor = METERS[unit] and METERS[own] and METERS[unit] / METERS[own] or 1
+    local value = number and tonumber(number) and ("%.10g"):format(number * factor)
+    if value and option.type(value) ~= nil then
+        return ("; give %s%s"):format(value, METERS[own] and ": the unit is " .. own
+            or " without a unit")
+    end
+    local point = text:match "^%-?%d+,%d+$" and text:gsub(",", ".")
+    if point and option.type(point) ~= nil then
+        return ("; decimals have a point: %s"):format(point)
+    end
+end
+
+--- What to do with an argument that a command has no place for, or "". `values`: of the options.
+function suggestions.of_argument(word, spec, values)
+    local told = spec.extra and spec.extra(word)
+    for _, option in ipairs(told and {} or spec) do
+        if option[1] == "output" and not values.output and word:find "%.%a%w*$" then
+            told = ("-%s %s names the result"):format(option.short, word)
+        end
+    end
+    return told and "; " .. told or ""
+end
+
 --- "; did you mean ...?" for a word like "--filtr", or "". `more(word, exact)` may know something
 -- else: it returns a text or nil; exact, if it knows the word itself, before words like it count.
 function suggestions.of(word, options, more)

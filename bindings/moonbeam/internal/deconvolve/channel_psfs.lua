@@ -27,7 +27,7 @@ end
 -- The PSF of a channel, ready to be used. Where it was cropped or is a model, options.center is the
 -- middle.
 local function spread_of(options, shape, id, say, channel)
-    local spread = options.psf and measured_psf(options, id, say)
+    local spread = options.psf and measured_psf(options, #shape, id, say)
         or model(options, shape, id, channel)
     if not options.psf then
         options.center = "middle"

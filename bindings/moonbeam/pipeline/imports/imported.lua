@@ -82,7 +82,7 @@ function imported.read(path)
     local name = core.error.printable(path)
     if not facts or facts.kind ~= "file" then
         fail("io", "import", nil, facts and "'%s' is not an ordinary file"
-            or "there is no file '%s'", name)
+            or "there is no file '%s'; check the name and the current folder", name)
     elseif facts.bytes > imported.MOST_BYTES then
         fail("argument", "import", nil, "'%s' has %d bytes; a configuration has at most %d", name,
             facts.bytes, imported.MOST_BYTES)
