@@ -197,7 +197,7 @@ local function add_marks(shapes, plot, frame, metrics, place)
         shapes[#shapes + 1] = {kind = "line", points = {frame.left, y, frame.right, y}, color = RED,
             dashed = true}
         shapes[#shapes + 1] = {kind = "text", x = frame.right, anchor = "end", color = RED,
-            y = beyond and frame.top - ch / 2 or y - 0.8 * ch,
+            y = beyond and frame.top - 0.7 * ch or y - 0.8 * ch,
             text = level[2] .. (beyond and ", beyond the chart" or "")}
     end
     for _, mark in ipairs(plot.marks or {}) do

@@ -165,6 +165,29 @@ describe("import_recipe", function()
             .. "paganin.delta_beta=50,250\n", source)
     end)
 
+    it("searches the axis behind the flat field, as HTTomo does wherever the method stands",
+        function()
+        local status, text = run("early.yaml", [[
+- method: find_center_vo
+  parameters: {ind: mid}
+- method: remove_outlier
+  parameters: {dif: 0.1}
+- method: normalize
+  parameters: {minus_log: true}
+- method: FBP3d_tomobar
+]])
+        assert.equal(0, status, text)
+        local recipe, source = made()
+        local names = {}
+        for i, step in ipairs(recipe) do
+            names[i] = type(step) == "table" and step[1] or step
+        end
+        assert.same({"dezinger", "flat_field", "center", "minus_log", "fbp"}, names)
+        assert.matches("\n%-%- the axis is searched in corrected frames", source)
+        commands.must("reconstruct.lua", ("%s --recipe %s -o %s -q"):format(shell:path "scan.h5",
+            shell:path "made.lua", shell:path "early.h5"))
+    end)
+
     it("knows the methods of HTTomo that are a step by other names", function()
         local status, text = run("names.yaml", [[
 - method: raven_filter
@@ -262,7 +285,8 @@ describe("import_recipe", function()
         end
         local status, text = commands.run("import_recipe.lua", shell:path "none.conf")
         assert.equal(1, status)
-        assert.matches("^import_recipe: there is no file '[^\n]*none.conf'\n$", text)
+        assert.matches("^import_recipe: there is no file '[^\n]*none.conf'; check the name and the "
+            .. "current folder\n$", text)
     end)
 
     it("reads a mutilated file in time, whatever is left of it", function()

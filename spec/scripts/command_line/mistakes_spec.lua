@@ -2,13 +2,14 @@
 -- its name or value, and what to do. A row is {what is typed, what names the thing, the remedy,
 -- status}; the remedy is a pattern that must match behind the first one.
 local commands = require "spec.support.commands"
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 
 local shell
 
 -- S, N, P, I, F, K: a scan, an NXtomo scan, a file that is no scan, a stack, one frame and a PSF;
--- O: a result.
+-- R: a recipe; O: a result.
 local SHELL <const> = {
     {"reconstruct", "SCAN is missing", "%-%-help"},
     {"reconstruct O.none.h5", "none.h5'", "check the name", 1},
@@ -66,6 +67,11 @@ local SHELL <const> = {
     {"reconstruct S --recipe tomopy_gridrec --set furier.filter=hann", "'furier'",
         "did you mean 'fourier'", 1},
     {"reconstruct S --recipe tomopy_gridrec --set filter=hann", "'filter'", "write step.option", 1},
+    {"reconstruct S --recipe R -o O.h5", "step paganin: energy is missing",
+        "give %-%-set paganin.energy=VALUE, photon energy", 1},
+    {"reconstruct S --recipe R --set paganin.energy=20000 --set paganin.distance=0.1 --set "
+        .. "flat_field.interpolation=linear -o O.h5", "step flat_field: the scan does not say when",
+        "or %-%-set flat_field.interpolation=mean", 1},
     {"reconstruct S --set fbp.filter=hann", "%-%-set", "without %-%-recipe"},
     {"reconstruct S --sweep center.column=20:25:1 --row 3", "%-%-sweep, %-%-row",
         "without %-%-recipe"},
@@ -200,9 +206,9 @@ local LUA <const> = {
 }
 
 local function files_of(text)
-    return (text:gsub("%f[%w]([SNPIFKO])%f[^%w]", function(letter)
+    return (text:gsub("%f[%w]([SNPIFKRO])%f[^%w]", function(letter)
         return shell:path(({S = "scan.h5", N = "two.h5", P = "plain.h5", I = "image.npy",
-            F = "frame.npy", K = "psf.npy", O = "out"})[letter])
+            F = "frame.npy", K = "psf.npy", R = "recipe.lua", O = "out"})[letter])
     end))
 end
 
@@ -230,6 +236,8 @@ describe("typical mistakes", function()
         mb.npy.write(shell:path "frame.npy", image[1])
         local psf <close> = mb.ones {3, 3, 3}
         mb.npy.write(shell:path "psf.npy", psf)
+        files.write(shell:path "recipe.lua",
+            '{"flat_field", {"paganin", delta_beta = 100}, "minus_log", "fbp"}\n')
         local file <close> = mb.h5.create(shell:path "plain.h5")
         local frames <close> = mb.random({6, 4, 16}, {seed = 1})
         file:write("/frames", frames)

@@ -87,6 +87,19 @@ local function budget_message(problem, names)
         size_text(enough), enough, problem.also or "")
 end
 
+-- The message of a step of a recipe where its options are set by --set: `energy = ...` is --set
+-- paganin.energy=VALUE, `method = "mean"` is --set flat_field.method=mean.
+local function set_options(message, step, names)
+    local name_of_step = step and names.set and step:match "[%w_]+$"
+    for _, form in ipairs(name_of_step and {"(%.%.%.)", '"([%w_-]+)"', "(%-?%d[%d.]*)"} or {}) do
+        message = message:gsub("%f[%w_]([%a_][%w_]*) = " .. form, function(name, value)
+            return ("%s %s.%s=%s"):format(text_of(names.set), name_of_step, name,
+                value == "..." and "VALUE" or value)
+        end)
+    end
+    return message
+end
+
 --- An error object in the words of the command line. The source line is removed, because a line of
 -- the command does not help its user; so are the functions, which users do not know, unlike the
 -- steps of a recipe.
@@ -95,6 +108,7 @@ function surface.speak(problem, names)
         or problem.message
     message = surface.spoken(message, names)
     local step = problem.op and problem.op:find "^step " and problem.op or nil
+    message = set_options(message, step, names)
     local arg = problem.arg
     local option = not step and type(arg) == "string" and text_of(names[arg])
     if option then

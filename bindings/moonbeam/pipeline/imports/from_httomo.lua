@@ -428,6 +428,22 @@ local function add_method(made, item, where, number)
     get.finish()
 end
 
+-- HTTomo corrects the frames that it searches the axis in by itself, so its lists search before the
+-- flat field is applied, too. Here the search is behind it.
+local function search_behind_flat_field(made)
+    local at = {}
+    for i, step in ipairs(made.recipe) do
+        at[step[1]] = at[step[1]] or i
+    end
+    if at.center and at.flat_field and at.center < at.flat_field
+        and not made.recipe[at.center].column then
+        local step = table.remove(made.recipe, at.center)
+        table.insert(made.recipe, at.flat_field, step)
+        made:remark("the axis is searched in corrected frames, as HTTomo does by itself: center is "
+            .. "behind flat_field")
+    end
+end
+
 --- A process list of HTTomo as `imported`. Errors: argument, with the line; io.
 function from_httomo.read(path)
     local list = yaml_text.parse(imported.read(path), path)
@@ -438,6 +454,7 @@ function from_httomo.read(path)
     for number, item in ipairs(list) do
         add_method(made, item, path, number)
     end
+    search_behind_flat_field(made)
     return made
 end
 
