@@ -36,7 +36,8 @@ local function add_table(add, title, entries, with_default)
         local default = with_default and cell(entry.array and "not given"
             or documentation.default_text(entry)) .. " | " or ""
         add(("| `%s` | %s | %s%s |"):format(entry.name, cell(documentation.type_text(entry)),
-            default, cell(entry.doc)))
+            default, cell(with_default and not entry.array
+            and documentation.doc_text(entry) or entry.doc)))
     end
 end
 

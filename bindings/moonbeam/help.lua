@@ -50,7 +50,8 @@ local function record_text(record)
             local default = arg.required and with_default and "; required"
                 or (with_default or arg.optional) and not arg.array
                 and "; default " .. documentation.default_text(arg) or ""
-            lines[#lines + 1] = name_and_text:format(arg.name, arg.doc or "")
+            lines[#lines + 1] = name_and_text:format(arg.name, default ~= ""
+                and documentation.doc_text(arg) or arg.doc or "")
             lines[#lines + 1] = name_and_text:format("", "  " .. documentation.type_text(arg)
                 .. default)
         end

@@ -48,6 +48,15 @@ describe("help", function()
         assert.matches("\n  size         odd extents", help.text "median_filter") -- 12 at least
     end)
 
+    it("says a default once, as what it is", function()
+        local text = help.text "tomo.fbp"
+        assert.matches('center +rotation axis on the detector, 0%-based pixel centers\n.- default '
+            .. '"auto", %(cols %- 1%) / 2\n', text)
+        assert.matches("y1 and x1 are excluded\n.-; default the full slice\n", text)
+        assert.is_nil(text:find "; default [^\n]*\n[^\n]*; default \"?auto\"?\n")
+        assert.is_nil(text:find "[^\n]+; default [^\n]+\n[^\n]*default not given")
+    end)
+
     it("shows an example of functions, methods and operators", function()
         assert.matches("\nexample\n  sino = mb.random%(.-\n  slices = mb.tomo.fbp%(sino, ",
             help.text "tomo.fbp")

@@ -220,7 +220,8 @@ describe("reconstruct", function()
                 ["/exchange/theta"] = theta(6)})
             local arguments = ("%s -o %s --center 3.5 --device host"):format(path("noflats.h5"),
                 path("out.h5"))
-            local wanted = "no flats, and counts %(u16%) cannot be normalized without them: name them with %-%-flats%-path.*%-%-no%-log"
+            local wanted = "no flats, and counts %(uint16%) cannot be normalized without them: name "
+                .. "them with %-%-flats, %-%-flats%-path.*%-%-no%-log"
             refuses(arguments, wanted)
             refuses(arguments .. " --plan", wanted)
             write_frames("large.h5", {["/exchange/data"] = {value = mb.full({6, 2, 8}, 1000)},

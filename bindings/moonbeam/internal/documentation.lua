@@ -19,11 +19,26 @@ documentation.ERRORS = "Errors: argument (an unknown name, a value out of its ra
 
 -- ---- texts of entries ----
 
+-- What a descriptor says of the default at the end of an argument's text, where it is no value:
+-- "rotation axis ...; default (cols - 1) / 2". Nil if it says nothing.
+local function told_default(arg)
+    if not arg.required and not arg.usual and (arg.default == nil or arg.default == "auto") then
+        return (arg.doc or ""):match "; default:? ([^;]+)$"
+    end
+end
+
+--- What an argument or option is, without its default (documentation.default_text).
+function documentation.doc_text(arg)
+    return told_default(arg) and arg.doc:match "^(.*); default:? [^;]+$" or arg.doc
+end
+
 --- The default of an argument or option, as text.
 function documentation.default_text(arg)
-    local default = arg.default
+    local default, told = arg.default, told_default(arg)
     if arg.required then
         return "required"
+    elseif told then
+        return default == nil and told or ('"%s", %s'):format(default, told)
     elseif arg.usual or default == nil then
         return arg.usual or arg.kind == "boolean" and "false" or "not given"
     elseif type(default) == "string" then

@@ -15,8 +15,8 @@ local MOST_TRANSMISSION = 1.5 -- noise and refraction lift it above 1
 local MOST_INTEGRAL = 30 -- of 1e13 photons one comes through
 local TOP = {u8 = 255, u16 = 65535}
 
-local NO_FLATS = "name them with the option flats or the option image_key, or give the option "
-    .. "log = false if the frames are line integrals"
+local NO_FLATS = "name them with the option flats_file, the option flats or the option image_key, "
+    .. "or give the option log = false if the frames are line integrals"
 
 -- Are the stored values whole numbers? Those are counts.
 local function whole(scan)

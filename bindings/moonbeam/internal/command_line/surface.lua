@@ -51,8 +51,19 @@ local function assigned(names, name, value)
     return text .. " " .. value
 end
 
+--- "float32" for "f32": the names of types that users of commands know.
+surface.TYPES = {u8 = "uint8", u16 = "uint16", u32 = "uint32", i8 = "int8", i16 = "int16",
+    i32 = "int32", i64 = "int64", f16 = "float16", f32 = "float32", f64 = "float64",
+    c64 = "complex64", c128 = "complex128"}
+
+-- A text with the long names of types, but for what is quoted or a part of a name.
+local function long_types(text)
+    return (text:gsub("%f[^%s(](%a+%d+)%f[%s),:;]", surface.TYPES))
+end
+
 --- A message of a library function in the words of the command line.
 function surface.spoken(text, names)
+    text = long_types(text .. " "):sub(1, -2)
     text = text:gsub("the option ([%w_]+) = ['\"]?([%w_]+)['\"]?", function(name, value)
         return assigned(names, name, value)
     end)
@@ -125,11 +136,6 @@ end
 function surface.line(problem)
     return (tostring(problem):match "^[^\n]*")
 end
-
---- "float32" for "f32": the names of types that users of commands know.
-surface.TYPES = {u8 = "uint8", u16 = "uint16", u32 = "uint32", i8 = "int8", i16 = "int16",
-    i32 = "int32", i64 = "int64", f16 = "float16", f32 = "float32", f64 = "float64",
-    c64 = "complex64", c128 = "complex128"}
 
 --- What the library calls the type with this name.
 function surface.library_type(name)
