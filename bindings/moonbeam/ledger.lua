@@ -228,13 +228,18 @@ local function several(rows, column, usual)
     return false
 end
 
+local WORTH <const> = 1 / 20 -- of the peak: less is not worth a remark
+
 -- What would lower the peak, as far as the row tells.
 local function note(self, row)
-    if row.kind == "operator" and row.temp + row.work > row.keep and row.temp + row.work > 0 then
+    local scratch, least = row.temp + row.work, WORTH * row.peak
+    if scratch > row.peak / 2 then
         return "scratch is the most of it: smaller chunks"
-    elseif row.kind == "operator" and row.keep > 0 then
+    elseif row.kind == "operator" and row.keep >= math.max(least, scratch, 1) then
         return "out = an array that is no longer needed would save " .. bytes_text(row.keep)
-    elseif row.keep > 0 and row.live - row.keep > row.keep then
+    elseif scratch >= math.max(least, 1) then
+        return ("%s of it are scratch: smaller chunks"):format(bytes_text(scratch))
+    elseif row.live - row.keep > row.peak / 2 then
         return "release before this line what is not needed after it"
     end
     return #self.list > 1 and "smaller chunks" or ""

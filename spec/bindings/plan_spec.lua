@@ -149,6 +149,29 @@ describe("plan.peak", function()
     end)
 end)
 
+describe("the ledger of a plan", function()
+    -- What is said at the peak of a function.
+    local function hint(fn)
+        return mb.dry_run(fn):text():match "<%- peak; ([^\n]+)"
+    end
+
+    it("says at the peak what would lower it, by shares of the peak", function()
+        assert.equal("out = an array that is no longer needed would save 4 MiB", hint(function()
+            local a <close> = mb.zeros {1024, 1024}
+            local _ <close> = a:exp()
+        end))
+        assert.matches("^[%d.]+ [KM]iB of it are scratch: smaller chunks$", hint(function()
+            local a <close> = mb.zeros({256, 257}, {dtype = "c64"})
+            local _ <close> = mb.irfft(a)
+        end))
+        -- A scalar and a buffer of some bytes are not what fills the memory.
+        assert.equal("release before this line what is not needed after it", hint(function()
+            local a <close> = mb.zeros {1024, 1024}
+            local _ <const> = mb.bound(1, a.max, a)
+        end))
+    end)
+end)
+
 describe("plan.max_count and plan.max_slices", function()
     it("find the same whether or not the function uses its device", function()
         local function input(n, device)
