@@ -261,8 +261,8 @@ local function step(name, f, ...)
     local peak = before + scope:finish()
     local live = mb.pool.stats(device).live
     highest = math.max(highest, peak)
-    cli.print(("  %-28s live %8.5f GiB   peak %8.5f GiB   %5.2f B/voxel"):format(name,
-        live / 2 ^ 30, peak / 2 ^ 30, peak / voxels))
+    cli.print(("  %-28s live %9s   peak %9s   %5.2f B/voxel"):format(name, format_bytes(live),
+        format_bytes(peak), peak / voxels))
     return table.unpack(results, 1, results.n)
 end
 
@@ -293,9 +293,9 @@ local _ <close> = setmetatable({}, {__close = function(_, err)
             peak_of(kernel, false)))
 end})
 
-cli.print(("%d x %d x %d float32, %.5f GiB; PSF %s; boundary %s, mode %s; on %s"):format(
+cli.print(("%d x %d x %d float32, %s; PSF %s; boundary %s, mode %s; on %s"):format(
     options.size[1], options.size[2],
-    options.size[3], 4 * voxels / 2 ^ 30, options.psf
+    options.size[3], format_bytes(4 * voxels), options.psf
         or options.model .. " " .. table.concat(options.psf_size, " x "),
     options.boundary, options.mode, id))
 if #devices > 1 and options.tiles ~= "always" then
@@ -370,15 +370,15 @@ elseif options.tiles == "always" or options.tiles == "auto" and not fits() then
     cli.print(mb.tiles.table(plan))
 else
     local known = peak_of(psf.shape, not options.keep)
-    cli.print(("  predicted peak %.5f GiB (%d bytes)"):format(known / 2 ^ 30, known))
+    cli.print(("  predicted peak %s (%d bytes)"):format(format_bytes(known), known))
     result = step("convolution", mb.convolution, image, psf,
         {mode = options.mode, boundary = options.boundary,
         consume = not options.keep})
 end
 
-cli.print(("result %s, flux %.6g of %.6g; peak %.5f GiB (%d bytes), %.2f arrays"):format(
-    table.concat(result.shape, " x "),
-    mb.bound(0, result.sum, result), flux, highest / 2 ^ 30, highest, highest / (4 * voxels)))
+cli.print(("result %s, flux %.6g of %.6g; peak %s (%d bytes), %.2f arrays"):format(
+    table.concat(result.shape, " x "), mb.bound(0, result.sum, result), flux,
+    format_bytes(highest), highest, highest / (4 * voxels)))
 picture(options.preview, mb.volumes.of_array(result), simulated_name, "convolved, "
     .. caption_of(kernel), simulated_voxel)
 if options.output then
