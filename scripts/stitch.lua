@@ -246,8 +246,11 @@ local function tell_difference(i, found)
         return
     end
     local beside, brighter = z_difference.matters(found)
-    say("difference %.2f rows, %.2f columns, factor %.4g, offset %.3g of %s", found.rows,
-        found.columns, found.factor, found.offset, names_of)
+    local function places(value) -- 0, not -0
+        return math.floor(value * 100 + 0.5) / 100 + 0.0
+    end
+    say("difference %.2f rows, %.2f columns, factor %.4g, offset %.3g of %s", places(found.rows),
+        places(found.columns), found.factor, found.offset, names_of)
     if beside and options.lateral ~= "auto" then
         cli.warn("%s are %.2f rows and %.2f columns beside each other: --lateral auto moves the "
             .. "second", names_of, found.rows, found.columns)

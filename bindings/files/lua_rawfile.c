@@ -7,6 +7,7 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
+#include "files/chunk_codecs.h"
 #include "files/halve.h"
 #include "files/lua_rawfile.h"
 #include "files/tiff_segments.h"
@@ -316,6 +317,13 @@ static int file_read_tiff(lua_State *L)
     return 0;
 }
 
+/* zstd(): can Zstandard be decoded on this machine? */
+static int rawfile_zstd(lua_State *L)
+{
+    lua_pushboolean(L, mb_zstd_there());
+    return 1;
+}
+
 /* tiff_scratch_bytes(page, dtype): for one thread. */
 static int tiff_scratch_bytes(lua_State *L)
 {
@@ -366,6 +374,7 @@ int mbl_open_rawfile(lua_State *L)
         {"scratch", rawfile_scratch},
         {"halve", rawfile_halve},
         {"tiff_scratch_bytes", tiff_scratch_bytes},
+        {"zstd", rawfile_zstd},
         {NULL, NULL},
     };
     mbl_register_type(L, MBL_RAWFILE, metamethods, methods);

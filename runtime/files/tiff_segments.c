@@ -5,9 +5,9 @@
 */
 #include "files/tiff_segments.h"
 
+#include "files/chunk_codecs.h"
 #include <omp.h>
 #include <string.h>
-#include <zlib.h>
 
 /* ---- decoders: return how many bytes came out; a damaged input gives fewer than asked for ---- */
 
@@ -98,32 +98,6 @@ static size_t unpack_lzw(const uint8_t *in, size_t in_bytes, uint8_t *out, size_
     return done;
 }
 
-/* zlib's format or gzip's. */
-static size_t inflate_bytes(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes)
-{
-    z_stream stream;
-    memset(&stream, 0, sizeof stream);
-    if (inflateInit2(&stream, 15 + 32) != Z_OK)
-        return 0;
-    size_t at = 0, done = 0;
-    int result = Z_OK;
-    while (result == Z_OK && done < out_bytes) { /* the counters of zlib have 32 bits */
-        const size_t give = in_bytes - at < 1u << 30 ? in_bytes - at : 1u << 30;
-        const size_t room = out_bytes - done < 1u << 30 ? out_bytes - done : 1u << 30;
-        stream.next_in = (Bytef *)(in + at);
-        stream.avail_in = (uInt)give;
-        stream.next_out = out + done;
-        stream.avail_out = (uInt)room;
-        result = inflate(&stream, Z_NO_FLUSH);
-        at += give - stream.avail_in;
-        done += room - stream.avail_out;
-        if (give == stream.avail_in && room == stream.avail_out)
-            break;
-    }
-    inflateEnd(&stream);
-    return done;
-}
-
 /* ---- predictors, in place, on rows of `columns` samples ---- */
 
 #define ADD_UP(type)                                                                               \
@@ -195,7 +169,8 @@ static bool is_plain(const mb_tiff_page *page)
     return page->compression == MB_TIFF_PLAIN && page->predictor == 1;
 }
 
-/* The parts of a thread's scratch: packed bytes, a decoded segment, a row for the predictor. */
+/* The parts of a thread's scratch: packed bytes, a decoded segment, and a row for the predictor or a
+** segment whose elements are shuffled. */
 static void parts_of(const mb_tiff_page *page, size_t element, uint64_t *packed, uint64_t *decoded,
                      uint64_t *row)
 {
@@ -208,6 +183,8 @@ static void parts_of(const mb_tiff_page *page, size_t element, uint64_t *packed,
     *packed = mb_bytes_add(*packed, 15) & ~(uint64_t)15;
     *decoded = mb_bytes_add(*decoded, 15) & ~(uint64_t)15;
     *row = page->predictor == 3 ? (mb_bytes_add(*row, 15) & ~(uint64_t)15) : 0;
+    if (page->compression == MB_CHUNK_BLOSC)
+        *row = *decoded;
 }
 
 uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype)
@@ -276,8 +253,12 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
             got = unpack_lzw(scratch, bytes, out, want);
         else if (page->compression == MB_TIFF_PACKBITS)
             got = unpack_bits(scratch, bytes, out, want);
+        else if (page->compression == MB_TIFF_ZSTD)
+            got = mb_unpack_zstd(scratch, bytes, out, want);
+        else if (page->compression == MB_CHUNK_BLOSC)
+            got = mb_unpack_blosc(scratch, bytes, out, want, out + decoded);
         else
-            got = inflate_bytes(scratch, bytes, out, want);
+            got = mb_unpack_zlib(scratch, bytes, out, want);
         if (got < (size_t)((end_row - top) * row_bytes))
             return incomplete(file, number);
         if (page->swap && page->predictor != 3)
@@ -313,8 +294,8 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
 static mb_status check(const mb_tiff_page *page, const window *w, const mb_array *array,
                        const mb_array *scratch, uint64_t each)
 {
-    const int64_t known[] = {MB_TIFF_PLAIN, MB_TIFF_LZW, MB_TIFF_DEFLATE, MB_TIFF_DEFLATE_OLD,
-                             MB_TIFF_PACKBITS};
+    const int64_t known[] = {MB_TIFF_PLAIN,    MB_TIFF_LZW,  MB_TIFF_DEFLATE, MB_TIFF_DEFLATE_OLD,
+                             MB_TIFF_PACKBITS, MB_TIFF_ZSTD, MB_CHUNK_BLOSC};
     bool decodable = false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         decodable = decodable || known[i] == page->compression;

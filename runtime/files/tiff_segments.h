@@ -16,7 +16,9 @@ enum { /* tag 259 */
        MB_TIFF_LZW = 5,
        MB_TIFF_DEFLATE = 8,
        MB_TIFF_DEFLATE_OLD = 32946,
-       MB_TIFF_PACKBITS = 32773
+       MB_TIFF_PACKBITS = 32773,
+       MB_TIFF_ZSTD = 50000,
+       MB_CHUNK_BLOSC = -1 /* no TIFF file has it: a chunk of a Zarr array */
 };
 
 /* Samples that are no element type are widened while they are read, without a loss. */

@@ -1,5 +1,6 @@
 --- Reads Zarr arrays, formats 2 and 3, and the finest level of OME-Zarr images, as volumes
--- (moonbeam.volumes): chunks and shards, uncompressed or with gzip or zlib, either byte order.
+-- (moonbeam.volumes): chunks and shards, uncompressed or with gzip, zlib, Zstandard or Blosc,
+-- either byte order.
 --
 -- Nothing in a file is trusted: extents, places and names are checked before they are used.
 
@@ -82,18 +83,22 @@ local function find(self, at)
     return file, offset, bytes
 end
 
+-- The codecs, by the numbers of files/tiff_segments.h.
+local COMPRESSIONS <const> = {zlib = 8, zstd = 50000, blosc = -1}
+
 -- A chunk as a page of one strip.
 local function page_of(array, offset, bytes)
     local columns = array.chunks[#array.chunks]
     local rows = tables.product(array.chunks) // columns
-    return {compression = 8, rows = rows, columns = columns, segment_rows = rows,
-        segment_columns = columns, offsets = {offset}, bytes = {bytes}, swap = array.swap}
+    return {compression = COMPRESSIONS[array.codec], rows = rows, columns = columns,
+        segment_rows = rows, segment_columns = columns, offsets = {offset}, bytes = {bytes},
+        swap = array.swap}
 end
 
--- The most bytes that a chunk can have: what zlib makes of noise.
+-- The most bytes that a chunk can have: what zlib and Zstandard make of noise.
 local function most_bytes(array, dtype)
     local bytes = volumes.ITEM_BYTES[dtype] * tables.product(array.chunks)
-    return bytes + bytes // 1000 + 128
+    return bytes + bytes // 250 + 128
 end
 
 -- Memory for a decoded chunk and for decoding it, the same for all chunks: {rows, scratch}; empty

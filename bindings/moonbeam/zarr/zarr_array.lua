@@ -1,10 +1,11 @@
 --- What the description of a Zarr array says: formats 2 and 3, checked, in one form.
 --
 -- A description: {name (the array's folder), shape, dtype, swap (big-endian), chunks (extents), key
--- (chunk indices -> file), fill (of chunks that are not there), codec ("none", or "zlib" or gzip),
--- shard = {chunks (extents of a shard), at_start (its index), checksum}}. Anything else is refused
--- with one line that names it.
+-- (chunk indices -> file), fill (of chunks that are not there), codec ("none", "zlib" for this and
+-- gzip, "zstd", "blosc"), shard = {chunks (extents of a shard), at_start (its index), checksum}}.
+-- Anything else is refused with one line that names it.
 
+local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local read_json = require "moonbeam.internal.json_reader"
 
@@ -53,7 +54,28 @@ local function configuration(codec)
 end
 
 local COMPRESSED <const> = "its chunks have the codec %s, which is not read: save it without "
-    .. "compression, or with gzip or zlib"
+    .. "compression, or with gzip, zlib, zstd or Blosc of these or LZ4"
+
+local BLOSC <const> = {lz4 = true, lz4hc = true, zlib = true, zstd = true}
+
+-- Ends where a codec needs libzstd and it is not there.
+local function need_zstd(name, codec)
+    if not core.rawfile.zstd() then
+        refuse(name, "its chunks have the codec %s, which the library libzstd.so.1 decodes; it is "
+            .. "not on this machine: install it, or save the array with gzip", shown(codec))
+    end
+end
+
+-- What decodes the codec of this name, with the compressor that a Blosc codec names; nil: nothing.
+local function decoder_of(name, kind, inner, codec)
+    if kind == "gzip" or kind == "zlib" then
+        return "zlib"
+    elseif kind == "zstd" or kind == "blosc" and inner == "zstd" then
+        need_zstd(name, codec)
+        return kind
+    end
+    return kind == "blosc" and BLOSC[inner] and "blosc" or nil
+end
 
 -- ---------------------------------------------------------------------------------------------
 -- Format 2
@@ -74,11 +96,13 @@ local function format_2(name, facts)
         refuse(name, "filters (%s) are not read: save it without them",
             shown(type(facts.filters) == "table" and facts.filters[1] or facts.filters))
     end
-    local id = facts.compressor and type(facts.compressor) == "table" and facts.compressor.id
-    if facts.compressor and id ~= "zlib" and id ~= "gzip" then
-        refuse(name, COMPRESSED, shown(facts.compressor))
+    local own = facts.compressor
+    if own then
+        made.codec = type(own) == "table" and decoder_of(name, own.id, own.cname, own)
+            or refuse(name, COMPRESSED, shown(own))
+    else
+        made.codec = "none"
     end
-    made.codec = id and "zlib" or "none"
     local separator = facts.dimension_separator or "."
     function made.key(indices)
         return #indices == 0 and "0" or table.concat(indices, separator == "/" and "/" or ".")
@@ -100,8 +124,9 @@ local function take_codecs(made, codecs, inner)
         local kind, facts = type(codec) == "table" and codec.name, configuration(codec)
         if kind == "bytes" then
             made.swap = facts.endian == "big"
-        elseif kind == "gzip" or kind == "numcodecs.zlib" then
-            made.codec = "zlib"
+        elseif kind and kind ~= "bytes" and decoder_of(made.name, kind:gsub("^numcodecs%.", ""),
+            facts.cname, codec) then
+            made.codec = decoder_of(made.name, kind:gsub("^numcodecs%.", ""), facts.cname, codec)
         elseif kind == "sharding_indexed" and not inner and #codecs == 1 then
             local shard = {chunks = made.chunks, at_start = facts.index_location == "start"}
             made.chunks = extents(made.name, "chunk_shape of shards", facts.chunk_shape,
