@@ -21,6 +21,9 @@ show.array = declared("show", {{"array", "array", "what to show", rank = {1, 3}}
     return image.put("show", array, options)
 end)
 
+--- mb.show(array, options) shows an array in the terminal, with the options of show.array.
+declared.native("show(array: array, options)", image.OPTIONS)
+
 return declared.module(show, "show", nil, function(_, array, options)
     return show.array(array, options)
 end)

@@ -105,8 +105,11 @@ describe("the command line", function()
     end
 
     it("tells what the prompt understands before the first one", function()
-        assert.matches('help%(%) lists the topics, %?tomo.fbp explains a function, .*Ctrl%-D or exit '
-            .. "ends", (helper.run_program("-i", "")))
+        local text = helper.run_program("-i", "")
+        assert.matches("help%(%) lists topics, %?tomo.fbp explains it, .*Ctrl%-D or exit ends", text)
+        for line in text:gmatch "[^\n]+" do
+            assert.is_true(#line <= 80, line) -- what a terminal has
+        end
     end)
 
     it("refuses wrong use with status 2 and one line", function()
@@ -209,8 +212,8 @@ describe("the command line", function()
         ]], "ulimit -n 20; " .. helper.program)
         assert.matches("^false\tio\t[^\n]*cannot open the module 'moonbeam.recon': "
             .. "[^\n]*recon.lua: "
-            .. "Too many open files\ntable\tfalse\t[^\n]*moonbeam has no 'no_such_module'\n$",
-                output)
+            .. "Too many open files\ntable\tfalse\t[^\n]*moonbeam has no 'no_such_module'; "
+            .. "mb.help%(%) lists what there is\n$", output)
     end)
 
     it("lets finalizers make arrays while the state closes", function()

@@ -307,8 +307,7 @@ function repl.run(options)
     local reader = options.read and { read = options.read, remember = function() end }
         or default_reader()
     if not options.read then
-        write("help() lists the topics, ?tomo.fbp explains a function, Tab completes, Ctrl-D or "
-            .. "exit ends the program\n")
+        write("help() lists topics, ?tomo.fbp explains it, Tab completes, Ctrl-D or exit ends\n")
     end
     env.mb = require "moonbeam"
     env.help = env.help or function(subject)
