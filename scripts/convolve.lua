@@ -105,6 +105,7 @@ local function picture(path, volume, name, caption, voxel)
                 or nil,
             percentiles = {0, 100}, gamma = options.gamma, pixel = voxel.pixel, step = voxel.step,
             overwrite = options.overwrite})
+        cli.print(("picture %s"):format(path))
     end
 end
 

@@ -369,14 +369,16 @@ local function picture(path, volume, caption, range)
         planes = options.preview_z, sz = options.sz, range = range,
         pixel = options.pixel and options.pixel * 1e-9, step = options.step and options.step * 1e-9,
         overwrite = options.overwrite or options.resume})
+    say("picture    %s", path)
 end
 
 -- What captions say of the work on an image.
 local function caption()
     local count = working.iterations or settings.iterations
     return ("method %s%s, PSF %s%s"):format(options.method, count
-        and (", %d iterations"):format(count) or "", options.psf and file_name.base(options.psf)
-        or options.model, job.plan and ", tiles " .. job.mode or "")
+        and ", " .. surface.counted(count, "iteration") or "", options.psf
+        and file_name.base(options.psf) or options.model,
+        job.plan and ", tiles " .. job.mode or "")
 end
 
 -- Pictures of the first volume of an image and of its result.
@@ -477,8 +479,10 @@ results.tell(job, options.output, least, greatest)
 results.write_log(job, one, memory)
 if options.curve then
     noise:curve()
+    say("picture    %s (the misfit)", options.curve)
 end
-if options.snapshots then
-    noise:sheet(file_name.base(options.image), caption(), options.pixel and options.pixel * 1e-9)
+if options.snapshots and noise:sheet(file_name.base(options.image), caption(),
+    options.pixel and options.pixel * 1e-9) then
+    say("picture    %s (the snapshots)", options.snapshots)
 end
 pictures(one)

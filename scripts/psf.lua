@@ -131,4 +131,5 @@ if options.preview then
     local here <close> = psf:to "host"
     mb.view.projections(options.preview, here, {sxy = sxy, sz = sz, gamma = options.gamma,
         percentiles = {0, 100}, overwrite = options.overwrite})
+    say("picture    %s", options.preview)
 end

@@ -137,7 +137,7 @@ describe("reconstruct --recipe", function()
         local before = files.list(folder)
         for sweep, pattern in pairs {
             ["fbp.filter=hann,bad"] = "step fbp: filter is the string 'bad'",
-            ["fbp.size=32,64"] = "with 32 they are f32 of 32 x 32, with 64 f32 of 64 x 64; give",
+            ["fbp.size=32,64"] = "with 32 they are float32 of 32 x 32, with 64 float32 of 64 x 64",
             ["fbp.filter=hann --preview " .. path("lists.png")] = "already exists; choose another",
         } do
             local message = recipe(text, ("--sweep %s -o %s"):format(sweep, path("none.h5")), 1)

@@ -131,8 +131,10 @@ print(sorted(set(Image.open('%s').getdata())))"]]):format(python, shell:path(nam
         mb.tiff.write(shell:path "stack.tif", image, {spacing = 0.3, unit = "um",
             meta = {resolution = {x = {10, 1}, y = {10, 1}, unit = 1}}})
         local more = " --psf-size 3,3,3 --sigma 1,1,1 -d host --overwrite -p " .. shell:path "c.png"
-        commands.must("convolve.lua", ("-i %s -o %s --preview-range 0:2 --preview-image %s%s")
-            :format(shell:path "stack.tif", shell:path "c.tif", shell:path "i.png", more))
+        local told = commands.must("convolve.lua", ("-i %s -o %s --preview-range 0:2 "
+            .. "--preview-image %s%s"):format(shell:path "stack.tif", shell:path "c.tif",
+            shell:path "i.png", more))
+        assert.matches("picture [^\n]*i.png\n.*picture [^\n]*c.png\n", told)
         assert.truthy(files.read(shell:path "c.png"):find("stack.tif, maximum projections XY, ZY, "
             .. "XZ: convolved, PSF gaussian, 3 x 3 x 3, boundary zero; black 0, white 2", 1, true))
         assert.truthy(files.read(shell:path "i.png"):find("XZ: not convolved; black", 1, true))
@@ -181,16 +183,17 @@ print(sorted(set(Image.open('%s').getdata())))"]]):format(python, shell:path(nam
         local function height()
             return (string.unpack(">I4", files.read(shell:path "d.png"), 21))
         end
-        commands.must("deconvolve.lua", command)
+        local told = commands.must("deconvolve.lua", command:gsub(" %-q ", " "))
+        assert.matches("\npicture +" .. shell:path "d.png" .. "\n", told)
         local scaled = height()
         assert.truthy(files.read(shell:path "d.png"):find("image.npy, maximum projections XY, ZY, "
-            .. "XZ: method rl, 1 iterations, PSF born_wolf; black", 1, true))
+            .. "XZ: method rl, 1 iteration, PSF born_wolf; black", 1, true))
         commands.must("deconvolve.lua", command .. " --sz 1")
         assert.truthy(files.read(shell:path "d.png"):find("XZ, z not to scale: ", 1, true))
         assert.is_true(scaled > 12 + 4 + 3 * 8 and scaled < 12 + 4 + 3 * 8 + 80)
         assert.is_true(height() > 12 + 4 + 8 and height() < scaled)
         commands.must("deconvolve.lua", command .. " --preview-z 1,3,4 --preview-range 0:2")
-        assert.truthy(files.read(shell:path "d.png"):find("planes 1, 3, 4: method rl, 1 iterations, "
+        assert.truthy(files.read(shell:path "d.png"):find("planes 1, 3, 4: method rl, 1 iteration, "
             .. "PSF born_wolf; black 0, white 2", 1, true))
         local status, text = commands.run("deconvolve.lua", command .. " --preview-z 9")
         assert.equal(2, status)

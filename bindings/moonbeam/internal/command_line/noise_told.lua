@@ -277,8 +277,8 @@ function methods:snapshot(k, look)
     self.pictures[#self.pictures + 1], self.numbers[#self.numbers + 1] = part:to_string(), k
 end
 
---- Writes the snapshots as one picture. `name`: of the image; `caption`: what was done; `pixel` (m,
--- nil: unknown).
+--- Writes the snapshots as one picture; false if there are none. `name`: of the image; `caption`:
+-- what was done; `pixel` (m, nil: unknown).
 function methods:sheet(name, caption, pixel)
     local shape, rank = self.shape, #self.shape
     local height, width = math.ceil(shape[rank - 1] / self.step), math.ceil(shape[rank] / self.step)
@@ -287,7 +287,7 @@ function methods:sheet(name, caption, pixel)
     if count == 0 then
         cli.warn("--snapshots: there are fewer than %d iterations (--every), so there is no "
             .. "picture", self.every)
-        return
+        return false
     end
     local numbers = {}
     for i = 1, count do
@@ -303,6 +303,7 @@ function methods:sheet(name, caption, pixel)
                 and ("plane %d "):format(shape[1] // 2 + 1) or "",
                 table.concat(numbers, ", "), caption)})
     end)
+    return true
 end
 
 return told

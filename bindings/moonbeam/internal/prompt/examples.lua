@@ -31,7 +31,6 @@ local examples = {
     bound = "mb.bound(1, function() return mb.zeros({64}):max() end)",
     plan = "mb.plan(\"mb.zeros({64, 64}) + 1\")", help = "mb.help(\"tomo.fbp\")",
     plot = "mb.plot({1, 4, 9, 16})", mem = "mb.mem()",
-    show = "mb.show(mb.random({32, 64}), {protocol = \"text\"})",
     fft = "mb.fft(mb.zeros({8}, {dtype = \"c64\"}))",
     chunked = "mb.chunked(\"gaussian_filter\", {mb.random({8, 32, 32})}, {params = {sigma = 1}})",
     ["chunked.plan"] = "mb.chunked.plan(\"gaussian_filter\", {mb.random({8, 32, 32})},\n"
