@@ -81,6 +81,21 @@ describe("documents", function()
         assert.is_true(count > 30)
     end)
 
+    it("have a manual page with every command and option of the program", function()
+        local page, help = files.read "docs/moonbeam.1":gsub("\\", ""), helper.run_program "--help"
+        local commands, options = help:match "\nCommands:\n(.-)\n  '.-\nOptions:\n(.*)$"
+        local count = 0
+        for name, text in commands:gmatch "  ([%w_]+) +([^\n]+)" do
+            assert(page:lower():find(("\n.B %s\n%s."):format(name, text):lower(), 1, true), name)
+            count = count + 1
+        end
+        for option in options:gmatch "%-%-[%w-]+" do
+            assert(page:find(option, 1, true), option)
+            count = count + 1
+        end
+        assert.is_true(count >= 15, count)
+    end)
+
     it("have small pictures, each of which is shown", function()
         local text = {}
         for _, page in ipairs(pages()) do

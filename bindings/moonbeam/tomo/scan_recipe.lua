@@ -136,7 +136,7 @@ function scan_recipe.job(scan, settings, device)
         available = settings.available})
 end
 
---- Raises where rows, chunk, size or threads are no such numbers.
+--- Raises unless rows, chunk, size and threads are whole numbers in their ranges.
 function scan_recipe.check(scan, options)
     local rows = options.rows
     if rows then

@@ -76,8 +76,8 @@ static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, uint64_t most, uns
     return mb_h5_check_whole(dataset, NULL);
 }
 
-/* Where the bytes of a decoded chunk go, as they come: a chunk is nowhere as a whole, for it may
-** be as large as its file says. */
+/* Where the bytes of a decoded chunk go, as they come. No memory holds a whole chunk: its file says
+** how large it is, and may say anything. */
 typedef struct sink {
     uint64_t element;     /* bytes */
     uint64_t elements;    /* of the chunk */
