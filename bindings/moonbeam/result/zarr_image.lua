@@ -92,7 +92,7 @@ function zarr_image.create(name, options)
     local size = options.voxel or options.meta and options.meta.voxel or {}
     local settings = {shape = options.shape, dtype = options.dtype, title = from.title or "image",
         input = from.input, parameters = from.parameters, overwrite = options.overwrite,
-        inside = options.inside, units = "1", pixel_size = size.pixel,
+        inside = options.inside, units = from.units or "1", pixel_size = size.pixel,
         slice_distance = size.step or size.pixel}
     zarr_volume.check(name, settings)
     local self = setmetatable({shape = options.shape, dtype = options.dtype}, writer)
