@@ -381,7 +381,7 @@ local function check(options)
         end
     end
     if options.row and options.rows then
-        cli.wrong("--row and --rows say both what is made: give one of them")
+        cli.wrong("--row and --rows both say what is made: give one of them")
     end
 end
 

@@ -28,7 +28,7 @@ return {
     end,
     check = function(options, shape)
         if options.frames > shape[1] then
-            fail("argument", nil, "frames", "frames is %d; there are %d projections: give less",
+            fail("argument", nil, "frames", "frames is %d; there are %d projections: give fewer",
                 options.frames, shape[1])
         end
     end,

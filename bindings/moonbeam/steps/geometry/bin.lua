@@ -24,7 +24,7 @@ return {
     check = function(options, shape)
         for axis, name in pairs {[2] = "rows", [3] = "columns"} do
             if options[name] > shape[axis] then
-                fail("argument", nil, name, "%s is %d; frames have %d: give less", name,
+                fail("argument", nil, name, "%s is %d; frames have %d: give fewer", name,
                     options[name], shape[axis])
             end
         end

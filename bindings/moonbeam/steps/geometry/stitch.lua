@@ -84,8 +84,9 @@ return {
         end
         local overlap = place_of(options, shape[3], g)
         if math.abs(overlap) > shape[3] then
-            fail("argument", nil, options.center and "center" or "overlap", "the overlap is %g; it "
-                .. "lies within the %d columns of the data, or minus that", overlap, shape[3])
+            fail("argument", nil, options.center and "center" or "overlap", "the overlap is %g "
+                .. "columns; it must be from %d to %d, the columns of the data", overlap,
+                -shape[3], shape[3])
         end
     end,
     shape = function(options, shape, g)
