@@ -38,6 +38,10 @@ local options = cli.parse(own, {
     {"skip-done", doc = "leave scans alone that have a result, and go on with those that were "
         .. "interrupted"},
     {"stop", doc = "stop at the first scan that fails"},
+    suggest = function(word, exact)
+        return (word == "o" or word == "output") and "--into FOLDER" or not exact
+            and ("-- --%s (options of reconstruct stand behind --)"):format(word) or nil
+    end,
     notes = "Everything after -- goes to 'moonbeam reconstruct': moonbeam batch scans/*.h5 --into "
         .. "volumes --skip-done -- --recipe fossil.lua --device all\n"
         .. "Exit status: 0 all scans have results, 1 some failed, 2 wrong use, 130 interrupted.",

@@ -237,6 +237,18 @@ if options.png then
     cli.outputs(options, {scan = options.scan, recipe = options.recipe},
         {{"png", extensions = {"png", "svg"}}})
 end
+-- A scan that is not there is what is wrong, not the result that would be beside it.
+if not mb.system.stat(options.scan) and not options.scan:find "[*?]" then
+    local file, path = options.scan:match "^([^:]+):(/.*)$"
+    if file and mb.system.stat(file) then
+        cli.wrong("SCAN is %s: give the file alone, as in %s --data-path %s", options.scan, file,
+            path)
+    else
+        cli.stop(("cannot open '%s': No such file or directory; check the name and the current "
+            .. "folder"):format(options.scan))
+    end
+end
+
 if not (options.plan or options.recipe) then
     check_outputs(output)
 end
@@ -376,11 +388,6 @@ if tonumber(top) and tonumber(bottom) then
     end
     settings.center = (top + bottom) / 2
     settings.axis_tilt = math.atan((bottom - top) / (scan.rows - 1))
-    if math.abs(settings.axis_tilt) >= math.pi / 4 then
-        cli.wrong("--center %s is TOP,BOTTOM: the axis would lean by %.0f degrees, and by less "
-            .. "than 45 it may; one column with decimals has a point: %s.%s", options.center,
-            math.abs(math.deg(settings.axis_tilt)), top, bottom)
-    end
 elseif not settings.center and options.center ~= "auto" then
     cli.wrong("--center is \"%s\"; give a column number, two of them as TOP,BOTTOM, or auto",
         options.center)
@@ -389,6 +396,12 @@ for _, column in ipairs {top or settings.center, bottom} do
     if not (tonumber(column) >= 0 and tonumber(column) <= scan.cols - 1) then
         cli.wrong("--center %g lies outside the detector, columns 0 to %d", column, scan.cols - 1)
     end
+end
+
+if top and math.abs(settings.axis_tilt) >= math.pi / 4 then
+    cli.wrong("--center %s is TOP,BOTTOM: the axis would lean by %.0f degrees, and by less "
+        .. "than 45 it may; one column with decimals has a point: %s.%s", options.center,
+        math.abs(math.deg(settings.axis_tilt)), top, bottom)
 end
 
 if options.center_picture and options.center ~= "auto" then

@@ -121,7 +121,7 @@ describe("reconstruct", function()
             for _, method in ipairs {"fbp", "fourier"} do
                 refuses(("%s --center 31.5 --pad-width 2052 --method %s -o %s"):format(
                     path("scan.h5"), method, path("out.h5")),
-                    "pad_width is 2052 for rows of 64; .* at most, 2048", 2)
+                    "%-%-pad%-width is 2052 for rows of 64; .* at most, 2048", 2)
             end
             must("reconstruct.lua",
                 ("%s -o %s -c 31.5 --rows 5 --pad-width 2048 -q"):format(path("scan.h5"),

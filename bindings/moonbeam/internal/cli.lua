@@ -483,6 +483,7 @@ function cli.parse(words, spec)
     program = spec.usage:match("^%S*/(%S+)") or spec.usage:match("^%S+")
     spec = flat(spec)
     names_of_options, log.speak = surface.names(spec, spec.library), uncaught
+    names_of_options[surface.GIVEN] = given
     for _, option in ipairs(spec) do
         if option.positional then
             positional[#positional + 1] = option
@@ -551,7 +552,8 @@ function cli.parse(words, spec)
             local option = positional[next_positional]
             if not option then
                 cli.wrong("one argument too many: %s%s", word,
-                    suggestions.of_argument(word, spec, values))
+                    suggestions.of_argument(word, spec, values,
+                        {words[at - 2] or "", words[at - 1] or ""}, by_name))
             end
             set(option, word)
             next_positional = next_positional + (option.many and 0 or 1)

@@ -19,6 +19,10 @@ local metatable = {__name = "moonbeam.pipeline", __index = methods}
 -- Raises an error if {first, last} are not rows of the result.
 local function check_rows(rows, shape)
     if rows and not (rows[1] >= 1 and rows[1] <= rows[2] and rows[2] <= shape[1]) then
+        if rows[1] == rows[2] then
+            fail("argument", "pipeline", nil, "there is no row %d; the result has rows 1 to %d",
+                rows[1], shape[1])
+        end
         fail("argument", "pipeline", "rows", "rows are %d to %d; the result has 1 to %d", rows[1],
             rows[2], shape[1])
     end

@@ -82,8 +82,9 @@ function image_list.of(options)
         list = into_folder(options)
     elseif #words > 2 or options.psf and #words > 1 then
         cli.wrong("one argument too many: %s; several images need --into FOLDER", words[#words])
-    elseif options.skip_done then
-        cli.wrong("--skip-done is for --into FOLDER")
+    elseif options.skip_done or options.given.format then
+        cli.wrong("--%s is for --into FOLDER: leave it out", options.skip_done and "skip-done"
+            or "format")
     else
         options.psf = options.psf or words[2]
     end

@@ -13,7 +13,7 @@ local LEAST_PART <const> = 1 / 100 -- of a wavelength, as the size of a voxel: t
 
 local MODELS <const> = {"born_wolf", "gibson_lanni", "richards_wolf", "confocal", "two_photon",
     "light_sheet"}
-local SYNONYMS <const> = {widefield = "born_wolf", ["born-wolf"] = "born_wolf",
+local SYNONYMS <const> = {widefield = "born_wolf", airy = "born_wolf", ["born-wolf"] = "born_wolf",
     ["gibson-lanni"] = "gibson_lanni", ["richards-wolf"] = "richards_wolf",
     vectorial = "richards_wolf", ["two-photon"] = "two_photon", ["2p"] = "two_photon",
     ["light-sheet"] = "light_sheet", lightsheet = "light_sheet"}

@@ -52,7 +52,9 @@ local METERS <const> = {nm = 1e-9, um = 1e-6, ["µm"] = 1e-6, ["μm"] = 1e-6, mm
 function suggestions.of_number(text, option)
     local number, unit = text:match "^([%d.]+)%s*([%a%%\xC2\xCE\xBC\xB5]+)$"
     local own = option.value and option.value:lower():match "^%a+"
-    if unit == "%" and tonumber(number) then
+    if own == "size" then
+        return nil -- bytes have units
+    elseif unit == "%" and tonumber(number) then
         return own == "part" and ("; give a part of one: %g"):format(number / 100) or nil
     end
     local factor = METERS[unit] and METERS[own] and METERS[unit] / METERS[own] or 1
@@ -67,9 +69,22 @@ function suggestions.of_number(text, option)
     end
 end
 
---- What to do with an argument that a command has no place for, or "". `values`: of the options.
-function suggestions.of_argument(word, spec, values)
-    local told = spec.extra and spec.extra(word)
+-- What to do with a word that belongs to the two words before it, or nil.
+local function of_pair(word, before, by_name)
+    local option = before and by_name[before[2]]
+    if option and not option.value then
+        return ("%s takes no value"):format(before[2])
+    elseif before and before[1] == "--set" and not before[2]:find("=", 1, true) then
+        return ("write --set %s=%s"):format(before[2], word)
+    elseif before and tonumber(before[2]) and word:find "^[%aµ%%]+$" then
+        return ("write numbers and units without a space, %s%s"):format(before[2], word)
+    end
+end
+
+--- What to do with an argument that a command has no place for, or "". `values`: of the options;
+-- `before`: the two words before it; `by_name`: the options as they are typed.
+function suggestions.of_argument(word, spec, values, before, by_name)
+    local told = of_pair(word, before, by_name) or spec.extra and spec.extra(word)
     for _, option in ipairs(told and {} or spec) do
         if option[1] == "output" and not values.output and word:find "%.%a%w*$" then
             told = ("-%s %s names the result"):format(option.short, word)

@@ -9,6 +9,9 @@ local core = require "moonbeam.core"
 
 local surface = {}
 
+--- Where the names of options (surface.names) have which of them were given.
+surface.GIVEN = {}
+
 -- The option of a command line as a user types it.
 local function typed(option)
     return "--" .. option[1]
@@ -119,6 +122,9 @@ function surface.speak(problem, names)
         or problem.message
     message = surface.spoken(message, names)
     local step = problem.op and problem.op:find "^step " and problem.op or nil
+    if step and names.recipe and not (names[surface.GIVEN] or {}).recipe then
+        step = nil -- no user has written it: the options of the command make the steps
+    end
     message = set_options(message, step, names)
     local arg = problem.arg
     local option = not step and type(arg) == "string" and text_of(names[arg])
