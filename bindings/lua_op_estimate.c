@@ -59,7 +59,7 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
     if (!lua_istable(L, inputs))
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "inputs",
                     "inputs must be a list of arrays or of {[dtype,] extent, ...}, not a %s",
-                    luaL_typename(L, inputs));
+                    mbl_type_name(L, inputs));
     for (const mb_op_arg *arg = op->args; arg < mb_op_args_end(op); arg++) {
         if (arg->kind != MB_ARG_IN && arg->kind != MB_ARG_INOUT)
             continue;

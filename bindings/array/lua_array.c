@@ -220,9 +220,26 @@ static const struct {
     {NULL, NULL},
 };
 
+/* Names that arrays have in other programs, and what is here instead. */
+static const char *const OTHER_NAMES[][2] = {
+    {"T", "a:transpose() exchanges the last two axes, a:permute(2, 1, 3) any"},
+    {"astype", "a:cast(\"u16\") gives another element type"},
+    {"get", "a:item(i, j, k) reads an element, a:to_table() all"},
+    {"ndim", "a.rank is the number of axes"},
+    {"numpy", "a:to_table() gives the values, mb.npy.write a file for NumPy"},
+    {"plot", "mb.plot(a) draws lines, mb.show(a) a picture"},
+    {"save", "mb.images.write(name, a) writes an image, mb.view.save(name, a) a picture"},
+    {"show", "mb.show(a) shows it in the terminal"},
+    {"size", "a.elements is the number of elements, a.shape the extents"},
+};
+
 /* Raises for an unknown key, with the nearest property or method. Upvalue 1: methods. */
 static int unknown_key(lua_State *L, const char *key)
 {
+    for (size_t i = 0; i < sizeof OTHER_NAMES / sizeof OTHER_NAMES[0]; i++)
+        if (strcmp(OTHER_NAMES[i][0], key) == 0)
+            return mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "an array has no '%s'; %s", key,
+                            OTHER_NAMES[i][1]);
     const char *names[sizeof properties / sizeof properties[0]];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         names[i] = properties[i].name;

@@ -101,5 +101,5 @@ const char *mbl_type_name(lua_State *L, int index)
     }
     if (type != LUA_TNIL)
         lua_pop(L, 1);
-    return luaL_typename(L, index);
+    return lua_isnoneornil(L, index) ? "missing value" : luaL_typename(L, index);
 }

@@ -255,7 +255,9 @@ function arguments.entry(entry, value, op)
     elseif entry.rank or check and value ~= nil and entry.kind ~= "array" then
         check(value, op, entry)
     elseif not kind[1](value) then
-        fail("argument", op, entry.name, "%s is %s; give %s", entry.name, described(value), kind[2])
+        fail("argument", op, entry.name, "%s is %s; %s", entry.name, described(value),
+            entry.kind == "any" and ("mb.help(\"%s\") says what it is"):format(op)
+            or "give " .. kind[2])
     end
 end
 

@@ -112,15 +112,15 @@ end
 
 local MOST_NAMES <const> = 12 -- that a message lists
 
--- What to do about an option that a function does not have.
-local function option_instead(key, list)
+-- What to do about an option that the function `name` does not have.
+local function option_instead(key, list, name)
     local near = strict.suggestion(key, strict.names(list))
     if near ~= "" then
         return near
-    elseif key == "device" then
+    elseif key == "device" or key == "gpu" then
         return "; the work is done where the arrays are: a:to(\"cuda:0\") moves one"
     elseif #list > MOST_NAMES then
-        return ""
+        return ("; mb.help(\"%s\") lists the options"):format(name)
     end
     local names = tables.mapped(list, function(entry) return entry.name end)
     return "; " .. (#names > 0 and "the options are " .. table.concat(names, ", ")
@@ -140,7 +140,7 @@ function declared.checked(list, given, name)
     for key, value in pairs(given) do
         if type(key) ~= "string" or not list[key] then
             fail("argument", name, tostring(key), "unknown option '%s'%s", tostring(key),
-                option_instead(key, list))
+                option_instead(key, list, name))
         end
         values[key] = value
     end

@@ -51,6 +51,11 @@ end
 -- `title` is what the error calls it. A metatable that looks up names by itself stays as it is.
 function strict.module(module, title)
     local metatable = getmetatable(module) or {}
+    metatable.__call = metatable.__call or function()
+        local subject = title:gsub("^mb%.", "")
+        fail("argument", nil, nil, "%s is a module, not a function: mb.help(\"%s\") lists its "
+            .. "functions", title, subject)
+    end
     metatable.__index = metatable.__index or function(_, name)
         if type(name) == "string" then
             fail("argument", nil, nil, "%s has no '%s'%s", title, name,

@@ -8,6 +8,7 @@ return {
     blur = "mb.gaussian_filter smooths, mb.convolution blurs by a PSF.",
     calc_max_slices = "mb.op.max_slices for an operator, mb.plan.max_slices for a function: how "
         .. "many slices fit the bytes available.",
+    collectgarbage = "mb.collect() frees what Lua no longer refers to.",
     concatenate = "mb.empty makes the whole, and a view of it takes each part: "
         .. "mb.convert(part, part.dtype, {out = whole:view({1, 5})}).",
     convolve = "mb.convolution(image, psf) convolves by FFT; mb.tiles.convolve does it in tiles.",
@@ -29,6 +30,7 @@ return {
     iradon = "mb.tomo.fbp(sinograms, angles), with angles in radians.",
     ifftshift = "mb.fft.ifftshift(a), which undoes fftshift for odd extents too.",
     limit = "mb.device(\"host\", {budget = \"8G\"}) sets the limit of a device.",
+    load = "mb.scan.open for scans, mb.images.read for pictures and stacks, mb.h5.open for HDF5.",
     log = "a:log(), or mb.minus_log for transmission.",
     maximum = "a:max(), or mb.binary(a, \"max\", {b = b}) element by element.",
     median = "mb.median_filter, in two and three axes.",
@@ -36,6 +38,7 @@ return {
     minimum = "a:min(), or mb.binary(a, \"min\", {b = b}) element by element.",
     muladd = "mb.mul_add(dst, other): a * dst + b * other in place, with two numbers a and b.",
     numpy = "mb.array from nested tables, mb.npy.read and mb.npy.write for files, a:to_table().",
+    open = "mb.scan.open for scans, mb.images.open for stacks, mb.h5.open for HDF5.",
     pad = "mb.pad makes an array larger; the option padding says how filters continue rows.",
     padding = "The options padding (zero, edge) and pad_width say how rows are continued for the "
         .. "ramp filter; mb.pad makes an array larger; the option boundary is that of "
@@ -53,6 +56,7 @@ return {
         .. "which are also steps of pipelines.",
     rotation = "mb.tomo.find_center finds the axis.",
     save = "mb.images.write for arrays, mb.view.save for pictures, mb.result.create for volumes.",
+    show = "mb.show(a) shows an array in the terminal, mb.view.save writes a picture.",
     sqrt = "a:sqrt(), or mb.unary(a, \"sqrt\").",
     stripe = "mb.stripes_all, mb.stripes_sorting and others, which are also steps of pipelines.",
     sum = "a:sum(), of all elements or along an axis.",

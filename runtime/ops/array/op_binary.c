@@ -80,6 +80,16 @@ static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
 
 static const mb_op_split split[] = MB_SPLIT_AXES(.when = "a is not stretched", .adapt = adapt);
 
+/* Fails, and names the conversion that loses no fraction. */
+static mb_status types_differ(mb_dtype a, mb_dtype b)
+{
+    const bool to_b = mb_dtype_kind(a) == MB_CLASS_INT && mb_dtype_kind(b) != MB_CLASS_INT;
+    return mb_fail(MB_STATUS_DTYPE, "b",
+                   "a is %s and b is %s: convert one of them first, such as %s:cast(\"%s\")",
+                   mb_dtype_name(a), mb_dtype_name(b), to_b ? "a" : "b",
+                   mb_dtype_name(to_b ? b : a));
+}
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_binary_params *p = params;
@@ -89,9 +99,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
     if (!b->present)
         MB_TRY(check_scalar(p->scalar, a->dtype));
     if (b->present && b->dtype != a->dtype)
-        return mb_fail(MB_STATUS_DTYPE, "b",
-                       "a is %s and b is %s: convert one of them first, such as b:cast(\"%s\")",
-                       mb_dtype_name(a->dtype), mb_dtype_name(b->dtype), mb_dtype_name(a->dtype));
+        return types_differ(a->dtype, b->dtype);
     if (p->fn == MB_BINARY_DIV && kind == MB_CLASS_INT)
         return mb_fail(MB_STATUS_DTYPE, "a",
                        "div needs real or complex numbers, not %s: convert to f32 first",
