@@ -14,7 +14,7 @@ describe("reconstruct --plan --png", function()
     teardown(function() files.remove(folder) end)
 
     local function planned(options, name)
-        return helper.run_program(("reconstruct %s/scan.h5 --plan -b 20M --png %s/%s %s"):format(
+        return helper.run_program(("reconstruct %s/scan.h5 --plan -d host -b 20M --png %s/%s %s"):format(
             folder, folder, name, options))
     end
 

@@ -113,7 +113,7 @@ print(sum(im.getpixel((x, 48 + 6 + 2)) == 255 for x in range(264)))"]]):format(p
             if python then
                 local out = files.run(([[%s -c "
 from PIL import Image
-print(sorted(set(Image.open('%s').getdata())))"]]):format(python, shell:path(name .. "-flat.png")))
+print(sorted(set(Image.open('%s').tobytes())))"]]):format(python, shell:path(name .. "-flat.png")))
                 assert.equal("[0, 255]\n", out)
             end
         end
@@ -147,10 +147,11 @@ print(sorted(set(Image.open('%s').getdata())))"]]):format(python, shell:path(nam
     end)
 
     it("are left out where there is no memory for them", function()
-        local plan = commands.must("reconstruct.lua", shell:path "scan.h5" .. " -c 23.5 --plan")
+        local plan = commands.must("reconstruct.lua", shell:path "scan.h5"
+            .. " -c 23.5 --plan -d host")
         local least = plan:match "peak[^\n]-%((%d+) bytes%)"
         local text = commands.must("reconstruct.lua", ("%s -o %s -c 23.5 --overwrite -p %s --budget "
-            .. "%s --chunk 1 --preview-rows %s"):format(shell:path "scan.h5", shell:path "v.h5",
+            .. "%s -d host --chunk 1 --preview-rows %s"):format(shell:path "scan.h5", shell:path "v.h5",
             shell:path "no.png", least, ("1,2,3,"):rep(20) .. "1"))
         assert.matches("warning: there is no memory for %-%-preview: [^\n]* do not fit", text)
         assert.is_true(commands.exists(shell:path "v.h5"))
