@@ -24,7 +24,8 @@ local entries, opening = method.options, declared.of(mb.scan.open).options
 local named = table.move(iterative.names, 1, #iterative.names, #entries.method.choices + 1,
     {table.unpack(entries.method.choices)})
 named[#named + 1] = {gridrec = "fourier", fbp_cuda = "fbp", lprec = "fourier", mbir = "fista",
-    sirt_cuda = "sirt", cgls_cuda = "cgls", sart_cuda = "sart", tv = "fista", em = "mlem"}
+    sirt_cuda = "sirt", cgls_cuda = "cgls", sart_cuda = "sart", tv = "fista", em = "mlem",
+    fourierrec = "fourier", linerec = "fbp"}
 
 -- The flags of the options of iterative methods: their values are checked when the method is known.
 local of_methods = cli.of_entries(method_options.list, function(option)
