@@ -1,13 +1,11 @@
---- Errors of iterative reconstruction against a phantom, with noise, beside filtered
+-- Errors of iterative reconstruction against a phantom, with noise, beside filtered
 -- back-projection, ASTRA (on the CPU) and scikit-image after the same number of iterations: the
 -- table of docs/tutorials/iterative.md.
---
---   moonbeam scripts/bench/iterative_errors.lua [PYTHON] [SIZE] [ITERATIONS]
+-- usage: moonbeam scripts/bench/iterative_errors.lua [PYTHON SIZE ITERATIONS]
 
 local mb = require "moonbeam"
 
-local python, size, iterations = arg[1] or "build/oracles/bin/python", tonumber(arg[2] or 129),
-    tonumber(arg[3] or 20)
+local python, size, iterations = mb.usage("build/oracles/bin/python", 129, 20)
 local NOISE <const> = 0.01 -- of the largest line integral
 
 local PEERS = [[

@@ -1,13 +1,12 @@
---- Iterations to the same error, by start and preconditioner: a table of
+-- Iterations to the same error, by start and preconditioner: a table of
 -- docs/tutorials/iterative.md. The error is 5 % more than the least that iterations from zero
 -- reach.
---
---   moonbeam scripts/bench/iterative_starts.lua [SIZE]
+-- usage: moonbeam scripts/bench/iterative_starts.lua [SIZE]
 
 local mb = require "moonbeam"
 local tables = require "moonbeam.internal.tables"
 
-local size = tonumber(arg[1] or 129)
+local size = mb.usage(129)
 local NOISE <const>, MARGIN <const> = 0.01, 1.05 -- of the largest line integral; of the error
 
 local WAYS = {{}, {start = "fbp"}, {preconditioner = 0.05}, {start = "fbp", preconditioner = 0.05}}
