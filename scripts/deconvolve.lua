@@ -425,6 +425,7 @@ end
 -- The same for one of several images.
 local function next_image(each, transfers)
     options.image = each.image
+    local first <const> = log.count() + 1
     say("image      %s", each.image)
     read_noise()
     local kept <close> = (job.plan or kept_runs.exists(each.output)) and new_journal(each) or nil
@@ -434,6 +435,7 @@ local function next_image(each, transfers)
     local _ <close> = process_memory.hold(job.device, way.own_bytes(job, job.plan))
     results.tell(job, each.output, measured(each, kept, transfers))
     pictures(each)
+    each.own = {first, log.count()}
 end
 
 local least, greatest
@@ -442,9 +444,15 @@ do
     local transfers <close> = way.transfers(job)
     if images then
         held.release()
+        local before <const> = log.count()
         image_list.run(images, function(each)
             next_image(each, transfers)
         end)
+        -- The log of an image has what was said of it and of all, not of the others.
+        local after <const> = log.count() + 1
+        for _, each in ipairs(images) do
+            each.said = {{1, before}, each.own, {after, math.huge}}
+        end
     else
         least, greatest = measured(one, journal, transfers)
     end

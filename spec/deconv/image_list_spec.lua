@@ -195,6 +195,10 @@ describe("several images", function()
             local log = files.read(("%s/noise/%s.tif.log"):format(folder, name))
             assert.near(camera[1], tonumber(log:match "option +gain = (%S+)"), 0.2 * camera[1])
             assert.near(camera[2], tonumber(log:match "option +offset = (%S+)"), 3)
+            -- What is said of all images and of this one, not of the others.
+            local messages = log:match "\nmessages:\n(.*)$"
+            assert.equal(1, select(2, messages:gsub("\nnoise ", "")), messages)
+            assert.matches("\nPSF .*\nimage +[^\n]*/" .. name .. ".tif\n.*\nmeasured ", messages)
             must(command .. "FOLDER/%s.tif -o FOLDER/one.npy", name)
             local want <close> = mb.npy.read(folder .. "/one.npy")
             local got <close> = mb.images.read(("%s/noise/%s.tif"):format(folder, name))

@@ -73,9 +73,18 @@ function log.remember()
     said = {}
 end
 
---- What was said since, as text.
-function log.said()
-    return table.concat(said or {}, "\n")
+--- How many texts are remembered.
+function log.count()
+    return said and #said or 0
+end
+
+--- What was said since, as text; of the texts in these ranges {first, last} alone, if given.
+function log.said(ranges)
+    local list = {}
+    for _, range in ipairs(ranges or {{1, log.count()}}) do
+        table.move(said or {}, range[1], math.min(range[2], log.count()), #list + 1, list)
+    end
+    return table.concat(list, "\n")
 end
 
 --- Closes the log. May be called again.

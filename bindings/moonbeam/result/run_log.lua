@@ -22,8 +22,9 @@ local function add_sorted(lines, word, values)
     end
 end
 
---- Writes the log. `facts`: {title, input, parameters, memory ({name = bytes})}.
-function run_log.write(path, facts, overwrite)
+--- Writes the log. `facts`: {title, input, parameters, memory ({name = bytes})}; `ranges` as in
+-- log.said.
+function run_log.write(path, facts, overwrite, ranges)
     local from, lines = origin.provenance(facts), {}
     local function add(word, text)
         lines[#lines + 1] = text and ("%-11s%s"):format(word, text) or nil
@@ -40,7 +41,7 @@ function run_log.write(path, facts, overwrite)
     add_sorted(lines, "version", from.versions)
     add_sorted(lines, "option", origin.parameters(facts))
     add_sorted(lines, "memory", facts.memory)
-    lines[#lines + 1] = "\nmessages:\n" .. log.said()
+    lines[#lines + 1] = "\nmessages:\n" .. log.said(ranges)
     local text = core.error.printable(table.concat(lines, "\n"), true) .. "\n"
     local file <close> = core.rawfile.create(path, overwrite or false)
     file:resize(#text)

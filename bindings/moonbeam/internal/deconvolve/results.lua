@@ -86,13 +86,14 @@ function results.log_of(output)
     return file_name.without_member(output):gsub("/+$", "") .. ".log"
 end
 
---- Writes the log beside a result. `memory`: {name = bytes}.
+--- Writes the log beside a result. `memory`: {name = bytes}; each.said: what it has of the
+-- messages, as ranges.
 function results.write_log(job, each, memory)
     local options = job.options
     if options.write_log and not mb.device.dry() then
         each.origin.memory = memory
         run_log.write(results.log_of(each.output), each.origin, options.overwrite
-            or options.resume)
+            or options.resume, each.said)
     end
 end
 
