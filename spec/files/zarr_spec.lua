@@ -115,6 +115,26 @@ put("big_endian", smooth.astype(">f4"), chunks=(5, 20, 33), compressors=Blosc(),
         end
     end)
 
+    it("is read in int8, int16 and uint32, which are widened without a loss", function()
+        written [[
+import warnings
+s = (a * 20).astype("i8") - 2000
+for name, kind, wide in (("i1", "i1", "i4"), ("i2", "i2", "i4"), ("u4", "u4", "f8")):
+    own = (s // 20 if kind == "i1" else s if kind == "i2" else s + 4_000_000_000).astype(kind)
+    for fmt, codec, order in ((2, None, "<"), (2, Blosc(), ">" if kind != "i1" else "|"),
+        (3, None, "<"), (3, ZstdCodec(), "<")):
+        stored = own.astype(own.dtype.newbyteorder(order)) if kind != "i1" else own
+        full = f"{name}_{fmt}_{codec is not None}"
+        put(full, stored if fmt == 2 else own, chunks=(2, 6, 10), compressors=codec, zarr_format=fmt)
+        np.save(f"{f}/{full}.npy", own.astype(wide))
+]]
+        for _, name in ipairs(files.list(folder)) do
+            if name:find "%.npy$" then
+                check(name:gsub("%.npy$", ""))
+            end
+        end
+    end)
+
     it("with damaged chunks of Blosc and LZ4 is refused, and nothing is read beyond them", function()
         written [[
 smooth = np.add.outer(np.arange(7), np.add.outer(np.arange(20), np.arange(33)))
@@ -165,10 +185,10 @@ put("blosc", a.astype("u2"), chunks=(2, 6, 10), compressors=Blosc(), zarr_format
         written [[
 put("blosclz", a.astype("f4"), chunks=(2, 6, 10), compressors=Blosc(cname="blosclz"), zarr_format=2)
 put("lzma", a.astype("f4"), chunks=(2, 6, 10), compressors=LZMA(), zarr_format=2)
-put("short", a.astype("i2"), chunks=(2, 6, 10), compressors=None)
+put("long", a.astype("i8"), chunks=(2, 6, 10), compressors=None)
 ]]
         for name, problem in pairs {blosclz = "the codec 'blosc', which is not read: save it without",
-            lzma = "the codec 'lzma', which is not read", short = "elements of type 'int16'"} do
+            lzma = "the codec 'lzma', which is not read", long = "elements of type 'int64'"} do
             local ok, message = pcall(mb.images.open, folder .. "/" .. name .. ".zarr")
             assert.is_false(ok)
             assert.matches(problem, tostring(message), 1, true)

@@ -90,9 +90,9 @@ local COMPRESSIONS <const> = {zlib = 8, zstd = 50000, blosc = -1}
 local function page_of(array, offset, bytes)
     local columns = array.chunks[#array.chunks]
     local rows = tables.product(array.chunks) // columns
-    return {compression = COMPRESSIONS[array.codec], rows = rows, columns = columns,
-        segment_rows = rows, segment_columns = columns, offsets = {offset}, bytes = {bytes},
-        swap = array.swap}
+    return {compression = COMPRESSIONS[array.codec] or 1, samples = array.samples, rows = rows,
+        columns = columns, segment_rows = rows, segment_columns = columns, offsets = {offset},
+        bytes = {bytes}, swap = array.swap}
 end
 
 -- The most bytes that a chunk can have: what zlib and Zstandard make of noise.
@@ -101,18 +101,23 @@ local function most_bytes(array, dtype)
     return bytes + bytes // 250 + 128
 end
 
+-- Are elements what the bytes of a chunk are?
+local function is_plain(array)
+    return array.codec == "none" and not array.samples
+end
+
 -- Memory for a decoded chunk and for decoding it, the same for all chunks: {rows, scratch}; empty
--- where chunks are not compressed.
+-- where chunks are read as they are.
 local function decoder(self, device)
     local made = tables.group()
-    if self.array.codec == "none" then
+    if is_plain(self.array) then
         return made
     end
     local _ <close> = on_error(function() made:release() end)
     local page = page_of(self.array, 0, most_bytes(self.array, self.dtype))
     made.rows = mb.empty({page.rows, page.columns}, {dtype = self.dtype, device = device})
-    made.scratch = mb.empty({core.rawfile.tiff_scratch_bytes(page, self.dtype)},
-        {dtype = "u8", device = device})
+    local scratch = core.rawfile.tiff_scratch_bytes(page, self.dtype)
+    made.scratch = scratch > 0 and mb.empty({scratch}, {dtype = "u8", device = device}) or nil
     return made
 end
 
@@ -127,7 +132,7 @@ local function copy_chunk(self, part, at, from, memory)
         return
     end
     local steps = volumes.dense_steps(array.chunks, self.dtype)
-    if array.codec == "none" then
+    if is_plain(array) then
         if bytes < steps[1] * array.chunks[1] then
             fail("io", "zarr", nil, "%s/%s: the file is truncated or damaged: a chunk has %d bytes "
                 .. "instead of %d", array.name, self.key, bytes, steps[1] * array.chunks[1])

@@ -1,6 +1,7 @@
 --- What the description of a Zarr array says: formats 2 and 3, checked, in one form.
 --
--- A description: {name (the array's folder), shape, dtype, swap (big-endian), chunks (extents), key
+-- A description: {name (the array's folder), shape, dtype, samples (what is stored, where it is no
+-- element type: "i8", "i16", "u32", as tiff_segments.h has them), swap (big-endian), chunks, key
 -- (chunk indices -> file), fill (of chunks that are not there), codec ("none", "zlib" for this and
 -- gzip, "zstd", "blosc"), shard = {chunks (extents of a shard), at_start (its index), checksum}}.
 -- Anything else is refused with one line that names it.
@@ -17,6 +18,10 @@ local TYPES_2 = {["|u1"] = "u8", ["u2"] = "u16", ["i4"] = "i32", ["f2"] = "f16",
     ["f8"] = "f64", ["c8"] = "c64", ["c16"] = "c128"}
 local TYPES_3 = {uint8 = "u8", uint16 = "u16", int32 = "i32", float16 = "f16", float32 = "f32",
     float64 = "f64", complex64 = "c64", complex128 = "c128"}
+
+-- What is no element type is widened to one, without a loss, as from TIFF and HDF5.
+local WIDER_2 <const> = {["|i1"] = {"i32", "i8"}, i2 = {"i32", "i16"}, u4 = {"f64", "u32"}}
+local WIDER_3 <const> = {int8 = {"i32", "i8"}, int16 = {"i32", "i16"}, uint32 = {"f64", "u32"}}
 
 local function refuse(name, format, ...)
     fail("io", "zarr", nil, "%s: " .. format, name, ...)
@@ -85,11 +90,12 @@ local function format_2(name, facts)
     made.shape = extents(name, "shape", facts.shape)
     made.chunks = extents(name, "chunks", facts.chunks, #made.shape)
     local text = type(facts.dtype) == "string" and facts.dtype or ""
-    made.dtype = TYPES_2[text] or TYPES_2[text:sub(2)]
+    local wider = WIDER_2[text] or WIDER_2[text:sub(2)] or {}
+    made.dtype, made.samples = TYPES_2[text] or TYPES_2[text:sub(2)] or wider[1], wider[2]
     made.swap = text:sub(1, 1) == ">"
     if not made.dtype then
-        refuse(name, "elements of type %s are not read: save them as uint8, uint16, int32 or a "
-            .. "float", shown(facts.dtype))
+        refuse(name, "elements of type %s are not read: save them as an integer of 8, 16 or 32 "
+            .. "bit or as a float", shown(facts.dtype))
     elseif facts.order ~= "C" then
         refuse(name, "order %s is not read: save it in order 'C'", shown(facts.order))
     elseif facts.filters and (type(facts.filters) ~= "table" or next(facts.filters)) then
@@ -158,11 +164,13 @@ end
 local function format_3(name, facts)
     local made = {name = name}
     made.shape = extents(name, "shape", facts.shape)
-    made.dtype = type(facts.data_type) == "string" and TYPES_3[facts.data_type]
+    local stored = type(facts.data_type) == "string" and facts.data_type or ""
+    local wider = WIDER_3[stored] or {}
+    made.dtype, made.samples = TYPES_3[stored] or wider[1], wider[2]
     local grid, keys = facts.chunk_grid, facts.chunk_key_encoding
     if not made.dtype then
-        refuse(name, "elements of type %s are not read: save them as uint8, uint16, int32 or a "
-            .. "float", shown(facts.data_type))
+        refuse(name, "elements of type %s are not read: save them as an integer of 8, 16 or 32 "
+            .. "bit or as a float", shown(facts.data_type))
     elseif type(grid) ~= "table" or grid.name ~= "regular" then
         refuse(name, "chunk grid %s is not read", shown(grid))
     elseif type(keys) ~= "table" or keys.name ~= "default" and keys.name ~= "v2" then
