@@ -44,11 +44,9 @@ end
 -- line integral there, that say that an object is cut off. All in the mean over angles.
 local EDGE <const>, CUT <const>, LEAST <const> = 32, 0.05, 0.02
 
---- Notes in how many of the rows that the step has to leave the object reaches an edge of the
--- detector; the data are projections.
-function methods:note_cut()
-    local low, wanted, cols = self.rows[1], self.wanted or self.rows, self.data.shape[3]
-    local frames <close> = self.data:view(mb.all, {wanted[1] - low + 1, wanted[2] - low + 1})
+-- f32 numbers, one per row of projections: 1 where the object reaches an edge of the detector.
+local function cut_rows(frames)
+    local cols = frames.shape[3]
     local means <close> = mb.reduce(frames, "mean", {axis = 1})
     local most <close> = mb.reduce(means, "max", {axis = 2})
     local width = math.max(1, cols // EDGE)
@@ -63,8 +61,20 @@ function methods:note_cut()
     mb.binary(edge, "max", {scalar = 0, out = edge})
     mb.binary(edge, "mul", {scalar = 1e30, out = edge})
     mb.binary(edge, "min", {scalar = 1, out = edge})
-    local narrow <close> = mb.convert(edge, "f32")
-    local codes, counts = mb.quantize(narrow, "u8", {high = 0.5})
+    return mb.convert(edge, "f32")
+end
+
+--- Notes in how many of the rows that the step has to leave the object reaches an edge of the
+-- detector, if they are to be `counted`: which may depend on values that are measured, and what is
+-- taken must not. The data are projections.
+function methods:note_cut(counted)
+    local low, wanted = self.rows[1], self.wanted or self.rows
+    local frames <close> = self.data:view(mb.all, {wanted[1] - low + 1, wanted[2] - low + 1})
+    local flags <close> = cut_rows(frames)
+    if not counted then
+        mb.fill(flags, 0)
+    end
+    local codes, counts = mb.quantize(flags, "u8", {high = 0.5})
     codes:release()
     self.spoiled = counts
 end

@@ -152,14 +152,21 @@ local function run_slabs(block, sinograms, options, side, made_of)
     return result
 end
 
--- Notes the rows whose object reaches an edge of the detector, where rays that miss it count as 0
--- because nobody has said something else.
+-- Pixels from the middle of the detector within which an axis has the field of view that the
+-- detector has.
+local CENTERED <const> = 1
+
+-- Notes the rows whose object reaches an edge of the detector, where nobody has said what is there:
+-- where rays that miss the detector count as 0, or the slices end with the detector.
 local function note_cut(def, block, options, own)
-    local g = block.geometry
-    if def.own.beyond and not (options.beyond or own.weights or g.half_acquisition)
-        and solving.model("tomo." .. def.name, g.angles, block.data.shape[3], own).kernel then
-        block:note_cut()
+    local g, cols = block.geometry, block.data.shape[3]
+    if options.beyond or g.half_acquisition or options.margin > 0 then
+        return block:note_cut(false)
     end
+    local ends = own.size <= cols and math.abs(own.center - (cols - 1) / 2) <= CENTERED
+    local zero = def.own.beyond and not own.weights
+        and solving.model("tomo." .. def.name, g.angles, cols, own).kernel
+    block:note_cut(ends or zero)
 end
 
 -- Whether slices depend on the slices beside them.

@@ -254,6 +254,13 @@ describe("iterative steps", function()
             other.iterations = 2
             assert.equal(0, (told(9, 11.5, other, 5)))
         end
+        for _, other in ipairs {{"sirt"}, {"osem", negative = "zero"}, {"cgls",
+            weights = "poisson"}} do
+            other.iterations = 2
+            assert.equal(3, (told(14, 9.5, other, 5))) -- larger than the field of view
+            other.margin = 4
+            assert.equal(0, (told(14, 9.5, other, 5)))
+        end
     end)
 
     it("refuse what they do not support", function()
