@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local solving = require "moonbeam.tomo.iterative.solving"
 local subsets = require "moonbeam.tomo.iterative.subsets"
+local vectors = require "moonbeam.tomo.iterative.slice_vectors"
 
 local sirt = {}
 
@@ -35,7 +36,12 @@ sirt.sart_options = declared.options(
 -- them. That is the method for A D.
 local function solve(job, options, count)
     local x, work, misfit, objective = job.x, job:volume(), job:numbers(), job:numbers()
-    local parts = subsets.new(job, count, "lengths")
+    local parts, relaxation = subsets.new(job, count, "lengths"), options.relaxation
+    if relaxation > 1 and job.model.negative then
+        for i, part in ipairs(parts) do
+            part.most, part.found = parts:limit(i, relaxation)
+        end
+    end
     for k in job:steps() do
         mb.fill(objective, 0)
         for i, part in ipairs(parts) do
@@ -48,8 +54,12 @@ local function solve(job, options, count)
             end
             mb.binary(part.rays, "mul", {b = part.lengths, out = part.rays})
             part.model.adjoint(part.rays, work, part.scale)
-            mb.binary(work, "mul", {b = parts:sensitivity(i, options.relaxation), out = work})
-            mb.binary(x, "sub", {b = work, out = x})
+            mb.binary(work, "mul", {b = parts:sensitivity(i, relaxation), out = work})
+            if part.found then
+                vectors.add(x, work, part.most, part.found, -1)
+            else
+                mb.binary(x, "sub", {b = work, out = x})
+            end
             if options.nonnegative then
                 mb.binary(x, "max", {scalar = 0, out = x})
             end
@@ -63,8 +73,10 @@ end
 -- Converges to the minimum of sum w (A x - b)^2 / length, slowly and evenly: the number of
 -- iterations regularizes. The objective in the history is sum w (A x - b)^2 / 2, as of the other
 -- methods; where no slices fit the data it may rise a little in the end. A few times the iterations
--- of cgls give the same. The values are line integrals in pixels: slices are attenuation per pixel.
--- Each slice is reconstructed by itself.
+-- of cgls give the same. With a relaxation above 1 and the band-limited model, some steps of the
+-- power method on a random slice say whether corrections would grow, which makes them shorter. The
+-- values are line integrals in pixels: slices are attenuation per pixel. Each slice is
+-- reconstructed by itself.
 -- Memory: two volumes and the sinograms once, beside those given, two slices and two sinograms of
 -- one slice for the sums (of all slices where each has weights of its own; with the band-limited
 -- model the weights once more), and what the operators take; one volume more with a rule
