@@ -28,7 +28,7 @@ newoption {
 newoption {
     trigger = "cuda-arch",
     value = "LIST",
-    description = "GPU architectures of the CUDA plug-in (default 75,80,86,90); "
+    description = "GPU architectures of the CUDA plug-in (default 75,80,90); "
         .. "the last one is also added as PTX",
 }
 
@@ -189,8 +189,9 @@ if nvcc then
     if output_of("'" .. nvcc .. "' --help | grep -c compress-mode") ~= "0" then
         table.insert(cuda_flags, "--compress-mode=size")
     end
+    -- GPUs of 8.6, 8.7 and 8.9 run the machine code for 8.0: no source knows a difference.
     local last, count = nil, 0
-    for arch in (_OPTIONS["cuda-arch"] or "75,80,86,90"):gmatch("[^,%s]+") do
+    for arch in (_OPTIONS["cuda-arch"] or "75,80,90"):gmatch("[^,%s]+") do
         if not arch:match("^%d+[af]?$") then
             error("--cuda-arch takes a list such as 80,90, not '" .. arch .. "'", 0)
         end
