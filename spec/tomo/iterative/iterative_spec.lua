@@ -651,7 +651,7 @@ helper.each_device(function(device_id, it)
                     local made, others = run(data, "fourier")
                     local _ <close> = made
                     local difference <close> = made - expected
-                    assert.is_true(difference:norm() < 2e-3 * expected:norm(),
+                    assert.is_true(difference:norm() < 1e-3 * expected:norm(),
                         difference:norm() / expected:norm())
                     for k = 1, 5 do
                         for z = 1, 4 do
