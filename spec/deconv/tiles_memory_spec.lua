@@ -129,7 +129,7 @@ describe("the memory of tiles", function()
             local device = mb.device(id)
             local before = device:budget()
             local _, first = work {devices = {id}}
-            for _, percent in ipairs {80, 60} do
+            for _, percent in ipairs {85, 72} do
                 local _ <close> = refusals.left_by_others(first.peaks[id] * percent // 100, id)
                 local _, plan, report = work {devices = {id}}
                 assert.equal(first.peaks[id] * percent // 100 * 9 // 10, device:budget())
@@ -169,7 +169,7 @@ describe("the memory of tiles", function()
         local function run(options)
             options.devices, options.place, options.tile = {id}, "host", {16, 192, 192}
             options.iterations = 3
-            local narrow <close> = mb.psf_gaussian({3, 3, 3}, 1)
+            local narrow <close> = mb.psf_gaussian({7, 3, 3}, 1)
             local _ <close> = setmetatable({}, {__close = function()
                 mb.debug.pretend_memory(refusals.PLENTY, id)
                 require("moonbeam.plan.budget").available(device)

@@ -199,7 +199,7 @@ function runs:ratio(k, x, y, ratio, state, done)
             local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
             blocks[1]:release()
             convolution.apply(grid, state.of[device.id].otf, n)
-            local part <close> = grid:view(convolution.ranges(self.job.zero, tile.extents))
+            local part <close> = grid:view(convolution.ranges(self.job.above, tile.extents))
             blocks[2] = volumes.real(blocks[2])
             local _, metric = mb.rl_ratio(part, blocks[2],
                 {tile = true, eps = state.eps, metrics = misfit ~= nil})
@@ -250,7 +250,7 @@ function runs:update(k, ratio, state, done)
             local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
             blocks[1]:release()
             convolution.apply(grid, own.otf, n, true)
-            local part <close> = grid:view(convolution.ranges(job.last, tile.extents))
+            local part <close> = grid:view(convolution.ranges(job.middle, tile.extents))
             for i, at in ipairs(tile.first) do
                 first[i] = at - job.lead[i]
             end
@@ -283,7 +283,7 @@ function runs:states()
     local there = plan.kept or self.kept_states
     return there or sweep.states(self.devices, job.psf, function(own, _, psf)
         own.otf = convolution.transfer(psf, plan.grid,
-            {center = job.last, normalize = options.normalize})
+            {center = job.middle, normalize = options.normalize})
         own.table = mb.summed_area(psf,
             {scale = not options.normalize and 1 or 1 / psf_tools.sum(psf)})
     end)
@@ -570,14 +570,18 @@ function exact.prepare(job)
         fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
     end
     local given = psf_tools.center(psf, options.center)
-    for _, name in ipairs {"estimate", "center", "lead", "last", "back", "zero"} do
+    for _, name in ipairs {"estimate", "center", "lead", "middle", "above", "back", "zero"} do
         job[name] = {}
     end
     for i, k in ipairs(psf.shape) do
         job.center[i] = math.floor(given[i] + 0.5)
         job.lead[i] = k - 1 - job.center[i]
         job.estimate[i] = source.shape[i] + k - 1
-        job.last[i], job.back[i], job.zero[i] = k - 1, 1 - k, 0
+        job.back[i], job.zero[i] = 1 - k, 0
+        -- The transfer function is about the middle, wherever the center is: in planes it is small
+        -- so. Sweep 1 finds its results `above` from the start of a grid, sweep 2 `middle`.
+        job.middle[i] = (k - 1) // 2
+        job.above[i] = k - 1 - job.middle[i]
     end
     job.shape = job.estimate -- the larger of what is cut
 end
