@@ -276,8 +276,8 @@ local function words_of(found, others, band, bad)
         words[#words + 1] = ("centers of mass give %.2f"):format(others.mass)
     end
     if others.slices then
-        local rows = band[1] == band[2] and "row " .. band[1]
-            or ("rows %d to %d"):format(band[1], band[2])
+        local rows = band[1] == band[2] and ("row %.6g"):format(band[1])
+            or ("rows %.6g to %.6g"):format(band[1], band[2]) -- of a resampled scan between two
         words[#words + 1] = ("trial slices of %s give %.2f"):format(rows, others.slices)
         if found and found.doubt and math.abs(others.slices - found.column) > center.AGREEMENT then
             words[#words] = words[#words] .. (", which does not count: %s"):format(found.doubt)

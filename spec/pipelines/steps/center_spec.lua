@@ -141,6 +141,19 @@ describe("step center", function()
         files.remove(folder)
     end)
 
+    it("is found in resampled rows, which lie between those of the scan", function()
+        local frames <close> = mb.random({8, 6, 10}, {seed = 1, low = 0.2})
+        local scan = mb.scan.of_arrays(frames, mb.tomo.angles(8), {})
+        for _, method in ipairs {"auto", "vo", "sharpness"} do
+            for _, factor in ipairs {9, 1.5} do
+                local report = mb.pipeline(scan, {{"resample", factor = factor},
+                    {"center", method = method}}, {quiet = true, input = "transmission"})
+                    :run(function() end)
+                assert.matches("rows? %d+%.?%d*", report.verdicts.center.how)
+            end
+        end
+    end)
+
     for _, case in ipairs {
         {{method = "overlap"}, "method overlap needs a whole turn; the angles cover 1"},
         {{method = "vo"}, "method vo needs projections in equal steps over half a turn", span = 1},

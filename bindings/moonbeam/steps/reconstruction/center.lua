@@ -18,10 +18,10 @@ end
 local function check_search(options, g)
     local first, last = g.first_column - 1, g.cols - 1
     if options.guess and not (options.guess >= first and options.guess <= last) then
-        fail("argument", nil, "guess", "guess is %g; the data have columns %d to %d",
+        fail("argument", nil, "guess", "guess is %g; the data have columns %g to %g",
             options.guess, first, last)
     elseif options.row and (options.row > g.rows or options.row < g.first_row) then
-        fail("argument", nil, "row", "row is %d; the data have rows %d to %d", options.row,
+        fail("argument", nil, "row", "row is %d; the data have rows %g to %g", options.row,
             g.first_row, g.rows)
     end
     if not OWN[options.method] then
@@ -96,7 +96,7 @@ return {
     end,
     check = function(options, _, g)
         if options.column and not (options.column >= 0 and options.column <= g.cols - 1) then
-            fail("argument", nil, "column", "column is %g; the detector has columns 0 to %d",
+            fail("argument", nil, "column", "column is %g; the detector has columns 0 to %g",
                 options.column, g.cols - 1)
         elseif not options.column then
             check_search(options, g)

@@ -140,7 +140,7 @@ function axis_methods.find(scan, settings, axis, place)
     local name = NAMES[axis.method]
     details.column, details.method, details.curve = column, axis.method, nil
     details.remedy = REMEDIES[details.verdict] and REMEDIES[details.verdict]:format(name)
-    local rows = band[1] == band[2] and "row " .. band[1]
+    local rows = band[1] == band[2] and ("row %.6g"):format(band[1])
         or ("rows %g to %g"):format(band[1], band[2])
     local words = ("%s of %s"):format(name, rows)
     return column, left_out and words .. ", " .. left_out or words, details
