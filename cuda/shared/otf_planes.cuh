@@ -35,15 +35,19 @@ __device__ static __forceinline__ void mb_otf_load_planes(float2 *to, const floa
         to[i * W + threadIdx.x % W] = real ? __ldcg(otf + i * stride) : make_float2(0, 0);
 }
 
-/* exp(-2 pi i p t / N) for plane p and thread t, from the table of the transform; there are at most
-** N / 4 planes. */
+/* exp(-2 pi i p t / N) for plane p and thread t, from the table of the transform. That of 64 points
+** has turns for p < 8 alone. */
 template <class C>
 __device__ static __forceinline__ float2 mb_otf_turn(const float2 *table, int p, int t)
 {
     if (C::passes == 1)
         return make_float2(1, 0);
-    if (C::passes == 2)
+    if (C::passes == 2 && p < C::R1)
         return table[t * C::R1 + p];
+    if (C::passes == 2) {
+        const float2 half = table[t * C::R1 + C::R1 / 2];
+        return mb_fft_mul(table[t * C::R1 + p - C::R1], mb_fft_mul(half, half));
+    }
     return table[C::second + C::third / 2 + p * t];
 }
 
@@ -57,8 +61,7 @@ __device__ static __forceinline__ void mb_otf_multiply(float2 (&v)[C::E], const 
                                                        int t, float scale, float turn)
 {
     constexpr int G = C::E < 16 ? C::E : 16, S = C::E / G;
-    static_assert(C::passes != 2 || (C::T <= C::R2 && C::R1 >= (C::N < 128 ? C::N / 8 : 16)),
-                  "table");
+    static_assert(C::passes != 2 || (C::T <= C::R2 && 2 * C::R1 > MB_OTF_REACH), "table");
     static_assert(C::passes != 3 || C::R3 == 2, "table");
 #pragma unroll
     for (int s = 0; s < S; s++) {

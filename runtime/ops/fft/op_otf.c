@@ -54,7 +54,7 @@ static mb_status check_planes(const mb_otf_params *p, const mb_shape *psf)
     const int64_t planes = mb_otf_reached(p, psf), nz = (int64_t)p->size.values[0];
     if (!mb_otf_few_of(planes, nz))
         return mb_fail(MB_STATUS_ARGUMENT, "form",
-                       "form \"planes\" takes at most %d planes, and a quarter of the grid's %lld; "
+                       "form \"planes\" takes at most %d planes, and fewer than the grid's %lld; "
                        "this PSF reaches %lld: give form = \"whole\"",
                        MB_OTF_MOST_PLANES, (long long)nz, (long long)planes);
     return MB_STATUS_OK;
@@ -185,7 +185,7 @@ const mb_op mb_op_otf = {
            "A PSF of few planes needs little memory in form \"planes\": apply_otf and rl_step make "
            "the transform along z while they multiply. The planes begin as far below the center as "
            "they end above it. Form \"auto\" chooses planes if the grid has three axes, the center "
-           "is on a plane of the PSF, and the planes are at most 31 and a quarter of the grid's.",
+           "is on a plane of the PSF, and the planes are at most 31 and fewer than the grid's.",
     .reference = "H[k] = sum over j of h[j] exp(-2 pi i k (j - c) / n)",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is one transform over all axes",

@@ -28,12 +28,12 @@ typedef struct mb_otf_params {
 enum { MB_OTF_WHOLE, MB_OTF_PLANES, MB_OTF_AUTO };
 
 /* The most planes of a transfer function in planes. With more of them the sums over planes take
-** longer than reading a whole one. They are at most a quarter of the grid's, too, which the turns of
-** cuda/shared/otf_planes.cuh rely on. */
+** longer than reading a whole one. Up to there planes are kept for every grid that has more: so a
+** larger grid never takes less memory, which plans of tiles rely on. */
 #define MB_OTF_MOST_PLANES 31
 static inline bool mb_otf_few_of(int64_t planes, int64_t nz)
 {
-    return planes <= MB_OTF_MOST_PLANES && 4 * planes <= nz;
+    return planes <= MB_OTF_MOST_PLANES && planes < nz;
 }
 
 enum { MB_OTF_PSF, MB_OTF_RESULT };
