@@ -5,8 +5,8 @@
 -- function: 8 bytes per voxel of the grid, and the work area of the FFT library where it needs one.
 -- With `consume` the image goes before the transfer function comes, so that this is the peak, the
 -- image included; a dense result needs the transfer function's room again, unless that was given.
--- The transfer function of a PSF of few planes (form "auto" of mb.otf: at most 31) is kept in planes:
--- then 4 bytes per voxel, and 4 a voxel of those planes.
+-- The transfer function of a PSF of few planes (form "auto" of mb.otf: at most 31) is kept in
+-- planes: then 4 bytes per voxel, and 4 a voxel of those planes.
 --
 -- With center c of a PSF h of extents k (0-based, psf.center):
 --   convolve:   r[n] = sum over j of h[j] a[n - j + c]
