@@ -226,12 +226,16 @@ put("long", a.astype("i8"), chunks=(2, 6, 10), compressors=None)
         local one <close> = mb.images.open(name .. "/s0", {channel = 1})
         local empty <close> = mb.volumes.load(one, "host")
         assert.equal(("\9"):rep(6), empty:to_string())
-        for options, problem in pairs {[{}] = "choose one with the option channel",
+        for options, problem in pairs {[{frame = 2}] = "there is no frame 2: it has 1",
             [{channel = 3}] = "there is no channel 3: it has 2"} do
             local ok, message = pcall(mb.images.open, name, options)
             assert.is_false(ok)
             assert.matches(problem, tostring(message), 1, true)
         end
+        -- The pages of all channels, as of a TIFF hyperstack.
+        local pages <close> = mb.images.read(name, "host")
+        assert.same({4, 1, 3}, pages.shape)
+        assert.equal(("\9"):rep(6) .. "ab\9cd\9", pages:to_string())
     end)
 
     it("says what is damaged, and stays in its folder", function()
@@ -283,7 +287,7 @@ put("long", a.astype("i8"), chunks=(2, 6, 10), compressors=None)
     end)
 
     -- Changes bytes of a file; all that comes of it is a volume or an error of one line.
-    local function mutate(name, path, seed)
+    local function mutate(name, path, seed, options)
         local original, state, opened = files.read(path), seed, 0
         local function random(n)
             state = (state * 1103515245 + 12345) & 0x7fffffff
@@ -305,7 +309,7 @@ put("long", a.astype("i8"), chunks=(2, 6, 10), compressors=None)
             end
             files.write(path, text)
             local ok, problem = pcall(function()
-                local volume <close> = mb.images.open(name, {channel = 2})
+                local volume <close> = mb.images.open(name, options)
                 if mb.volumes.bytes(volume) < 1 << 20 then
                     mb.volumes.load(volume, "host"):release()
                 end
@@ -320,8 +324,10 @@ put("long", a.astype("i8"), chunks=(2, 6, 10), compressors=None)
 
     it("is a volume or one line, whatever is in it", function()
         local name = image()
-        assert.is_true(mutate(name, name .. "/.zattrs", 1) > 10)
-        assert.is_true(mutate(name, name .. "/s0/.zarray", 2) > 10)
+        assert.is_true(mutate(name, name .. "/.zattrs", 1, {channel = 2}) > 10)
+        assert.is_true(mutate(name, name .. "/s0/.zarray", 2, {channel = 2}) > 10)
+        assert.is_true(mutate(name, name .. "/.zattrs", 5) > 10)
+        assert.is_true(mutate(name, name .. "/s0/.zarray", 6) > 10)
         local path = folder .. "/v.zarr"
         local values <close> = mb.random({3, 20, 30}, {seed = 2, device = "host"})
         local result <close> = mb.result.create(path, {shape = values.shape})

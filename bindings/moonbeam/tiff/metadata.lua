@@ -2,9 +2,10 @@
 -- OME-XML.
 --
 -- Metadata of a stack: {kind = "imagej", "ome" or nil, text, channels, slices, frames, spacing,
--- unit, order}. `order` is the order of pages, fastest first, out of C, Z and T; ImageJ's is always
--- CZT. What is written keeps every line and element of the input but those that tell extents,
--- element type, order, display range or identity, which are the new file's own.
+-- unit, interval (of times in s), order}. `order` is the order of pages, fastest first, out of C, Z
+-- and T; ImageJ's is always CZT. What is written keeps every line and element of the input but
+-- those that tell extents, element type, order, display range or identity, which are the new file's
+-- own.
 
 local metadata = {}
 
@@ -14,6 +15,16 @@ local OWN_LINES = {ImageJ = true, images = true, channels = true, slices = true,
 
 local function whole(text)
     return text and math.tointeger(tonumber(text)) or nil
+end
+
+local SECONDS <const> = {s = 1, sec = 1, second = 1, seconds = 1, ms = 1e-3, msec = 1e-3,
+    millisecond = 1e-3, us = 1e-6, ["\u{b5}s"] = 1e-6, microsecond = 1e-6, ns = 1e-9,
+    nanosecond = 1e-9, min = 60, minute = 60, h = 3600, hour = 3600, day = 86400, d = 86400}
+
+--- An interval of times in s; nil where it or its unit is none.
+function metadata.interval(value, unit)
+    local number, seconds = tonumber(value), SECONDS[unit or "s"]
+    return number and seconds and number > 0 and number < math.huge and number * seconds or nil
 end
 
 local function imagej(text)
@@ -27,7 +38,8 @@ local function imagej(text)
         or images)
     return {kind = "imagej", text = text, images = images, channels = channels, slices = slices,
         frames = frames,
-        spacing = tonumber(values.spacing), unit = values.unit, order = "CZT"}
+        spacing = tonumber(values.spacing), unit = values.unit, order = "CZT",
+        interval = metadata.interval(values.finterval, values.tunit)}
 end
 
 -- The value of an attribute within the text of one element's tag.
@@ -47,6 +59,8 @@ local function ome(text)
         frames = whole(attribute(pixels, "SizeT")) or 1,
         spacing = tonumber(attribute(pixels, "PhysicalSizeZ")),
         unit = attribute(pixels, "PhysicalSizeZUnit"),
+        interval = metadata.interval(attribute(pixels, "TimeIncrement"),
+            attribute(pixels, "TimeIncrementUnit")),
         order = (attribute(pixels, "DimensionOrder")
             or "XYCZT"):upper():match("^XY([CZT][CZT][CZT])$") or "CZT"}
     made.pages = {}
@@ -118,6 +132,9 @@ local function compose_imagej(meta, counts)
     end
     if meta.spacing and not kept.spacing then
         lines[#lines + 1] = ("spacing=%.10g"):format(meta.spacing)
+    end
+    if counts.frames > 1 and meta.interval and not kept.finterval then
+        lines[#lines + 1] = ("finterval=%.10g"):format(meta.interval)
     end
     if meta.unit and not kept.unit then
         lines[#lines + 1] = "unit=" .. meta.unit

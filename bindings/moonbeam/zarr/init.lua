@@ -8,12 +8,12 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local ome_image = require "moonbeam.zarr.ome_image"
 local on_error = require "moonbeam.internal.on_error"
 local shards = require "moonbeam.zarr.shards"
 local tables = require "moonbeam.internal.tables"
 local tiff = require "moonbeam.tiff"
 local volumes = require "moonbeam.volumes"
-local voxel = require "moonbeam.tiff.voxel"
 local zarr_array = require "moonbeam.zarr.zarr_array"
 
 local zarr = {}
@@ -163,16 +163,17 @@ end
 
 local volume = volumes.file_class {}
 
--- Calls fn(at, from, ranges) for the chunks that a block meets.
-local function each_chunk(self, first, extents, fn)
-    local chunks, lead = self.array.chunks, #self.lead
+-- Calls fn(at, from, ranges) for the chunks that a block of one volume meets. `place`: the 0-based
+-- indices along the axes before those of the volume.
+local function each_chunk(self, place, first, extents, fn)
+    local chunks, lead = self.array.chunks, #place
     local at, from, ranges = {}, {}, {}
     local function along(axis)
         if axis > #chunks then
             return fn(at, from, ranges)
         end
         local k = axis - lead
-        local low = k < 1 and self.lead[axis] or first[k]
+        local low = k < 1 and place[axis] or first[k]
         local high = k < 1 and low or low + extents[k] - 1
         for c = low // chunks[axis], high // chunks[axis] do
             local begin = math.max(low, c * chunks[axis])
@@ -187,14 +188,46 @@ local function each_chunk(self, first, extents, fn)
     along(1)
 end
 
+-- Calls fn(place, low, high, first, extents) for the volumes that pages first[1] ... of a block
+-- belong to: pages low to high of the block (from 1) are a block of the volume at `place`.
+local function each_volume(self, first, extents, fn)
+    local own, last = self.own, first[1] + extents[1] - 1
+    local depth = #own == 3 and own[1] or 1
+    for number = first[1] // depth, last // depth do
+        local place, rest = {}, number
+        for axis = #self.counts, 1, -1 do
+            place[axis], rest = rest % self.counts[axis], rest // self.counts[axis]
+        end
+        local low = math.max(first[1], number * depth)
+        local high = math.min(last, number * depth + depth - 1)
+        local from = {table.unpack(first, 2)}
+        local count = {table.unpack(extents, 2)}
+        if #own == 3 then
+            table.insert(from, 1, low - number * depth)
+            table.insert(count, 1, high - low + 1)
+        end
+        fn(place, low - first[1] + 1, high - first[1] + 1, from, count)
+    end
+end
+
+-- Fills a dense block of the volume at `place`.
+local function fill_from(self, place, block, first, memory)
+    each_chunk(self, place, first, block.shape, function(at, from, ranges)
+        local part <close> = block:view(table.unpack(ranges))
+        copy_chunk(self, part, at, from, memory)
+    end)
+end
+
 function volume:fill(block, first)
     local memory <close> = decoder(self, block.device)
     if block.device.dry then
         return
+    elseif not self.counts then
+        return fill_from(self, self.lead, block, first, memory)
     end
-    each_chunk(self, first, block.shape, function(at, from, ranges)
-        local part <close> = block:view(table.unpack(ranges))
-        copy_chunk(self, part, at, from, memory)
+    each_volume(self, first, block.shape, function(place, low, high, from)
+        local pages <close> = #self.own == 3 and block:view {low, high} or block:view(low)
+        fill_from(self, place, pages, from, memory)
     end)
 end
 
@@ -205,15 +238,25 @@ function volume:missing()
     for axis = 1, #self.shape do
         zero[axis] = 0
     end
-    each_chunk(self, zero, self.shape, function(at, _, ranges)
-        if not find(self, at) then
-            for index = ranges[1][1], ranges[1][2] do
-                gap.count = gap.count + (lost[index] and 0 or 1)
-                lost[index] = true
-                gap.first = math.min(gap.first or index, index)
+    local function look(place, before, first, extents, flat)
+        each_chunk(self, place, first, extents, function(at, _, ranges)
+            if not find(self, at) then
+                for index = flat and 1 or ranges[1][1], flat and 1 or ranges[1][2] do
+                    local row = before + index
+                    gap.count = gap.count + (lost[row] and 0 or 1)
+                    lost[row] = true
+                    gap.first = math.min(gap.first or row, row)
+                end
             end
-        end
-    end)
+        end)
+    end
+    if not self.counts then
+        look(self.lead, 0, zero, self.shape)
+    else
+        each_volume(self, zero, self.shape, function(place, low, _, from, extents)
+            look(place, low - 1, from, extents, #self.own == 2)
+        end)
+    end
     return gap.first and gap
 end
 
@@ -223,52 +266,6 @@ end
 -- Text of a file for a message.
 local function refuse(name, format, ...)
     fail("io", "zarr.open", "name", "%s: " .. format, name, ...)
-end
-
--- The image of an OME group: {folder of the finest level, names of axes, scale, unit}.
-local function image_of(folder, attributes)
-    local ome = type(attributes.ome) == "table" and attributes.ome or attributes
-    local image = type(ome.multiscales) == "table" and ome.multiscales[1]
-    local finest = type(image) == "table" and type(image.datasets) == "table" and image.datasets[1]
-    local path = type(finest) == "table" and finest.path
-    if type(path) ~= "string" then
-        refuse(folder, "the group has no image (multiscales): name the array, such as %s/0", folder)
-    elseif path:find "^/" or ("/" .. path .. "/"):find("/../", 1, true) then
-        refuse(folder, "the image is at '%s', outside the folder", path:sub(1, 40))
-    end
-    local made = {folder = folder .. "/" .. path, axes = {}}
-    for i, axis in ipairs(type(image.axes) == "table" and image.axes or {}) do
-        made.axes[i] = type(axis) == "table" and tostring(axis.name) or tostring(axis)
-        made.unit = type(axis) == "table" and made.axes[i] == "z" and type(axis.unit) == "string"
-            and axis.unit or made.unit
-    end
-    local list = finest.coordinateTransformations
-    for _, each in ipairs(type(list) == "table" and list or {}) do
-        if type(each) == "table" and each.type == "scale" and type(each.scale) == "table" then
-            made.scale = each.scale
-        end
-    end
-    return made
-end
-
--- The 0-based indices along the axes before the volume's own.
-local function leading(array, image, options, name)
-    local rank, list = #array.shape, {}
-    for axis = 1, rank - 3 do
-        local kind = image.axes[axis] or (axis == rank - 3 and "c" or "t")
-        local option = kind == "c" and "channel" or kind == "t" and "frame" or nil
-        local chosen = option and options[option] or 1
-        if chosen > array.shape[axis] then
-            fail("argument", "zarr.open", option, "%s: there is no %s %d: it has %d", name, option,
-                chosen, array.shape[axis])
-        elseif array.shape[axis] > 1 and not (option and options[option]) then
-            fail("argument", "zarr.open", option, "%s: axis %d ('%s') has the extent %d%s", name,
-                axis, kind:sub(1, 20), array.shape[axis], option
-                and (": choose one with the option " .. option) or ", which no volume has")
-        end
-        list[axis] = chosen - 1
-    end
-    return list
 end
 
 --- Does a name mean a Zarr array or group, rather than a file?
@@ -285,21 +282,8 @@ function zarr.is(name)
     return false
 end
 
--- The size of a voxel in m, as far as the image says it: {step, row, pixel}.
-local function voxel_of(image, rank)
-    local meters, made = voxel.meters(image.unit), {}
-    for i, name in ipairs {"step", "row", "pixel"} do
-        local value = meters and image.scale and tonumber(image.scale[rank - 3 + i])
-        made[name] = value and value > 0 and value < math.huge and value * meters or nil
-    end
-    return made
-end
-
---- A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image,
--- or the array itself) or FOLDER.zarr/PATH. `meta`: {spacing, unit} as the image has them, and
--- voxel (in m: {pixel, row, step}, as far as they are told). Of the
--- axes before the last three, `channel` and `frame` choose one element (1-based).
-function zarr.open(name, options)
+-- The array that a name means, and its image ({axes = {}} without one).
+local function found(name)
     local folder = name:gsub(":/", "/"):gsub("/+$", "")
     local image, array = {axes = {}}, zarr_array.describe(folder)
     if not array then
@@ -308,13 +292,12 @@ function zarr.open(name, options)
             refuse(name, core.system.stat(folder) and "there is no Zarr array or group here"
                 or "there is no such folder")
         end
-        image = image_of(folder, attributes)
+        image = ome_image.of(folder, attributes)
         array = zarr_array.describe(image.folder)
             or refuse(name, "there is no array '%s'", image.folder)
     end
-    local rank = #array.shape
-    if rank < 2 then
-        refuse(name, "the array has %d axes; a volume has two or three", rank)
+    if #array.shape < 2 then
+        refuse(name, "the array has %d axes; a volume has two or three", #array.shape)
     elseif array.swap and array.codec ~= "none" and array.dtype:find "^c" then
         refuse(name, "complex numbers in big-endian order and compressed are not read")
     end
@@ -323,11 +306,33 @@ function zarr.open(name, options)
             refuse(name, "the array is empty")
         end
     end
-    local meta = {unit = image.unit, spacing = image.scale and rank >= 3
-        and tonumber(image.scale[rank - 2]) or nil, voxel = voxel_of(image, rank)}
-    return setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,
-        compressed = array.codec ~= "none", lead = leading(array, image, options, name),
-        shape = {table.unpack(array.shape, math.max(1, rank - 2))}}, volume)
+    return array, image
+end
+
+--- A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image,
+-- or the array itself) or FOLDER.zarr/PATH. `meta`: {spacing, unit} as the image has them, voxel
+-- (in m: {pixel, row, step}, as far as they are told), channels, frames, slices, axes (of one
+-- volume: 2 or 3), interval (of frames in s) and named ({{label, color}, ...}, of channels). An
+-- array with the axes c and t before its last is read as a TIFF hyperstack is: all pages, (page, y,
+-- x), in the order of the array; with `channel` or `frame` (1-based) one volume.
+function zarr.open(name, options)
+    local array, image = found(name)
+    local rank = #array.shape
+    local names, own = ome_image.axes(array, image)
+    local lead, counts = ome_image.leading(array, names, own, options, name)
+    local shape = {table.unpack(array.shape, rank - own + 1)}
+    local units, scale = image.units or {}, own == 3 and image.scale or nil
+    local meta = {unit = units.z, spacing = scale and tonumber(scale[rank - 2]) or nil,
+        voxel = ome_image.voxel(image, rank, own), axes = own, channels = counts.channel or 1,
+        frames = counts.frame or 1, slices = own == 3 and shape[1] or 1, named = image.named,
+        interval = ome_image.interval(image, names)}
+    local self = setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,
+        compressed = array.codec ~= "none", lead = lead, own = shape, shape = shape}, volume)
+    if not lead then
+        self.counts = {table.unpack(array.shape, 1, rank - own)}
+        self.shape = {meta.channels * meta.frames * meta.slices, shape[own - 1], shape[own]}
+    end
+    return self
 end
 
 return declared.module(zarr, "zarr", {

@@ -1,10 +1,10 @@
 --- What the description of a Zarr array says: formats 2 and 3, checked, in one form.
 --
--- A description: {name (the array's folder), shape, dtype, samples (what is stored, where it is no
--- element type: "i8", "i16", "u32", as tiff_segments.h has them), swap (big-endian), chunks, key
--- (chunk indices -> file), fill (of chunks that are not there), codec ("none", "zlib" for this and
--- gzip, "zstd", "blosc"), shard = {chunks (extents of a shard), at_start (its index), checksum}}.
--- Anything else is refused with one line that names it.
+-- A description: {name (the array's folder), shape, names (of its axes, or nil), dtype, samples
+-- (what is stored, where it is no element type: "i8", "i16", "u32", as tiff_segments.h has them),
+-- swap (big-endian), chunks, key (chunk indices -> file), fill (of chunks that are not there),
+-- codec ("none", "zlib" for this and gzip, "zstd", "blosc"), shard = {chunks (extents of a shard),
+-- at_start (its index), checksum}}. Anything else is refused with one line that names it.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -161,6 +161,17 @@ local function take_codecs(made, codecs, inner)
     end
 end
 
+-- The names of axes, if all have one.
+local function names_of(list, rank)
+    local names = type(list) == "table" and #list == rank and list or nil
+    for _, each in ipairs(names or {}) do
+        if type(each) ~= "string" then
+            return nil
+        end
+    end
+    return names
+end
+
 local function format_3(name, facts)
     local made = {name = name}
     made.shape = extents(name, "shape", facts.shape)
@@ -188,6 +199,7 @@ local function format_3(name, facts)
     end
     take_codecs(made, facts.codecs, false)
     made.fill = facts.fill_value
+    made.names = names_of(facts.dimension_names, #made.shape)
     return made
 end
 

@@ -45,6 +45,13 @@ local function measured(options, rank, id, say)
         cli.wrong("the PSF %s has %s, and the image %d: give a PSF of (%sy, x)", options.psf,
             surface.counted(psf.rank, "axis", "axes"), rank, rank == 3 and "z, " or "")
     end
+    local counts = {told.channels or 1, told.frames or 1, told.slices or 1}
+    table.sort(counts)
+    if counts[2] > 1 then
+        cli.warn("the PSF %s has %s, %s and %s; all of them are taken for planes of one PSF: save "
+            .. "one channel of one time", options.psf, surface.counted(told.channels, "channel"),
+            surface.counted(told.frames, "time"), surface.counted(told.slices, "slice"))
+    end
     if not options.psf_spacing then
         compare_voxels(told, options)
     end

@@ -48,8 +48,9 @@ function given_image.series(source, options)
     local all = not (options.channel or options.frame)
     local channels, frames = all and meta.channels or 1, all and meta.frames or 1
     if channels * frames > 1 then
-        shape = meta.slices > 1 and {meta.slices, shape[#shape - 1], shape[#shape]}
-            or {shape[#shape - 1], shape[#shape]}
+        local flat = (meta.axes or meta.slices > 1 and 3 or 2) == 2
+        shape = flat and {shape[#shape - 1], shape[#shape]}
+            or {meta.slices, shape[#shape - 1], shape[#shape]}
     end
     return shape, channels, frames
 end
