@@ -29,9 +29,9 @@ local options = cli.parse(arg, {
     {"image", short = "i", value = "FILE",
         doc = "convolve this instead: .tif, .npy, .h5 (FILE.h5:/path) or .zarr, into --output"},
     {"channel", value = "N", type = cli.count,
-        doc = "with --image: of a TIFF hyperstack this channel (default 1)"},
+        doc = "with --image: of an image of several this channel (default 1)"},
     {"frame", value = "N", type = cli.count,
-        doc = "with --image: of a TIFF hyperstack this time (default 1)"},
+        doc = "with --image: of an image of several this time (default 1)"},
     cli.option(convolution.normalize, {doc = "with --image: make the PSF sum to 1"}),
     {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write "
         .. "nothing"},

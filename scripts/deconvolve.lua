@@ -1,4 +1,5 @@
---- Deconvolves an image stack with a measured PSF or a model of one: TIFF, .npy or HDF5 in and out.
+--- Deconvolves an image stack with a measured PSF or a model of one: TIFF, OME-Zarr, .npy or HDF5
+-- in and out.
 
 local mb = require "moonbeam"
 local channel_psfs = require "moonbeam.internal.deconvolve.channel_psfs"
@@ -97,8 +98,8 @@ local options = cli.parse(arg, {
     {"psf-size", value = "N", type = cli.count, default = 65,
         doc = "model: lateral extent in px"},
     {"channel", value = "N", type = cli.count,
-        doc = "of a TIFF hyperstack only this channel (default: all, one after another)"},
-    {"frame", value = "N", type = cli.count, doc = "of a TIFF hyperstack only this time"},
+        doc = "of an image of several only this channel (default: all, one after another)"},
+    {"frame", value = "N", type = cli.count, doc = "of an image of several only this time"},
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"),
         default = "auto", doc = "rl by tiles: exact seams; blended, independent ones; auto: exact "
             .. "where the whole does not fit the budget"},
@@ -122,7 +123,8 @@ local options = cli.parse(arg, {
         .. "exact).\n"
         .. "An interrupted run by tiles leaves OUT.unfinished with what was finished: --resume "
         .. "goes on with it,\n--discard removes it. Scratch files are there.\n"
-        .. "Spacing, units and the order of channels and times of a TIFF are kept.\n"
+        .. "Spacing, units and the order of channels and times of a TIFF are kept. Results of "
+        .. "several channels or times\nare .tif or .zarr, with the axes (t, c, z, y, x).\n"
         .. "With --tolerance, and for gradient_consensus, plans count all iterations: the data "
         .. "decide when it stops.\n"
         .. "IMAGE... --into FOLDER --psf FILE works on several images of one shape, with one plan "

@@ -129,8 +129,8 @@ local function kind_of(name, what)
 end
 
 --- An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames,
--- ...}). Close it when done. With `channel` or `frame` (1-based) it is one volume of a TIFF
--- hyperstack.
+-- ...}). Close it when done. An image of several channels or frames (a TIFF hyperstack, OME-Zarr)
+-- has the pages of all, (page, y, x); with `channel` or `frame` (1-based) it is one volume.
 function images.open(name, options)
     return kind_of(name, "open")(name, options)
 end
@@ -142,12 +142,14 @@ function images.read(name, device)
 end
 
 --- A new image file to be written block by block; its name decides the format: an object with
--- volume(channel, frame), finish() and close(); without finish nothing is left.
+-- volume(channel, frame), done(channel, frame) (nothing more is written to that one), finish() and
+-- close(); without finish nothing is left. Several channels and frames are for .tif and .zarr.
 function images.create(name, options)
     local create = kind_of(name, "create")
-    if options.channels * options.frames > 1 and create ~= tiff.create then
-        fail("argument", "images.create", "name", "%s: only a .tif file can hold several channels "
-            .. "or frames", name)
+    if options.channels * options.frames > 1 and create ~= tiff.create
+        and create ~= KINDS.zarr.create then
+        fail("argument", "images.create", "name", "%s: only .tif and .zarr can hold several "
+            .. "channels or frames", name)
     end
     return create(name, options)
 end

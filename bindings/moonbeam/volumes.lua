@@ -370,9 +370,12 @@ function unfinished:close()
     end
 end
 
+-- Nothing more is written to the volume of a channel and frame.
+function unfinished.done() end
+
 --- A class of files that are being written, with `file` (nil in a dry run): finish() gives the
 -- complete file its name, close() without that leaves nothing. methods: volume(channel, frame), the
--- volume to write to.
+-- volume to write to, and done(channel, frame) where a volume has files of its own.
 function volumes.writer_class(methods)
     local class = setmetatable(methods, unfinished)
     class.__index = class

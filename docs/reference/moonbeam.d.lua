@@ -1118,23 +1118,23 @@ function mb.help.text(subject) end
 ---@field overwrite? boolean replace an existing file
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
----@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
----@field channels? integer how many, for TIFF
----@field frames? integer how many, for TIFF
+---@field channels? integer how many, for TIFF and Zarr
+---@field frames? integer how many, for TIFF and Zarr
 
----A new image file to be written block by block; its name decides the format: an object with volume(channel, frame), finish() and close(); without finish nothing is left.
+---A new image file to be written block by block; its name decides the format: an object with volume(channel, frame), done(channel, frame) (nothing more is written to that one), finish() and close(); without finish nothing is left.
 ---@param name string 
 ---@param options? moonbeam.options.images_create
 function mb.images.create(name, options) end
 
 ---@class moonbeam.options.images_open
----@field channel? integer of a TIFF hyperstack
----@field frame? integer of a TIFF hyperstack
+---@field channel? integer of a TIFF hyperstack or OME-Zarr
+---@field frame? integer of a TIFF hyperstack or OME-Zarr
 ---@field threads? integer of decoding; bounds its scratch
 
 ---An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames, ...}).
@@ -1151,7 +1151,7 @@ function mb.images.read(name, device) end
 ---@field overwrite? boolean replace an existing file
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
----@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
@@ -2962,14 +2962,14 @@ function mb.system.terminal_width(stream) end
 ---@field overwrite? boolean replace an existing file
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
----@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
----@field channels? integer how many, for TIFF
----@field frames? integer how many, for TIFF
+---@field channels? integer how many, for TIFF and Zarr
+---@field frames? integer how many, for TIFF and Zarr
 
 ---A new stack to be written block by block: an object with volume(channel, frame), finish() and close(); without finish nothing is left.
 ---@param name string 
@@ -2977,8 +2977,8 @@ function mb.system.terminal_width(stream) end
 function mb.tiff.create(name, options) end
 
 ---@class moonbeam.options.tiff_open
----@field channel? integer of a TIFF hyperstack
----@field frame? integer of a TIFF hyperstack
+---@field channel? integer of a TIFF hyperstack or OME-Zarr
+---@field frame? integer of a TIFF hyperstack or OME-Zarr
 ---@field threads? integer of decoding; bounds its scratch
 
 ---A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are told)}.
@@ -2987,8 +2987,8 @@ function mb.tiff.create(name, options) end
 function mb.tiff.open(name, options) end
 
 ---@class moonbeam.options.tiff_read
----@field channel? integer of a TIFF hyperstack
----@field frame? integer of a TIFF hyperstack
+---@field channel? integer of a TIFF hyperstack or OME-Zarr
+---@field frame? integer of a TIFF hyperstack or OME-Zarr
 ---@field device? moonbeam.device|string where the array is made
 
 ---Reads a stack: (page, row, column), or (row, column) for one page.
@@ -3000,7 +3000,7 @@ function mb.tiff.read(name, options) end
 ---@field overwrite? boolean replace an existing file
 ---@field spacing? any of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
----@field meta? table what the file that it was made from says (tiff.open), for TIFF
+---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
@@ -3813,8 +3813,8 @@ function mb.volumes.writer_class(methods) end
 function mb.zarr.is(name) end
 
 ---@class moonbeam.options.zarr_open
----@field channel? integer of a TIFF hyperstack
----@field frame? integer of a TIFF hyperstack
+---@field channel? integer of a TIFF hyperstack or OME-Zarr
+---@field frame? integer of a TIFF hyperstack or OME-Zarr
 ---@field threads? integer of decoding; bounds its scratch
 
 ---A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image, or the array itself) or FOLDER.zarr/PATH.

@@ -114,7 +114,7 @@ describe("images as OME-Zarr", function()
         end
         fails("stacks (z, y, x), and this image has 2 axes", {shape = {4, 5}, dtype = "f32"})
         fails("results are u8, u16, f16 or f32", {shape = {3, 4, 5}, dtype = "f64"})
-        fails("only a .tif file can hold several channels", {shape = {3, 4, 5}, dtype = "f32",
+        fails("stacks (z, y, x), and this image has 2 axes", {shape = {4, 5}, dtype = "f32",
             channels = 2})
     end)
 

@@ -458,8 +458,9 @@ describe("deconvolve.lua", function()
         for _, more in ipairs {"", " --plan"} do -- before the work, and before its plan
             local text, status = run(command .. ("-o %s/all.npy"):format(folder) .. more)
             assert.equal(2, status)
-            assert.matches("only a TIFF result holds several channels and times, not "
-                .. "'[^\n]*all.npy': give a name that ends in .tif [^\n]*%-%-channel N %-%-frame N", text)
+            assert.matches("only TIFF and OME%-Zarr results hold several channels and times, not "
+                .. "'[^\n]*all.npy': give a name that ends in .tif or .zarr [^\n]*%-%-channel N "
+                .. "%-%-frame N", text)
             assert.is_nil(text:find("memory", 1, true), text)
         end
     end)

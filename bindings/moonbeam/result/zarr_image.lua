@@ -1,9 +1,11 @@
 -- An image as OME-Zarr that is written block by block (moonbeam.volumes), by the protocol of
--- results: zarr_volume.lua makes the folder, its pyramid and its name.
+-- results: zarr_volume.lua makes the folder, its pyramid and its name. Channels and times, where
+-- there are several, are axes before z: (t, c, z, y, x).
 
+local channel_light = require "moonbeam.tiff.channel_light"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
-local shards = require "moonbeam.zarr.shards"
+local levels = require "moonbeam.result.zarr_levels"
 local volumes = require "moonbeam.volumes"
 local zarr_volume = require "moonbeam.result.zarr_volume"
 
@@ -18,15 +20,12 @@ local blocks = volumes.file_class {}
 local function each_part(self, block, first, fn)
     local level = self.level
     local layout, item = level.layout, core.pool.element_bytes(self.dtype)
-    local steps = {layout.slice_bytes, layout.row_bytes, item}
-    local z_first, z_last = first[1] + 1, first[1] + block.shape[1]
-    for number = first[1] // layout.slices + 1, (z_last - 1) // layout.slices + 1 do
-        local low, high = shards.slices(layout, number)
-        local from, to = math.max(z_first, low), math.min(z_last, high)
-        local part <close> = block:view {from - z_first + 1, to - z_first + 1}
-        fn(level.files[number], part, (from - low) * layout.slice_bytes + first[2]
-            * layout.row_bytes + first[3] * item, steps)
-    end
+    local steps, z = {layout.slice_bytes, layout.row_bytes, item}, first[1]
+    levels.each_part(level, z + 1, z + block.shape[1], function(number, offset, from, to)
+        local part <close> = block:view {from - z, to - z}
+        fn(levels.file(level, number), part, offset + first[2] * layout.row_bytes
+            + first[3] * item, steps)
+    end)
 end
 
 function blocks:fill(block, first)
@@ -62,9 +61,24 @@ end
 
 local writer = volumes.writer_class {}
 
-function writer:volume()
-    return setmetatable({level = self.made and self.made.levels[1], shape = self.shape,
-        dtype = self.dtype, place = "file"}, blocks)
+-- The number of the volume of a channel and time.
+local function number_of(self, channel, frame)
+    return ((frame or 1) - 1) * self.counts.channels + (channel or 1)
+end
+
+--- The volume (z, y, x) of a channel and frame (1-based; default 1).
+function writer:volume(channel, frame)
+    local own = self.made and self.made.volumes[number_of(self, channel, frame)]
+    return setmetatable({level = own and own[1], shape = self.shape, dtype = self.dtype,
+        place = "file"}, blocks)
+end
+
+--- Says that nothing more is written to a volume: its files are closed. A process may have some
+-- hundreds open.
+function writer:done(channel, frame)
+    if self.made then
+        self.made:close_files(number_of(self, channel, frame))
+    end
 end
 
 function writer:finish()
@@ -80,22 +94,39 @@ function writer:close()
 end
 writer.__close = writer.close
 
---- A new image {z, y, x}: an object with volume(), finish() and close(); without finish nothing is
--- left. Options: shape, dtype, overwrite, voxel ({pixel, step} in m), origin ({title, input,
--- parameters}), inside (a folder where it is made, which somebody else removes).
+-- The axes before z.
+local function lead_of(options)
+    local lead, interval = {}, options.meta and options.meta.interval
+    if options.frames > 1 then
+        lead[1] = {name = "t", type = "time", unit = interval and "second",
+            extent = options.frames, scale = interval or 1.0}
+    end
+    if options.channels > 1 then
+        lead[#lead + 1] = {name = "c", type = "channel", extent = options.channels, scale = 1.0}
+    end
+    return lead
+end
+
+--- A new image: an object with volume(channel, frame), done(channel, frame), finish() and close();
+-- without finish nothing is left. Options: shape ({z, y, x}), dtype, channels, frames, overwrite,
+-- voxel ({pixel, step} in m), meta (of the image that it was made from: its voxel, the interval of
+-- times and names of channels), origin ({title, input, parameters}), inside (a folder where it is
+-- made, which somebody else removes).
 function zarr_image.create(name, options)
     if #options.shape ~= 3 then
         fail("shape", "images.create", "name", "%s: OME-Zarr results are stacks (z, y, x), and "
             .. "this image has %d axes: give a .tif, .npy or .h5 file", name, #options.shape)
     end
-    local from = options.origin or {}
+    local from, named = options.origin or {}, channel_light.named(options.meta or {})
     local size = options.voxel or options.meta and options.meta.voxel or {}
     local settings = {shape = options.shape, dtype = options.dtype, title = from.title or "image",
         input = from.input, parameters = from.parameters, overwrite = options.overwrite,
         inside = options.inside, units = from.units or "1", pixel_size = size.pixel,
-        slice_distance = size.step or size.pixel}
+        slice_distance = size.step or size.pixel, lead = lead_of(options),
+        channels = named and #named == options.channels and named or nil}
     zarr_volume.check(name, settings)
-    local self = setmetatable({shape = options.shape, dtype = options.dtype}, writer)
+    local self = setmetatable({shape = options.shape, dtype = options.dtype,
+        counts = {channels = options.channels, frames = options.frames}}, writer)
     if not core.dry.on() then
         self.made = zarr_volume.create(name, settings)
     end

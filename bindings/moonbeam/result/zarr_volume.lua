@@ -5,12 +5,14 @@
 -- be resumed: it goes then with the result. All files are there from the beginning, with the space
 -- that they take. The smaller levels are made in the end, from files, row by row. Then the root's
 -- zarr.json is written, the disk takes everything, and the folder gets its name.
+--
+-- An image of several channels and times (zarr_image.lua) has axes before z, and several volumes.
 
-local activity = require "moonbeam.internal.command_line.activity"
 local core = require "moonbeam.core"
 local documents = require "moonbeam.zarr.documents"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
+local levels = require "moonbeam.result.zarr_levels"
 local on_error = require "moonbeam.internal.on_error"
 local origin = require "moonbeam.result.origin"
 local progress = require "moonbeam.progress"
@@ -48,51 +50,6 @@ function zarr_volume.disk_bytes(shape, dtype)
     return bytes
 end
 
-local function write_text(name, text)
-    local file, problem = io.open(name, "wb")
-    local ok = file and file:write(text)
-    ok = file and file:close() and ok
-    if not ok then
-        fail("io", "result.create", "path", "cannot write '%s'%s", name,
-            problem and ": " .. problem or "")
-    end
-end
-
--- A new folder, or one that an earlier process has made.
-local function folder_of(name)
-    if not core.system.stat(name) then
-        core.system.mkdir(name)
-    end
-    return name
-end
-
--- The files of a level. What an earlier process has left stays.
-local function open_level(folder, layout, first)
-    folder_of(folder)
-    write_text(folder .. "/" .. ROOT, documents.array(layout, first))
-    folder_of(folder .. "/c")
-    local level = {layout = layout, files = {}, folder = folder}
-    local _ <close> = on_error(function()
-        for _, file in ipairs(level.files) do
-            file:close()
-        end
-    end)
-    for number = 1, layout.count do
-        folder_of(("%s/c/%d"):format(folder, number - 1))
-        folder_of(("%s/c/%d/0"):format(folder, number - 1))
-        local file = core.rawfile.keep(folder .. "/" .. shards.path(number), true)
-        level.files[number] = file
-        local _, _, bytes = shards.slices(layout, number)
-        local index = shards.index(layout, number)
-        if file:bytes() > bytes + #index then
-            file:resize(0)
-        end
-        file:resize(bytes + #index)
-        file:put(bytes, index)
-    end
-    return level
-end
-
 -- The folder that the result is made in, and what keeps it: that of the caller, or our own.
 local function begin(self)
     local kept = self.options.unfinished
@@ -123,24 +80,59 @@ local function note(self, kept)
         end
         return
     end
-    write_text(draft, documents.group(self.options, self.shapes, self.facts))
+    levels.write_text(draft, documents.group(self.options, self.shapes, self.facts))
     kept:note_result({part_path = draft}, {offset = 0, bytes = 0})
 end
 
+-- The places of all volumes: "" without axes before z, else "0/1/", the last axis fastest.
+local function places_of(lead)
+    local list = {""}
+    for _, axis in ipairs(lead) do
+        local longer = {}
+        for _, place in ipairs(list) do
+            for index = 0, axis.extent - 1 do
+                longer[#longer + 1] = ("%s%d/"):format(place, index)
+            end
+        end
+        list = longer
+    end
+    return list
+end
+
+-- The arrays, and the files of all volumes. Those of a single volume stay open.
+local function open_levels(self)
+    local options = self.options
+    local places, layouts = places_of(options.lead), {}
+    for i, shape in ipairs(self.shapes) do
+        layouts[i] = shards.layout(shape, options.dtype)
+        levels.array(("%s/%d"):format(self.folder, i - 1), layouts[i], options.lead,
+            options.axis and options.axis.name or "z")
+    end
+    for k, place in ipairs(places) do
+        self.volumes[k] = {}
+        for i, layout in ipairs(layouts) do
+            self.volumes[k][i] = levels.open(("%s/%d"):format(self.folder, i - 1), layout, place)
+        end
+        if #places > 1 then
+            self:close_files(k)
+        end
+    end
+    self.levels = self.volumes[1]
+end
+
 --- A new result, or the one that an earlier process has begun. With the option `inside` it is made
--- in that folder, which the caller removes.
+-- in that folder, which the caller removes. `lead`: the axes before z, {{name, type, unit, extent,
+-- scale}, ...}; `channels`: what is shown of them, {{label, color}, ...}. self.volumes has the
+-- levels of each volume, the last axis of `lead` fastest.
 function zarr_volume.create(path, options)
     path = path:gsub("/+$", "")
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
-        options = setmetatable({slice_distance = options.slice_distance or options.pixel_size},
-        {__index = options}), facts = origin.facts(options), levels = {},
-        shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
+        options = setmetatable({slice_distance = options.slice_distance or options.pixel_size,
+            lead = options.lead or {}}, {__index = options}), facts = origin.facts(options),
+        volumes = {}, shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
     local _ <close> = on_error(function() self:close() end)
-    self.folder = folder_of(begin(self))
-    for i, shape in ipairs(self.shapes) do
-        self.levels[i] = open_level(("%s/%d"):format(self.folder, i - 1),
-            shards.layout(shape, options.dtype), options.axis and options.axis.name or "z")
-    end
+    self.folder = levels.folder(begin(self))
+    open_levels(self)
     if options.unfinished then
         note(self, options.unfinished)
     end
@@ -150,29 +142,20 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Writing
 
--- Calls fn(file, offset, first, last) for the parts of slices z_first ... z_last in each shard.
-local function each_part(level, z_first, z_last, fn)
-    local layout = level.layout
-    for number = (z_first - 1) // layout.slices + 1, (z_last - 1) // layout.slices + 1 do
-        local first, last = shards.slices(layout, number)
-        local from, to = math.max(z_first, first), math.min(z_last, last)
-        fn(level.files[number], (from - first) * layout.slice_bytes, from, to, number)
-    end
-end
-
 -- Calls fn(file, offset, part, steps) for the parts of an array in each shard.
 local function each_array(self, array, z_first, z_last, op, fn)
-    local layout = self.levels[1].layout
+    local level = self.levels[1]
+    local layout = level.layout
     if array.dtype ~= self.dtype then
         fail("dtype", op, "array", "the volume is %s, not %s: cast the slices", self.dtype,
             array.dtype)
     end
     local steps = {layout.slice_bytes, layout.row_bytes, core.pool.element_bytes(self.dtype)}
     local flat = #array.shape == 2
-    each_part(self.levels[1], z_first, z_last, function(file, offset, from, to)
+    levels.each_part(level, z_first, z_last, function(number, offset, from, to)
         local part <close> = flat and array:view()
             or array:view {from - z_first + 1, to - z_first + 1}
-        fn(file, offset, part, flat and {steps[2], steps[3]} or steps)
+        fn(levels.file(level, number), offset, part, flat and {steps[2], steps[3]} or steps)
     end)
 end
 
@@ -203,23 +186,13 @@ function methods:add(what, values)
 end
 
 function methods:skeleton()
-    local list, layout = {}, self.levels[1].layout
-    for number = 1, layout.count do
-        local first, last, bytes = shards.slices(layout, number)
-        list[number] = {path = self.levels[1].folder .. "/" .. shards.path(number), offset = 0,
-            bytes = bytes, first = first, last = last}
-    end
-    return list
+    return levels.shards(self.levels[1])
 end
 
 function methods:regions(z_first, z_last)
     local list, level = {}, self.levels[1]
-    local layout = level.layout
-    each_part(level, z_first, z_last, function(_, offset, from, to, number)
-        list[#list + 1] = {path = level.folder .. "/" .. shards.path(number), offset = offset,
-            base = 0, frames = to - from + 1, lines = layout.shape[2],
-            line_bytes = layout.row_bytes, line_pitch = layout.row_bytes,
-            frame_pitch = layout.slice_bytes}
+    levels.each_part(level, z_first, z_last, function(number, offset, from, to)
+        list[#list + 1] = levels.region(level, number, offset, to - from + 1)
     end)
     return list
 end
@@ -227,37 +200,30 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- The end
 
--- The file of a slice, and its offset there.
-local function slice_at(level, z)
-    local layout = level.layout
-    local number = (z - 1) // layout.slices + 1
-    return level.files[number], (z - 1) % layout.slices * layout.slice_bytes
-end
-
--- Makes a level from the one before it.
-local function halve(from, to, what)
-    local shape, count = from.layout.shape, to.layout.shape[1]
-    local all = count == shape[1] -- slices that are not rows are not mixed
-    for z = 1, count do
-        activity.at(what, z, count)
-        local one, one_at = slice_at(from, all and z or 2 * z - 1)
-        local two, two_at = slice_at(from, all and z or math.min(2 * z, shape[1]))
-        local out, at = slice_at(to, z)
-        core.rawfile.halve({out, one, two}, {at, one_at, two_at}, {shape[2], shape[3]},
-            from.layout.dtype)
+-- Makes the smaller levels of all volumes, and finds what is shown of the channels.
+local function make_pyramids(self)
+    local _ <close> = progress.watch "pyramid"
+    local channels = self.options.channels or {}
+    for k, own in ipairs(self.volumes) do
+        for i = 2, #own do
+            levels.halve(own[i - 1], own[i], #self.volumes == 1 and ("level %d, slice"):format(i)
+                or ("volume %d, level %d, slice"):format(k, i))
+        end
+        local channel = channels[(k - 1) % math.max(1, #channels) + 1]
+        if channel then
+            local least, greatest = levels.range(own[#own])
+            channel.least = least and math.min(channel.least or least, least)
+            channel.greatest = least and math.max(channel.greatest or greatest, greatest)
+        end
+        self:close_files(k)
     end
 end
 
 function methods:finish()
-    do
-        local _ <close> = progress.watch("pyramid")
-        for i = 2, #self.levels do
-            halve(self.levels[i - 1], self.levels[i], ("level %d, slice"):format(i))
-        end
-    end
-    self:close_files()
+    make_pyramids(self)
     self.facts.end_time = origin.time()
-    write_text(self.folder .. "/" .. ROOT, documents.group(self.options, self.shapes, self.facts))
+    levels.write_text(self.folder .. "/" .. ROOT, documents.group(self.options, self.shapes,
+        self.facts))
     core.system.sync_files(self.folder)
     local kept = self.options.unfinished
     if kept then
@@ -271,16 +237,17 @@ function methods:finish()
     end
 end
 
-function methods:close_files()
-    for _, level in ipairs(self.levels) do
-        for _, file in ipairs(level.files) do
-            file:close()
-        end
+--- Closes the files of volume k; they are opened again where they are needed.
+function methods:close_files(k)
+    for _, level in ipairs(self.volumes[k]) do
+        levels.close(level)
     end
 end
 
 function methods:close()
-    self:close_files()
+    for k in ipairs(self.volumes) do
+        self:close_files(k)
+    end
     local own = self.own
     self.own = nil
     if own then

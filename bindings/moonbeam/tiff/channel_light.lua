@@ -1,4 +1,4 @@
---- The light of a stack's channels, as OME-XML says it.
+--- The channels of a stack: their light, as OME-XML says it, their names and colors.
 
 local voxel = require "moonbeam.tiff.voxel"
 
@@ -9,11 +9,32 @@ local function attribute(tag, name)
         or tag:match("%s" .. name .. "%s*=%s*'([^']*)'")
 end
 
+-- The tags of the channels in OME-XML.
+local function channel_tags(meta)
+    return (meta.kind == "ome" and meta.text or ""):gmatch "<[%w:]*Channel%s[^>]*>"
+end
+
+local MARKS <const> = {amp = "&", lt = "<", gt = ">", quot = '"', apos = "'"}
+
+--- What channels are called and shown in, {{label, color (RRGGBB)}, ...}, as far as it is told; nil
+-- where nothing is.
+function channel_light.named(meta)
+    local list, known = {}, false
+    for tag in channel_tags(meta) do
+        local name, color = attribute(tag, "Name"), math.tointeger(tonumber(
+            attribute(tag, "Color")))
+        list[#list + 1] = {label = name and name:gsub("&(%a+);", MARKS),
+            color = color and ("%06X"):format(color >> 8 & 0xffffff)} -- red, green, blue, alpha
+        known = known or name ~= nil or color ~= nil
+    end
+    return meta.named or known and list or nil
+end
+
 --- The wavelengths of all channels in m: "Emission" or "Excitation". nil where not every channel
 -- says one.
 function channel_light.wavelengths(meta, which)
     local list = {}
-    for tag in (meta.kind == "ome" and meta.text or ""):gmatch "<[%w:]*Channel%s[^>]*>" do
+    for tag in channel_tags(meta) do
         local value = tonumber(attribute(tag, which .. "Wavelength"))
         local unit = voxel.meters(attribute(tag, which .. "WavelengthUnit") or "nm")
         if not (value and unit and value > 0 and value < math.huge) then

@@ -212,13 +212,15 @@ function tiff.write(name, array, options)
     volumes.complete(tiff.create(name, options), array)
 end
 
-local ONE = declared.options({"channel", "count", "of a TIFF hyperstack", usual = "all pages"},
-    {"frame", "count", "of a TIFF hyperstack", usual = "all pages"})
+local ONE = declared.options({"channel", "count", "of a TIFF hyperstack or OME-Zarr",
+    usual = "all pages"},
+    {"frame", "count", "of a TIFF hyperstack or OME-Zarr", usual = "all pages"})
 local WRITE = declared.options(
     {"overwrite", "boolean", "replace an existing file", default = false},
     {"spacing", "any", "of voxels, for TIFF", usual = "that of meta"},
     {"unit", "string", "of the spacing, for TIFF", usual = "that of meta"},
-    {"meta", "table", "what the file that it was made from says (tiff.open), for TIFF"},
+    {"meta", "table", "what the file that it was made from says (tiff.open): for TIFF; for Zarr "
+        .. "its voxel, interval of frames and names of channels"},
     {"origin", "table", "how it was made: {title, input, parameters}, but for .npy"},
     {"voxel", "table", "its size in m: {pixel, step}, for Zarr", usual = "that of meta"},
     {"inside", "string", "a folder that a Zarr folder is made in, which the caller removes"})
@@ -231,7 +233,7 @@ return declared.module(tiff, "tiff", {
     create = {"name: string", declared.options(WRITE,
         {"shape", "extents", "of one volume", required = true},
         {"dtype", "string", "element type; TIFF files hold u8, u16 and f32", required = true},
-        {"channels", "count", "how many, for TIFF", default = 1},
-        {"frames", "count", "how many, for TIFF", default = 1})},
+        {"channels", "count", "how many, for TIFF and Zarr", default = 1},
+        {"frames", "count", "how many, for TIFF and Zarr", default = 1})},
     write = {"name: string, array: array", WRITE},
 })

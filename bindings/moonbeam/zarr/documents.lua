@@ -26,24 +26,35 @@ function documents.levels(shape, whole)
     return list
 end
 
---- zarr.json of an array with this layout (shards.lua); `first` is the name of its first axis.
-function documents.array(layout, first)
+-- A list of values of the axes before a volume's own, and then its own.
+local function behind(lead, field, ...)
+    local list = {}
+    for i, axis in ipairs(lead) do
+        list[i] = type(field) == "string" and axis[field] or field
+    end
+    return table.move({...}, 1, 3, #list + 1, list)
+end
+
+--- zarr.json of an array with this layout (shards.lua). `lead`: the axes before the volume's own,
+-- {{name, extent}, ...}; `first`: the name of the first one of these.
+function documents.array(layout, lead, first)
     local bytes = {name = "bytes", configuration = {endian = "little"}}
     return json({
-        zarr_format = 3, node_type = "array", shape = layout.shape,
+        zarr_format = 3, node_type = "array",
+        shape = behind(lead, "extent", table.unpack(layout.shape)),
         data_type = TYPES[layout.dtype], fill_value = 0,
-        dimension_names = {first, "y", "x"},
-        chunk_grid = {name = "regular", configuration = {
-            chunk_shape = {layout.slices, layout.bands * layout.rows, layout.shape[3]}}},
+        dimension_names = behind(lead, "name", first, "y", "x"),
+        chunk_grid = {name = "regular", configuration = {chunk_shape = behind(lead, 1,
+            layout.slices, layout.bands * layout.rows, layout.shape[3])}},
         chunk_key_encoding = {name = "default", configuration = {separator = "/"}},
         codecs = {{name = "sharding_indexed", configuration = {
-            chunk_shape = {1, layout.rows, layout.shape[3]}, codecs = {bytes},
+            chunk_shape = behind(lead, 1, 1, layout.rows, layout.shape[3]), codecs = {bytes},
             index_codecs = {bytes, {name = "crc32c"}}, index_location = "end"}}},
     }, FIRST)
 end
 
 -- Where the voxels of a level are: {scale, translation}, micrometers or voxels of the first level.
-local function transformations(shapes, level, sizes)
+local function transformations(shapes, level, sizes, lead)
     local scale, shift = {}, {}
     for axis = 1, 3 do
         local factor = 1
@@ -53,30 +64,65 @@ local function transformations(shapes, level, sizes)
         scale[axis] = factor * sizes[axis]
         shift[axis] = (factor - 1) / 2 * sizes[axis]
     end
-    return {{type = "scale", scale = scale}, {type = "translation", translation = shift}}
+    return {{type = "scale", scale = behind(lead, "scale", table.unpack(scale))},
+        {type = "translation", translation = behind(lead, 0.0, table.unpack(shift))}}
 end
 
---- zarr.json of the group. `volume`: {title, pixel_size, slice_distance (m), axis (where slices are
--- not rows: {name, values})}; `shapes`: those of
--- the levels; `facts`: how the volume came about.
-function documents.group(volume, shapes, facts)
-    local sizes, axes, datasets = {1.0, 1.0, 1.0}, {}, {}
+-- The axes of the group, and the sizes of a voxel along those of the volume.
+local function axes_of(volume)
+    local sizes, own = {1.0, 1.0, 1.0}, {}
     if volume.pixel_size then
         sizes = {volume.slice_distance * 1e6, volume.pixel_size * 1e6, volume.pixel_size * 1e6}
     end
     for axis, name in ipairs {"z", "y", "x"} do
-        axes[axis] = {name = name, type = "space", unit = volume.pixel_size and "micrometer"}
+        own[axis] = {name = name, type = "space", unit = volume.pixel_size and "micrometer"}
     end
     if volume.axis then -- of no type: neither space nor time
-        axes[1], sizes[1] = {name = volume.axis.name}, 1.0
+        own[1], sizes[1] = {name = volume.axis.name}, 1.0
     end
+    local axes = {}
+    for i, axis in ipairs(volume.lead) do
+        axes[i] = {name = axis.name, type = axis.type, unit = axis.unit}
+    end
+    return table.move(own, 1, 3, #axes + 1, axes), sizes
+end
+
+-- Colors of channels whose image names none.
+local COLORS <const> = {"00FF00", "FF00FF", "00FFFF", "FFFF00", "FF0000", "0000FF"}
+local MOST <const> = {u8 = 255, u16 = 65535}
+
+-- How channels are shown, or nil where nothing is known of them.
+local function omero_of(volume)
+    local list = {}
+    for i, channel in ipairs(volume.channels or {}) do
+        local least, greatest = channel.least, channel.greatest
+        if not least then
+            return nil
+        end
+        list[i] = {label = channel.label or ("channel %d"):format(i), active = true,
+            color = channel.color or #volume.channels == 1 and "FFFFFF"
+            or COLORS[(i - 1) % #COLORS + 1],
+            window = {min = MOST[volume.dtype] and 0 or least, start = least,
+                max = MOST[volume.dtype] or greatest,
+                ["end"] = greatest > least and greatest or least + 1}}
+    end
+    return #list > 0 and {channels = list} or nil
+end
+
+--- zarr.json of the group. `volume`: {title, dtype, pixel_size, slice_distance (m), axis (where
+-- slices are not rows: {name, values}), lead (the axes before the volume's own: {{name, type, unit,
+-- extent, scale}, ...}), channels (nil, or {{label, color, least, greatest}, ...})}; `shapes`:
+-- those of the levels; `facts`: how the volume came about.
+function documents.group(volume, shapes, facts)
+    local axes, sizes = axes_of(volume)
+    local datasets = {}
     for level in ipairs(shapes) do
         datasets[level] = {path = tostring(level - 1),
-            coordinateTransformations = transformations(shapes, level, sizes)}
+            coordinateTransformations = transformations(shapes, level, sizes, volume.lead)}
     end
     return json({zarr_format = 3, node_type = "group", attributes = {
         ome = {version = "0.5", multiscales = {{name = volume.title, axes = axes,
-            datasets = datasets, type = "mean"}}},
+            datasets = datasets, type = "mean"}}, omero = omero_of(volume)},
         moonbeam = facts}}, FIRST)
 end
 

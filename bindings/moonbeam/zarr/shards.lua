@@ -71,9 +71,10 @@ function shards.index(layout, number)
     return text .. string.pack("<I4", shards.crc32c(text))
 end
 
---- The file of a shard, relative to its array.
-function shards.path(number)
-    return ("c/%d/0/0"):format(number - 1)
+--- The file of a shard, relative to its array. `place`: the indices along axes before the first
+-- one, "0/1/"; none by default.
+function shards.path(number, place)
+    return ("c/%s%d/0/0"):format(place or "", number - 1)
 end
 
 --- The bytes of all files of an array, but for its description.

@@ -47,13 +47,15 @@ function results.origin(job, image, found)
         parameters = tables.merged(parameters_of(job), {image = image}, found)}
 end
 
---- Ends the program where the result of several channels or times is no TIFF file. `name`: of it,
--- or its extension; nil in a plan.
+--- Ends the program where the result of several channels or times is neither TIFF nor OME-Zarr.
+-- `name`: of it, or its extension; nil in a plan.
 function results.check_series(name)
-    if name and file_name.problem("." .. name, file_name.TIFF) then
-        cli.wrong("only a TIFF result holds several channels and times, not '%s': give a name "
-            .. "that ends in .tif (--into: --format tif), or one volume with --channel N --frame N",
-            name)
+    local own = name and "." .. name:gsub("/+$", "")
+    if own and file_name.problem(own, file_name.TIFF) and file_name.problem(own, file_name.ZARR)
+        then
+        cli.wrong("only TIFF and OME-Zarr results hold several channels and times, not '%s': give "
+            .. "a name that ends in .tif or .zarr (--into: --format tif or zarr), or one volume "
+            .. "with --channel N --frame N", name)
     end
 end
 

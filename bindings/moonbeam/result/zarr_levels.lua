@@ -1,0 +1,174 @@
+-- The files of a volume in an OME-Zarr result (zarr_volume.lua): the arrays of its pyramid, each
+-- with shards at known places. The volumes of an image of several channels and times share the
+-- arrays, and have shards of their own.
+--
+-- A level: {layout (zarr/shards.lua), folder (of the array), place ("0/1/": the indices along the
+-- axes before z), files (those that are open, by the number of the shard)}. Files are opened when
+-- they are needed: a series has more of them than a process may have open.
+
+local activity = require "moonbeam.internal.command_line.activity"
+local core = require "moonbeam.core"
+local documents = require "moonbeam.zarr.documents"
+local fail = require "moonbeam.internal.fail"
+local on_error = require "moonbeam.internal.on_error"
+local shards = require "moonbeam.zarr.shards"
+
+local levels = {}
+
+-- What of the smallest level is looked at for its range of values, at most.
+local MOST_VALUES <const> = 1 << 20
+
+--- Writes a whole text file.
+function levels.write_text(name, text)
+    local file, problem = io.open(name, "wb")
+    local ok = file and file:write(text)
+    ok = file and file:close() and ok
+    if not ok then
+        fail("io", "result.create", "path", "cannot write '%s'%s", name,
+            problem and ": " .. problem or "")
+    end
+end
+
+--- A new folder, or one that an earlier process has made.
+function levels.folder(name)
+    if not core.system.stat(name) then
+        core.system.mkdir(name)
+    end
+    return name
+end
+
+--- The array of a level: its folder and description. `lead`: the axes before the volume's own;
+-- `first`: the name of the first of those.
+function levels.array(folder, layout, lead, first)
+    levels.folder(folder)
+    levels.write_text(folder .. "/zarr.json", documents.array(layout, lead, first))
+    levels.folder(folder .. "/c")
+end
+
+--- Closes the files that are open.
+function levels.close(level)
+    for number, file in pairs(level.files) do
+        level.files[number] = nil
+        file:close()
+    end
+end
+
+-- The path of a shard, whose folders are made.
+local function shard_path(level, number)
+    return level.folder .. "/" .. shards.path(number, level.place)
+end
+
+--- The file of a shard, open.
+function levels.file(level, number)
+    local file = level.files[number]
+    if not file then
+        file = core.rawfile.keep(shard_path(level, number), true)
+        level.files[number] = file
+    end
+    return file
+end
+
+--- The shards of a volume in an array, with the space that they take. What an earlier process has
+-- left stays. They are open.
+function levels.open(folder, layout, place)
+    local level = {layout = layout, files = {}, folder = folder, place = place}
+    local _ <close> = on_error(function() levels.close(level) end)
+    local within = folder .. "/c"
+    for index in place:gmatch "[^/]+" do
+        within = levels.folder(within .. "/" .. index)
+    end
+    for number = 1, layout.count do
+        levels.folder(levels.folder(("%s/%d"):format(within, number - 1)) .. "/0")
+        local file = levels.file(level, number)
+        local _, _, bytes = shards.slices(layout, number)
+        local index = shards.index(layout, number)
+        if file:bytes() > bytes + #index then
+            file:resize(0)
+        end
+        file:resize(bytes + #index)
+        file:put(bytes, index)
+    end
+    return level
+end
+
+--- Calls fn(number, offset, first, last) for the parts of slices z_first ... z_last in each shard.
+function levels.each_part(level, z_first, z_last, fn)
+    local layout = level.layout
+    for number = (z_first - 1) // layout.slices + 1, (z_last - 1) // layout.slices + 1 do
+        local first, last = shards.slices(layout, number)
+        local from, to = math.max(z_first, first), math.min(z_last, last)
+        fn(number, (from - first) * layout.slice_bytes, from, to)
+    end
+end
+
+--- Where the elements of a part of slices are: {path, offset, base, frames, ...}, as journals have
+-- it.
+function levels.region(level, number, offset, frames)
+    local layout = level.layout
+    return {path = shard_path(level, number), offset = offset, base = 0, frames = frames,
+        lines = layout.shape[2], line_bytes = layout.row_bytes, line_pitch = layout.row_bytes,
+        frame_pitch = layout.slice_bytes}
+end
+
+--- The shards with their slices: {path, offset, bytes, first, last}.
+function levels.shards(level)
+    local list = {}
+    for number = 1, level.layout.count do
+        local first, last, bytes = shards.slices(level.layout, number)
+        list[number] = {path = shard_path(level, number), offset = 0, bytes = bytes, first = first,
+            last = last}
+    end
+    return list
+end
+
+-- ---- the pyramid ----
+
+-- The file of a slice, and its offset there.
+local function slice_at(level, z)
+    local layout = level.layout
+    return levels.file(level, (z - 1) // layout.slices + 1),
+        (z - 1) % layout.slices * layout.slice_bytes
+end
+
+--- Makes a level from the one before it.
+function levels.halve(from, to, what)
+    local shape, count = from.layout.shape, to.layout.shape[1]
+    local all = count == shape[1] -- slices that are not rows are not mixed
+    for z = 1, count do
+        activity.at(what, z, count)
+        local one, one_at = slice_at(from, all and z or 2 * z - 1)
+        local two, two_at = slice_at(from, all and z or math.min(2 * z, shape[1]))
+        local out, at = slice_at(to, z)
+        core.rawfile.halve({out, one, two}, {at, one_at, two_at}, {shape[2], shape[3]},
+            from.layout.dtype)
+    end
+end
+
+local FORMS <const> = {u8 = "B", u16 = "<I2", f32 = "<f"}
+
+--- The least and the greatest value of a level, or of evenly spaced slices of a large one; nil
+-- where none is finite, or for other element types.
+function levels.range(level)
+    local layout, form = level.layout, FORMS[level.layout.dtype]
+    local count, rows, columns = table.unpack(layout.shape)
+    local step = math.max(1, count * rows * columns // MOST_VALUES)
+    local least, greatest = math.huge, -math.huge
+    for z = (step - 1) // 2 % count + 1, form and count or 0, step do
+        local file, at = slice_at(level, z)
+        for row = 0, rows - 1 do
+            local text, place = file:get(at + row * layout.row_bytes, layout.row_bytes), 1
+            for _ = 1, columns do
+                local value
+                value, place = string.unpack(form, text, place)
+                if value - value == 0 then
+                    least, greatest = math.min(least, value), math.max(greatest, value)
+                end
+            end
+        end
+    end
+    if least <= greatest then
+        return least, greatest
+    end
+end
+
+return levels
