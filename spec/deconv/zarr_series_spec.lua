@@ -340,8 +340,9 @@ describe("channels of a series as OME-Zarr", function()
         .. 'OME/2016-06"><Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYCZT" '
         .. 'Type="uint16" SizeX="300" SizeY="14" SizeZ="6" SizeC="2" SizeT="3" '
         .. 'TimeIncrement="500" TimeIncrementUnit="ms" PhysicalSizeX="0.1" PhysicalSizeY="0.1" '
-        .. 'PhysicalSizeZ="0.3"><Channel ID="Channel:0:0" Name="DAPI &amp; co" Color="65535"/>'
-        .. '<Channel ID="Channel:0:1" Name="GFP" Color="16711935"/></Pixels></Image></OME>'
+        .. 'PhysicalSizeZ="0.3"><Channel ID="Channel:0:0" Name="DAPI &amp; co" Color="65535" '
+        .. 'EmissionWavelength="460"/>'
+        .. '<Channel ID="Channel:0:1" Name="GFP" Color="16711935" EmissionWavelength="510"/></Pixels></Image></OME>'
 
     setup(function()
         folder = files.folder()
@@ -373,6 +374,9 @@ describe("channels of a series as OME-Zarr", function()
         local again = ome_of("two.zarr").omero.channels
         assert.same({"DAPI & co", "0000FF", "GFP", "00FF00"}, {again[1].label, again[1].color,
             again[2].label, again[2].color})
+        assert.same({460, 510}, {again[1].emissionWave, again[2].emissionWave})
+        assert.matches("light +wavelength 460, 510 nm: [^\n]*two.zarr", must("scripts/deconvolve.lua "
+            .. "FOLDER/two.zarr --plan --iterations 2 -d host --na 1.2 --psf-size 9"))
         assert.same({0, 65535}, {again[1].window.min, again[1].window.max})
     end)
 

@@ -162,6 +162,44 @@ put("b", smooth.astype("u2"), chunks=(7, 20, 33), compressors=Blosc(), zarr_form
         assert.is_true(refused > 150, refused)
     end)
 
+    it("of channels and times is all pages or one volume, in the memory that is planned", function()
+        written [[
+five = np.stack([np.stack([a + 50 * c + 9 * t for c in range(2)]) for t in range(3)])
+put("five", five.astype("u2"), shards=(1, 2, 4, 12, 20), chunks=(1, 1, 2, 6, 10))
+put("planes", five[:, :, 0].astype("f4"), chunks=(2, 1, 6, 10), compressors=None,
+    dimension_names=("t", "c", "y", "x"))
+put("wells", five.astype("u1"), chunks=(1, 1, 2, 6, 10), dimension_names=("t", "w", "z", "y", "x"))
+]]
+        for name, slices in pairs {five = 7, planes = 1} do
+            local all <close> = mb.npy.read(("%s/%s.npy"):format(folder, name), {device = "host"})
+            local want <close> = all:reshape(6 * slices, 20, 33)
+            local path = ("%s/%s.zarr"):format(folder, name)
+            local volume <close> = mb.images.open(path)
+            assert.same({2, 3, slices}, {volume.meta.channels, volume.meta.frames,
+                volume.meta.slices})
+            local function read(device)
+                local block <close> = volume:read({slices - 1, 5, 9}, {2 * slices + 1, 11, 20},
+                    device, device)
+                return not device.dry and block:to_string()
+            end
+            local part <close> = want:view({slices, 3 * slices}, {6, 16}, {10, 29})
+            local dense <close> = part:copy()
+            assert.is_true(dense:to_string() == read(mb.device "host"))
+            assert.equal(mb.plan.peak(read, "host").peak, mb.pool.peak(read, "host",
+                mb.device "host"))
+            local one <close> = mb.images.open(path, {channel = 2, frame = 3})
+            local values <close> = mb.volumes.load(one, "host")
+            assert.same(name == "five" and {7, 20, 33} or {20, 33}, one.shape)
+            local own <close> = all:view(3, 2)
+            local copy <close> = own:copy()
+            assert.is_true(copy:to_string() == values:to_string())
+        end
+        local ok, message = pcall(mb.images.open, folder .. "/wells.zarr")
+        assert.is_false(ok)
+        assert.matches("axis 2 ('w') has the extent 2, which no volume has", tostring(message), 1,
+            true)
+    end)
+
     it("takes the memory that a dry run takes", function()
         written [[
 put("v3_gzip", a.astype("u2"), chunks=(2, 6, 10), compressors=GzipCodec())

@@ -6,6 +6,7 @@ local channel_light = require "moonbeam.tiff.channel_light"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local levels = require "moonbeam.result.zarr_levels"
+local tables = require "moonbeam.internal.tables"
 local volumes = require "moonbeam.volumes"
 local zarr_volume = require "moonbeam.result.zarr_volume"
 
@@ -115,7 +116,8 @@ end
 function zarr_image.create(name, options)
     if #options.shape ~= 3 then
         fail("shape", "images.create", "name", "%s: OME-Zarr results are stacks (z, y, x), and "
-            .. "this image has %d axes: give a .tif, .npy or .h5 file", name, #options.shape)
+            .. "this image has %d axes: give a %s file", name, #options.shape,
+            options.channels * options.frames > 1 and ".tif" or ".tif, .npy or .h5")
     end
     local from, named = options.origin or {}, channel_light.named(options.meta or {})
     local size = options.voxel or options.meta and options.meta.voxel or {}
@@ -123,7 +125,8 @@ function zarr_image.create(name, options)
         input = from.input, parameters = from.parameters, overwrite = options.overwrite,
         inside = options.inside, units = from.units or "1", pixel_size = size.pixel,
         slice_distance = size.step or size.pixel, lead = lead_of(options),
-        channels = named and #named == options.channels and named or nil}
+        channels = named and #named == options.channels and tables.mapped(named, tables.merged)
+            or nil}
     zarr_volume.check(name, settings)
     local self = setmetatable({shape = options.shape, dtype = options.dtype,
         counts = {channels = options.channels, frames = options.frames}}, writer)

@@ -122,7 +122,7 @@ end
 
 --- A new result, or the one that an earlier process has begun. With the option `inside` it is made
 -- in that folder, which the caller removes. `lead`: the axes before z, {{name, type, unit, extent,
--- scale}, ...}; `channels`: what is shown of them, {{label, color}, ...}. self.volumes has the
+-- scale}, ...}; `channels`: what is told of them, {{label, color}, ...}. self.volumes has the
 -- levels of each volume, the last axis of `lead` fastest.
 function zarr_volume.create(path, options)
     path = path:gsub("/+$", "")

@@ -16,7 +16,14 @@ end
 
 local MARKS <const> = {amp = "&", lt = "<", gt = ">", quot = '"', apos = "'"}
 
---- What channels are called and shown in, {{label, color (RRGGBB)}, ...}, as far as it is told; nil
+-- A wavelength that the tag of a channel says, in m: "Emission" or "Excitation".
+local function wavelength(tag, which)
+    local value = tonumber(attribute(tag, which .. "Wavelength"))
+    local unit = voxel.meters(attribute(tag, which .. "WavelengthUnit") or "nm")
+    return value and unit and value > 0 and value < math.huge and value * unit or nil
+end
+
+--- What is told of the channels: {{label, color (RRGGBB), Emission, Excitation (m)}, ...}; nil
 -- where nothing is.
 function channel_light.named(meta)
     local list, known = {}, false
@@ -24,8 +31,9 @@ function channel_light.named(meta)
         local name, color = attribute(tag, "Name"), math.tointeger(tonumber(
             attribute(tag, "Color")))
         list[#list + 1] = {label = name and name:gsub("&(%a+);", MARKS),
-            color = color and ("%06X"):format(color >> 8 & 0xffffff)} -- red, green, blue, alpha
-        known = known or name ~= nil or color ~= nil
+            color = color and ("%06X"):format(color >> 8 & 0xffffff), -- red, green, blue, alpha
+            Emission = wavelength(tag, "Emission"), Excitation = wavelength(tag, "Excitation")}
+        known = known or next(list[#list]) ~= nil
     end
     return meta.named or known and list or nil
 end
@@ -34,13 +42,11 @@ end
 -- says one.
 function channel_light.wavelengths(meta, which)
     local list = {}
-    for tag in channel_tags(meta) do
-        local value = tonumber(attribute(tag, which .. "Wavelength"))
-        local unit = voxel.meters(attribute(tag, which .. "WavelengthUnit") or "nm")
-        if not (value and unit and value > 0 and value < math.huge) then
+    for i, channel in ipairs(channel_light.named(meta) or {}) do
+        if not channel[which] then
             return nil
         end
-        list[#list + 1] = value * unit
+        list[i] = channel[which]
     end
     return #list > 0 and #list == meta.channels and list or nil
 end

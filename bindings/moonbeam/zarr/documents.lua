@@ -91,6 +91,11 @@ end
 local COLORS <const> = {"00FF00", "FF00FF", "00FFFF", "FFFF00", "FF0000", "0000FF"}
 local MOST <const> = {u8 = 255, u16 = 65535}
 
+-- A wavelength as OMERO has it.
+local function nanometers(meters)
+    return meters and math.floor(meters * 1e12 + 0.5) / 1e3
+end
+
 -- How channels are shown, or nil where nothing is known of them.
 local function omero_of(volume)
     local list = {}
@@ -100,6 +105,8 @@ local function omero_of(volume)
             return nil
         end
         list[i] = {label = channel.label or ("channel %d"):format(i), active = true,
+            emissionWave = nanometers(channel.Emission),
+            excitationWave = nanometers(channel.Excitation),
             color = channel.color or #volume.channels == 1 and "FFFFFF"
             or COLORS[(i - 1) % #COLORS + 1],
             window = {min = MOST[volume.dtype] and 0 or least, start = least,
@@ -111,8 +118,8 @@ end
 
 --- zarr.json of the group. `volume`: {title, dtype, pixel_size, slice_distance (m), axis (where
 -- slices are not rows: {name, values}), lead (the axes before the volume's own: {{name, type, unit,
--- extent, scale}, ...}), channels (nil, or {{label, color, least, greatest}, ...})}; `shapes`:
--- those of the levels; `facts`: how the volume came about.
+-- extent, scale}, ...}), channels (nil, or what channel_light.named gives, with least and
+-- greatest)}; `shapes`: those of the levels; `facts`: how the volume came about.
 function documents.group(volume, shapes, facts)
     local axes, sizes = axes_of(volume)
     local datasets = {}

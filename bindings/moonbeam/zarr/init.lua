@@ -312,7 +312,7 @@ end
 --- A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image,
 -- or the array itself) or FOLDER.zarr/PATH. `meta`: {spacing, unit} as the image has them, voxel
 -- (in m: {pixel, row, step}, as far as they are told), channels, frames, slices, axes (of one
--- volume: 2 or 3), interval (of frames in s) and named ({{label, color}, ...}, of channels). An
+-- volume: 2 or 3), interval (of frames in s) and named (what is told of the channels). An
 -- array with the axes c and t before its last is read as a TIFF hyperstack is: all pages, (page, y,
 -- x), in the order of the array; with `channel` or `frame` (1-based) one volume.
 function zarr.open(name, options)

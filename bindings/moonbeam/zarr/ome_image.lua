@@ -13,13 +13,20 @@ local function refuse(name, format, ...)
     fail("io", "zarr.open", "name", "%s: " .. format, name, ...)
 end
 
--- What an OME group says of its channels: {{label, color}, ...}; nil: nothing.
+-- A wavelength in nm as OMERO has it, in m.
+local function wavelength(value)
+    return type(value) == "number" and value > 0 and value < math.huge and value * 1e-9 or nil
+end
+
+-- What an OME group says of its channels (channel_light.named); nil: nothing.
 local function named_of(ome)
     local omero, list = type(ome.omero) == "table" and ome.omero.channels, {}
     for i, channel in ipairs(type(omero) == "table" and omero or {}) do
         local facts = type(channel) == "table" and channel or {}
         list[i] = {label = type(facts.label) == "string" and facts.label or nil,
-            color = type(facts.color) == "string" and facts.color:match "^%x%x%x%x%x%x$" or nil}
+            color = type(facts.color) == "string" and facts.color:match "^%x%x%x%x%x%x$" or nil,
+            Emission = wavelength(facts.emissionWave),
+            Excitation = wavelength(facts.excitationWave)}
     end
     return #list > 0 and list or nil
 end
