@@ -255,7 +255,7 @@ end
 local image = given_image.open(options, say)
 local shape = image.shape
 if image:is_series() then
-    results.check_series(images and options.format or options.output)
+    results.check_series(images and options.format or options.output, shape)
 end
 if not options.psf then
     if #shape ~= 3 then

@@ -218,6 +218,8 @@ describe("a series as OME-Zarr", function()
             local values <close> = mb.full(SHAPE, 3, {dtype = "u16"})
             mb.volumes.store(out:volume(2, 1), values)
             out:done(2, 1)
+            assert.matches("there is no channel 3 of frame 1; the image has channels 1 to 2 and "
+                .. "frames 1 to 3", (helper.failure(out.volume, out, 3, 1)), 1, true)
             error("stopped here", 0)
         end)
         assert.is_false(ok)

@@ -465,6 +465,23 @@ describe("deconvolve.lua", function()
         end
     end)
 
+    it("refuses planes of several channels as OME-Zarr before the work", function()
+        do
+            local plane <close> = mb.random({ 16, 18 }, { seed = 8, dtype = "u16" })
+            local out <close> = mb.tiff.create(folder .. "/planes.tif", { shape = { 16, 18 },
+                dtype = "u16", channels = 2 })
+            for channel = 1, 2 do
+                mb.volumes.store(out:volume(channel, 1), plane)
+            end
+            out:finish()
+        end
+        local text, status = run(("scripts/deconvolve.lua %s/planes.tif %s/psf.npy -d host --plan "
+            .. "-o %s/planes.zarr"):format(folder, folder, folder))
+        assert.equal(2, status)
+        assert.matches("OME%-Zarr results are stacks %(z, y, x%), and this image is 16 x 18: give a "
+            .. "name that ends in .tif", text)
+    end)
+
     it("takes pixel and step from the file, and says what is typed and how it was made", function()
         local stack <close> = mb.random({ 7, 12, 13 }, { seed = 3, dtype = "u16", low = 5,
             high = 300 })

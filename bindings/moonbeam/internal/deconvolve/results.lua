@@ -47,15 +47,18 @@ function results.origin(job, image, found)
         parameters = tables.merged(parameters_of(job), {image = image}, found)}
 end
 
---- Ends the program where the result of several channels or times is neither TIFF nor OME-Zarr.
--- `name`: of it, or its extension; nil in a plan.
-function results.check_series(name)
+--- Ends the program where the result of several channels or times is neither TIFF nor OME-Zarr, or
+-- where the latter has no planes. `name`: of it, or its extension; nil in a plan.
+function results.check_series(name, shape)
     local own = name and "." .. name:gsub("/+$", "")
     if own and file_name.problem(own, file_name.TIFF) and file_name.problem(own, file_name.ZARR)
         then
         cli.wrong("only TIFF and OME-Zarr results hold several channels and times, not '%s': give "
             .. "a name that ends in .tif or .zarr (--into: --format tif or zarr), or one volume "
             .. "with --channel N --frame N", name)
+    elseif own and #shape == 2 and not file_name.problem(own, file_name.ZARR) then
+        cli.wrong("OME-Zarr results are stacks (z, y, x), and this image is %s: give a name that "
+            .. "ends in .tif (--into: --format tif), not '%s'", table.concat(shape, " x "), name)
     end
 end
 
