@@ -20,6 +20,7 @@
 */
 #define _GNU_SOURCE
 #include "program/lua_interrupt.h"
+#include "program/lua_advice.h"
 #include "cluster/cluster.h"
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
@@ -187,6 +188,14 @@ static void add_callers(lua_State *L)
     lua_settop(L, 1);
 }
 
+/* Did the main chunk of a script or a statement raise the error? */
+static bool in_main_chunk(lua_State *L)
+{
+    lua_Debug where;
+    return lua_getstack(L, 1, &where) && lua_getinfo(L, "S", &where) &&
+           strcmp(where.what, "main") == 0;
+}
+
 /* Error objects and other values with a __tostring stay as they are: their text is one line for the
 ** user. */
 static int add_traceback(lua_State *L)
@@ -202,6 +211,11 @@ static int add_traceback(lua_State *L)
             return 1;
         }
         message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    }
+    if (mbl_push_advice(L, message)) {
+        if (in_main_chunk(L))
+            return 1; /* the line says it all */
+        message = lua_tostring(L, -1);
     }
     luaL_traceback(L, L, message, 1);
     return 1;

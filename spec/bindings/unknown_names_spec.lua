@@ -1,5 +1,6 @@
 -- Names that do not exist, in public modules and in objects: errors with the nearest name.
 
+local helper = require "spec.helper"
 local mb = require "moonbeam"
 local modules = require "moonbeam.internal.modules"
 
@@ -52,5 +53,65 @@ describe("an unknown name", function()
                 return case[1][case[2]]
             end))
         end
+    end)
+
+    it("is an error in scans and counters of the pool, whose optional fields stay nil", function()
+        local frames <close> = mb.ones {3, 2, 8}
+        local scan <close> = mb.scan.of_arrays(frames, {0, 1, 2})
+        local stats = mb.pool.stats()
+        for name, text in pairs {angle = "angles are its angles, in radians",
+            colls = "did you mean 'cols'?", projektions = "did you mean 'projections'?",
+            qqqqqq = 'mb.help("scan") lists its functions, print(s:describe()) what it has'} do
+            assert.equal(("a scan has no '%s'; %s"):format(name, text), message(function()
+                return scan[name]
+            end))
+        end
+        assert.is_nil(scan.pixel_size)
+        assert.is_nil(scan[1])
+        assert.equal("mb.pool.stats() has no 'used'; live are the bytes in use", message(function()
+            return stats.used
+        end))
+        assert.equal("mb.pool.stats() has no 'budgt'; did you mean 'budget'?", message(function()
+            return stats.budgt
+        end))
+        assert.matches("has no 'qqqqqq'; it has allocs, arrays, blocks, ", message(function()
+            return stats.qqqqqq
+        end))
+        local copy = {}
+        for name, value in pairs(stats) do
+            copy[name] = value
+        end
+        assert.same(copy, stats)
+    end)
+end)
+
+describe("what Lua says of fields and methods that are mixed up", function()
+    local function answer(code)
+        return (helper.run_program(("-e \"mb = require 'moonbeam'; a = mb.ones {3}; %s\""):format(
+            code)))
+    end
+
+    it("has the remedy, in one line", function()
+        for code, text in pairs {
+            ["a:shape()"] = "(method 'shape'): shape is a value, no function; write object.shape, "
+                .. "without parentheses",
+            ["a.rank()"] = "(field 'rank'): rank is a value, no function; write object.rank, "
+                .. "without parentheses",
+            ["local _ = a.slices[1]"] = "(field 'slices'): slices is a function; call it, as in "
+                .. "object:slices(...)",
+            ["local _ = print + 1"] = "(global 'print'): print is a function; call it, as in "
+                .. "print(...)",
+        } do
+            local said = answer(code)
+            assert.matches(text .. "\n", said, 1, true)
+            assert.is_nil(said:find("stack traceback", 1, true))
+        end
+    end)
+
+    it("keeps the lines that led to it, and other errors stay as they are", function()
+        assert.matches("object:slices%(...%)\nstack traceback:",
+            answer "local function f() return a.slices[1] end; f(); print(1)")
+        assert.matches("attempt to call a nil value %(global 'f'%)\nstack traceback:", answer "f()")
+        assert.matches("attempt to index a nil value %(global 'f'%)\nstack", answer "f.x = 1")
     end)
 end)

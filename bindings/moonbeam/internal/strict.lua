@@ -47,6 +47,34 @@ function strict.names(t)
     return names
 end
 
+-- Where the library's files are, as Lua names their chunks.
+local LIBRARY <const> = debug.getinfo(1, "S").source:gsub("internal/strict%.lua$", "")
+
+-- Does code of the library, or of C, run at this level of the caller?
+local function in_library(level)
+    local source = debug.getinfo(level + 1, "S").source
+    return source == "=[C]" or source:sub(1, #LIBRARY) == LIBRARY
+end
+
+--- An __index for objects whose fields are in a table: gives their methods, and nil for the names
+-- in `may_lack`, {name = true}, and to the library's own code. Any other name is an error. `title`
+-- is what it calls the object; `instead` says what is here in place of names of other programs, and
+-- instead[1] what to do without a near name (default: the fields are listed).
+function strict.object(title, methods, may_lack, instead)
+    return function(object, name)
+        local method = methods[name]
+        if method ~= nil or type(name) ~= "string" or may_lack[name] or in_library(2) then
+            return method
+        end
+        local names, fields = strict.names(methods), strict.names(object)
+        table.move(fields, 1, #fields, #names + 1, names)
+        local near = instead[name] and "; " .. instead[name] or strict.suggestion(name, names)
+        table.sort(fields)
+        fail("argument", nil, nil, "%s has no '%s'%s", title, name, near ~= "" and near
+            or "; " .. (instead[1] or "it has " .. table.concat(fields, ", ")))
+    end
+end
+
 --- Makes an unknown name in the module an error, and returns the module; rawget still gives nil.
 -- `title` is what the error calls it. A metatable that looks up names by itself stays as it is.
 function strict.module(module, title)

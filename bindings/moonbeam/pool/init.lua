@@ -7,6 +7,7 @@ local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local formats = require "moonbeam.pool.trace"
+local strict = require "moonbeam.internal.strict"
 local tables = require "moonbeam.internal.tables"
 local timeline = require "moonbeam.pool.timeline"
 
@@ -25,6 +26,12 @@ local function open(device)
     return device and core.device.open(device) or core.device.open(core.device.default())
 end
 
+local stats_metatable = {__index = strict.object("mb.pool.stats()", {}, {}, {
+    used = "live are the bytes in use", allocated = "live are the bytes in use",
+    peak = "live_peak are the most bytes so far", max = "live_peak are the most bytes so far",
+    total = "budget is the limit on live bytes", limit = "budget is the limit on live bytes",
+    available = "free is what the budget leaves"})}
+
 -- Counters of the pool (bytes, unless named otherwise), with those of the garbage list. `free` is
 -- what the budget leaves, `fragmentation` the part of it that no single request can have.
 function pool.stats(device)
@@ -34,7 +41,7 @@ function pool.stats(device)
     stats.waiting, stats.arrays = garbage.waiting, garbage.arrays
     stats.fragmentation = stats.free >= UNIT
         and 1 - stats.largest_hole / (stats.free // UNIT * UNIT) or 0
-    return stats
+    return setmetatable(stats, stats_metatable)
 end
 
 -- The limit on live bytes; sets it when bytes (or "8G") are given.

@@ -5,6 +5,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local fields = require "moonbeam.scan.fields"
 local arguments = require "moonbeam.internal.arguments"
 local examine = require "moonbeam.scan.angles"
 local on_error = require "moonbeam.internal.on_error"
@@ -14,7 +15,7 @@ local timeline = require "moonbeam.scan.timeline"
 
 local scan_arrays = {}
 local methods = {}
-local metatable = { __name = "moonbeam.scan", __index = methods }
+local metatable = { __name = "moonbeam.scan", __index = fields(methods) }
 
 -- `array` may be frames that stay in a file (stored_frames.lua).
 local function check_frames(array, name, rows, cols)

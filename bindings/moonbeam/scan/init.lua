@@ -7,6 +7,7 @@ local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local surface = require "moonbeam.internal.command_line.surface"
 local fail = require "moonbeam.internal.fail"
+local fields = require "moonbeam.scan.fields"
 local find_angles = require "moonbeam.scan.stored_angles"
 local frames = require "moonbeam.scan.frames"
 local growing = require "moonbeam.scan.growing"
@@ -21,7 +22,7 @@ local timeline = require "moonbeam.scan.timeline"
 
 local scan = {of_arrays = require("moonbeam.scan.arrays").new}
 local methods = reading.methods
-local metatable = {__name = "moonbeam.scan", __index = methods}
+local metatable = {__name = "moonbeam.scan", __index = fields(methods)}
 
 local function describe_storage(s)
     local chunks = s.data.chunks
