@@ -244,7 +244,7 @@ if not mb.system.stat(options.scan) and not options.scan:find "[*?]" then
     if file and mb.system.stat(file) then
         cli.wrong("SCAN is %s: give the file alone, as in %s --data-path %s", options.scan, file,
             path)
-    else
+    elseif (options.wait or 0) == 0 then
         cli.stop(("cannot open '%s': No such file or directory; check the name and the current "
             .. "folder"):format(options.scan))
     end

@@ -2683,7 +2683,7 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field entry? string the NXtomo entry, where the file has several
 ---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
 ---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition
----@field wait? number how long a scan that is still being written is waited for
+---@field wait? number how long a scan that is still being written, or not there yet, is waited for
 ---@field tell? function gets a line where the wait begins, and when it sees more
 
 ---Opens a scan: the scan, or nil and an error object.

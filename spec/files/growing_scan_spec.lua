@@ -196,6 +196,28 @@ describe("a scan that is still being written", function()
         assert.equal(FRAMES, count, problem)
     end)
 
+    it("is waited for where it is not there yet, by the command, too", function()
+        commands.must("simulate.lua", path "made.h5" .. " --size 32 --rows 2 --angles 20 --quiet")
+        local count, problem, told = open("new.h5", {wait = 0.3})
+        assert.is_nil(count)
+        assert.matches("cannot open '[^\n]*new.h5'[^\n]*; waited for 0.3 s$", problem)
+        assert.matches("^waiting for '[^\n]*new.h5', 0 s of 0.3 s: it is not there yet$", told[1])
+        os.execute(("(sleep 0.3; cp %s %s) &"):format(path "made.h5", path "new.h5"))
+        count, problem = open("new.h5", {wait = 60})
+        assert.equal(20, count, problem)
+        local arguments = path "newer.h5" .. " --plan -d host "
+        local status, text = commands.run("reconstruct.lua", arguments)
+        assert.equal(1, status)
+        assert.matches("^reconstruct: cannot open '[^\n]*check the name[^\n]*\n$", text)
+        status, text = commands.run("reconstruct.lua", arguments .. "--wait 0.3")
+        assert.equal(1, status)
+        assert.matches("newer.h5', 0 s of 0.3 s: it is not there yet\nreconstruct: cannot open "
+            .. "'[^\n]*newer.h5'[^\n]*; waited for 0.3 s\n$", text)
+        os.execute(("(sleep 0.3; cp %s %s) &"):format(path "made.h5", path "newer.h5"))
+        assert.matches("20 projections of 2 rows",
+            commands.must("reconstruct.lua", arguments .. "--wait 60"))
+    end)
+
     it("is told in the words of the command, which waits, too", function()
         local status, text = commands.run("reconstruct.lua", path "frames" .. " --angles-path "
             .. path "none.txt --angle-unit deg --wait 0.3 -o " .. path "r.h5")

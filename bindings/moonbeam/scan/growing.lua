@@ -1,6 +1,7 @@
--- Scans that are still being written. What tells: the flags that a writer sets in the head of an
--- HDF5 file while it has it open, the lock that it holds (where the system lists locks), and frames
--- that are missing. Nothing is locked here, so that no writer is disturbed.
+-- Scans that are still being written, or that are not there yet. What tells: the flags that a
+-- writer sets in the head of an HDF5 file while it has it open, the lock that it holds (where the
+-- system lists locks), and frames that are missing. Nothing is locked here, so that no writer is
+-- disturbed.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -109,9 +110,14 @@ local function told(problem, state, waited)
     return problem
 end
 
+-- Will a file be there later? A pattern (frames/*.tif) names what is there already.
+local function may_come(path)
+    return not path:find "[*?]" and not core.system.stat(path)
+end
+
 --- Calls attempt() (a scan; or nil and what is wrong) until it has a scan that nobody writes, for
--- options.wait seconds at most. Returns what it returned last. options.tell is told in a line what
--- is waited for.
+-- options.wait seconds at most: of a file that is not there, too. Returns what it returned last.
+-- options.tell is told in a line what is waited for.
 function growing.wait(path, options, attempt)
     local began, wait, last, told_at = core.system.clock(), options.wait or 0, nil, 0
     while true do
@@ -120,7 +126,8 @@ function growing.wait(path, options, attempt)
             made, problem = attempt()
             if made and not state then
                 return made
-            elseif not state and not may_grow(problem, path) then
+            elseif not state and not may_grow(problem, path)
+                and not (wait > 0 and may_come(path)) then
                 return nil, problem
             end
         end
@@ -136,7 +143,8 @@ function growing.wait(path, options, attempt)
         elseif made then
             made:close()
         end
-        local seen = state and state.text or problem.problem or problem.message
+        local seen = state and state.text or may_come(path) and "it is not there yet"
+            or problem.problem or problem.message
         if options.tell and (not last or seen ~= last and passed - told_at >= TELL) then
             told_at = passed
             options.tell(("waiting for '%s', %.0f s of %g s: %s"):format(path, passed, wait, seen))

@@ -110,7 +110,8 @@ end
 -- out.
 --
 -- A scan that a writer has open is refused, with what was seen of it, or waited for (`wait`): until
--- it is closed and has all frames that its angles or image keys speak of.
+-- it is closed and has all frames that its angles or image keys speak of. So is one that is not
+-- there yet.
 scan.open = declared("scan.open", {
     {"path", "string", "HDF5 file, Data Exchange or NXtomo; or a stack of images: TIFF, a folder "
         .. "or pattern of TIFF files, Zarr, .npy"},
@@ -129,8 +130,8 @@ scan.open = declared("scan.open", {
             .. "only for files that you trust"},
         {"allow_missing", "boolean", "leave out frames that the file says it has and that were "
             .. "never written, as of a broken-off acquisition"},
-        {"wait", "number", "how long a scan that is still being written is waited for", unit = "s",
-            min = 0, max = 1e7, usual = "such a scan is refused"},
+        {"wait", "number", "how long a scan that is still being written, or not there yet, is "
+            .. "waited for", unit = "s", min = 0, max = 1e7, usual = "such a scan is refused"},
         {"tell", "callable", "gets a line where the wait begins, and when it sees more"}),
 }, function(path, options)
     return growing.wait(path, options, function()
