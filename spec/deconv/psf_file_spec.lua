@@ -104,6 +104,35 @@ describe("psf.lua", function()
             .. "--plan --pixel 80 --step 300 -d host"), 1, true)
     end)
 
+    it("is never taken for light on a camera's offset, however tight it is cut", function()
+        local image <close> = mb.random({5, 20, 22}, {seed = 2, dtype = "u16", high = 900})
+        mb.tiff.write(folder .. "/image.tif", image, {overwrite = true})
+        local told = 0
+        for _, more in ipairs {"--model born_wolf --size 9,9,9 --na 0.6 --pixel 50 --step 100",
+            "--model richards_wolf --size 7,31,31 --na 1.2 --pixel 50 --step 1000"} do
+            for _, name in ipairs {"t.tif", "t.ome.tif", "t.h5", "t.zarr", "t.npy"} do
+                must("scripts/psf.lua -o FOLDER/%s --overwrite --index 1.33 --wavelength 520 -d "
+                    .. "host %s", name, more)
+                local said = must("scripts/deconvolve.lua FOLDER/image.tif FOLDER/%s --plan -d "
+                    .. "host", name) .. must("scripts/deconvolve.lua FOLDER/image.tif FOLDER/%s "
+                    .. "--psf-crop 0.8 --plan -d host", name) .. must("scripts/convolve.lua -i "
+                    .. "FOLDER/image.tif --psf FOLDER/%s --plan -d host", name)
+                told = told + select(2, said:gsub("background", ""))
+                assert.equal(name == "t.npy", said:find("background", 1, true) ~= nil, said)
+            end
+        end
+        assert.is_true(told > 0) -- what .npy files cannot say
+        -- The same values with an offset, in a file that says nothing of a model.
+        local psf <close> = mb.images.read(folder .. "/t.h5")
+        local light <close> = psf * (4000 / psf:max())
+        local seen <close> = light + 100
+        mb.images.write(folder .. "/seen.tif", seen)
+        assert.matches("background 10%d[^\n]* subtracted", must("scripts/deconvolve.lua "
+            .. "FOLDER/image.tif FOLDER/seen.tif --plan -d host"))
+        assert.matches("background 7", must("scripts/deconvolve.lua FOLDER/image.tif FOLDER/t.h5 "
+            .. "--psf-background 7 --plan -d host"), 1, true)
+    end)
+
     it("refuses in one line, with the remedy", function()
         for arguments, pattern in pairs {
             [""] = "--output, --na, --wavelength, --pixel and --step are missing",
