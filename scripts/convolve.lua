@@ -5,6 +5,8 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
+local is_model = require "moonbeam.internal.command_line.psf_origin"
+local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -81,10 +83,15 @@ cli.preview_range(options)
 if not options.image then
     stack_picture.check(options.size, options.preview_z)
 end
-if not options.plan then
-    cli.outputs(options, {options.image, options.psf}, {
-        {"output", extensions = file_name.IMAGES, member = true}, {"preview"}, {"preview-image"}})
+
+-- Checks what is written: the names, or with `inputs` (a list) the files, too.
+local function check_outputs(inputs)
+    if not options.plan then
+        cli.outputs(options, inputs, {{"output", extensions = file_name.IMAGES, member = true},
+            {"preview"}, {"preview-image"}})
+    end
 end
+check_outputs(false)
 
 local devices = cli.devices(options)
 local device = devices[1]
@@ -109,23 +116,46 @@ local function picture(path, volume, name, caption, voxel)
     end
 end
 
+-- The model of these extents.
+local function model(size, on)
+    if options.model == "gaussian" then
+        return mb.psf.gaussian(size, options.sigma, {device = on})
+    end
+    local settings = declared.part(declared.of(mb.psf[options.model]).options, options)
+    settings.device = on
+    return mb.psf[options.model](size, settings)
+end
+
+-- Ends the program where the PSF cannot be had for an image of these extents: its file is opened,
+-- its model made of one voxel.
+local function check_psf(shape)
+    local extents = options.psf_size
+    if options.psf then
+        extents = measured_psf.check(options, #shape)
+    else
+        cli.checked(model, {1, 1, 1}, "host"):release()
+    end
+    for i, n in ipairs(options.naive and shape or {}) do
+        if extents[i] > n then
+            cli.wrong("--naive pads the PSF to the image: axis %d is %d, the PSF's %d", i, n,
+                extents[i])
+        end
+    end
+end
+
 local function load_psf()
     if options.psf then
         local loaded <close> = cli.tried({}, mb.images.read, options.psf, "host")
         local found = mb.psf.background(loaded)
-        if found.flat then
+        if found.flat and not is_model(options.psf) then
             cli.warn("the PSF stands on a background of %.4g, %.3g %% of its sum, which is "
                 .. "convolved too", found.level, 100 * found.share)
         end
         local real <close> = loaded:cast("f32")
         finite.check_sum(mb.bound(0, real.sum, real), real, "convolve", "the PSF")
         return real:to(id)
-    elseif options.model == "gaussian" then
-        return mb.psf.gaussian(options.psf_size, options.sigma, {device = id})
     end
-    local settings = declared.part(declared.of(mb.psf[options.model]).options, options)
-    settings.device = id
-    return mb.psf[options.model](options.psf_size, settings)
+    return model(options.psf_size, id)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -148,6 +178,8 @@ local function from_file_to_file()
             meta.channels, meta.frames)
     end
     stack_picture.check(source.shape, options.preview_z)
+    check_psf(source.shape)
+    check_outputs {options.image, options.psf}
     local psf <close> = load_psf()
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
     local settings = {boundary = boundary, normalize = options.normalize}
@@ -247,6 +279,11 @@ if options.image then
     return from_file_to_file()
 end
 options.boundary = options.boundary or "circular"
+if options.tiles == "always" and options.mode ~= "same" then
+    cli.wrong("--tiles gives --mode same: leave --mode %s out", options.mode)
+end
+check_psf(options.size)
+check_outputs {options.psf}
 
 -- ---------------------------------------------------------------------------------------------
 -- Simulated
@@ -324,10 +361,6 @@ if options.naive then
     -- them here, where transforms need none or take it back.
     local center, after, shift = mb.psf.center(psf), {}, {}
     for i, n in ipairs(options.size) do
-        if psf.shape[i] > n then
-            cli.wrong("--naive pads the PSF to the image: axis %d is %d, the PSF's %d", i, n,
-                psf.shape[i])
-        end
         after[i], shift[i] = n - psf.shape[i], -center[i]
     end
     local spectrum_shape = {options.size[1], options.size[2], options.size[3] // 2 + 1}

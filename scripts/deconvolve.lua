@@ -88,8 +88,8 @@ local options = cli.parse(arg, {
         default = "maximum", doc = "where the origin of a measured PSF is"},
     {"psf-background", value = "LEVEL", type = cli.number_or("auto", "faces", "none"),
         default = "auto", doc = "to subtract from a measured PSF: auto (the median of its faces "
-            .. "where these are flat, as a camera's offset is), faces (their median), none, or a "
-            .. "number"},
+            .. "where these are flat, as a camera's offset is; nothing from a model of moonbeam "
+            .. "psf), faces (their median), none, or a number"},
     cli.option(crop.energy, {"psf-crop", value = "PART", default = false,
         doc = "crop the PSF to the box that has this part of its sum along every axis"}),
     {"psf-spacing", value = "Z,Y,X", type = cli.numbers,
@@ -160,10 +160,11 @@ end
 local run = mb.deconv[options.method == "rl" and "richardson_lucy" or options.method]
 local taken = declared.of(run).options
 
+local function refuse(name)
+    cli.wrong("--%s is not for --method %s: leave it out", name:gsub("_", "-"), options.method)
+end
+
 local function check_method()
-    local function refuse(name)
-        cli.wrong("--%s is not for --method %s: leave it out", name:gsub("_", "-"), options.method)
-    end
     if options.iterations == "auto" and options.method ~= "rl" then
         cli.wrong("--iterations auto is for --method rl; gradient_consensus stops by itself")
     elseif options.every and not options.snapshots then
@@ -187,10 +188,11 @@ local function check_method()
     end
 end
 check_method()
+way.check_mode(options, options.tiles)
 
 -- ---- the files that are written ----
 
-local function check_outputs()
+local function check_result()
     if not options.output and not images then
         local missing = {"--output"}
         for _, name in ipairs(options.psf and {} or psf_options.missing(options)) do
@@ -199,11 +201,16 @@ local function check_outputs()
         cli.missing(#missing > 1 and missing or {}, "no PSF is given, so a model is made")
         cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
     end
+end
+
+-- Checks what is written: the names, or with `inputs` (true) the files, too.
+local function check_outputs(inputs)
     local replaces = setmetatable({overwrite = options.overwrite or options.resume},
         {__index = options})
     for _, each in ipairs(images or {one}) do
         local log_name = options.write_log and results.log_of(each.output)
-        cli.outputs(replaces, {each.image, options.psf, options.mask}, each.what and {} or {
+        inputs = inputs and {each.image, options.psf, options.mask}
+        cli.outputs(replaces, inputs, each.what and {} or {
             {"output", path = each.output, extensions = file_name.IMAGES, member = true,
                 instead = images and "--skip-done leaves out the images that have a result" or nil},
             {"preview", path = each.preview}, {"preview-image", path = each.preview_image},
@@ -211,14 +218,48 @@ local function check_outputs()
             log_name and {"write-log", path = log_name, extensions = {"log"}} or nil})
     end
 end
-if options.psf then
-    psf_options.refuse(options)
-end
+local check_psf = options.psf and psf_options.refuse or psf_options.check
+check_psf(options)
 if not options.plan and leads then
-    check_outputs()
+    check_result()
+    check_outputs(false)
 end
+local devices = cli.devices(options)
 if images and not image_list.compare(images, options) then
     return image_list.finish(images)
+end
+
+-- ---- the image ----
+
+if options.psf and file_name.same(options.image, options.psf) then
+    cli.wrong("the PSF is the image itself, '%s'; several images need --into FOLDER, and --psf "
+        .. "FILE names the PSF", options.psf)
+end
+local image = given_image.open(options, say)
+local shape = image.shape
+if image:is_series() then
+    results.check_series(images and options.format or options.output, shape)
+end
+if not options.psf then
+    if #shape ~= 3 then
+        cli.wrong("the model of a PSF is for stacks, and this image has %d axes: give a measured "
+            .. "PSF, as the second argument or with --psf", #shape)
+    end
+    local light = psf_options.from_file(options, image.meta)
+    if light then
+        say("light      %s: %s", light, options.image)
+    end
+    cli.missing(psf_options.missing(options), "no PSF is given, so a model is made")
+    psf_options.check(options)
+    psf_options.try(options)
+end
+channel_psfs.check(options, image)
+if options.mask then
+    given_image.check_mask(options.mask, shape)
+end
+stack_picture.check(shape, options.preview_z)
+if not options.plan and leads then
+    check_outputs(true)
 end
 
 -- What a later process can go on with.
@@ -245,31 +286,6 @@ if not options.plan then
     options.tiles = options.tiles == "auto" and kept or options.tiles
 end
 
--- ---- the image ----
-
-local devices = cli.devices(options)
-if options.psf and file_name.same(options.image, options.psf) then
-    cli.wrong("the PSF is the image itself, '%s'; several images need --into FOLDER, and --psf "
-        .. "FILE names the PSF", options.psf)
-end
-local image = given_image.open(options, say)
-local shape = image.shape
-if image:is_series() then
-    results.check_series(images and options.format or options.output, shape)
-end
-if not options.psf then
-    if #shape ~= 3 then
-        cli.wrong("the model of a PSF is for stacks, and this image has %d axes: give a measured "
-            .. "PSF, as the second argument or with --psf", #shape)
-    end
-    local light = psf_options.from_file(options, image.meta)
-    if light then
-        say("light      %s: %s", light, options.image)
-    end
-    cli.missing(psf_options.missing(options), "no PSF is given, so a model is made")
-    psf_options.check(options)
-end
-stack_picture.check(shape, options.preview_z)
 say("image      %s%s, %s, %s", table.concat(shape, " x "), image:is_series()
     and (", %s, %s"):format(surface.counted(image.channels, "channel"),
         surface.counted(image.frames, "time")) or "", surface.TYPES[image.dtype] or image.dtype,
@@ -308,10 +324,6 @@ local function weights_of(id)
         return nil
     end
     local mask <close> = cli.tried({}, mb.images.read, options.mask, id)
-    if table.concat(mask.shape, " ") ~= table.concat(shape, " ") then
-        cli.wrong("--mask is %s, the image %s", table.concat(mask.shape, " x "),
-            table.concat(shape, " x "))
-    end
     local weights = mask:cast("f32")
     mb.binary(weights, "min", {scalar = 1, out = weights})
     if mb.bound(1, weights.max, weights) <= 0 then

@@ -42,11 +42,12 @@ cli.missing(missing)
 if psf_options.count(options) > 1 then
     cli.wrong("a file has one PSF: give one wavelength; deconvolve takes one for each channel")
 end
+psf_options.try(options)
+local device = cli.device(options)
 if not options.plan then
     cli.outputs(options, {}, {{"output", extensions = FORMATS, folder = true}, {"preview"}})
 end
 
-local device = cli.device(options)
 local size = options.size
 local function make()
     return psf_options.make(options, size, device, 1)

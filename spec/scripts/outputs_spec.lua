@@ -27,6 +27,7 @@ describe("outputs", function()
         assert.equal(0, status, text)
         local image <close> = mb.random({ 4, 12, 12 }, { seed = 1 })
         mb.npy.write(path "image.npy", image)
+        mb.npy.write(path "psf.npy", image)
     end)
 
     teardown(function()
@@ -105,7 +106,7 @@ describe("outputs", function()
             "convolve.lua -n 4,8,8 -d host --preview-image %s", path "q.png")
         refuses(1, "p.png already exists; .*%-%-overwrite",
             "deconvolve.lua %s %s -d host -o %s --preview %s", path "image.npy",
-            path "image.npy", path "d.npy", path "p.png")
+            path "psf.npy", path "d.npy", path "p.png")
         local cube <close> = mb.zeros { 2, 3, 4 }
         for _, name in ipairs { "there.npy", "there.tif", "there.h5" } do
             assert.matches("already exists: .*overwrite = true",

@@ -353,16 +353,10 @@ local function facts_of_input(name)
     return core.system.stat(name) or core.system.stat(file_name.without_member(name))
 end
 
---- Checks an output file before anything else is done, so that a wrong name does not cost work and
--- a result does not overwrite an input. Creates nothing. `name` is the option's name (or OUT, an
--- argument), and `path` may be nil. Options: inputs (a list of files that are read), replace (an
--- existing file may be replaced), extensions (what the name may end in, internal/file_name.lua),
--- what (what is written), member (FILE.h5:/PATH names a dataset), instead (what else helps where
--- the file exists; default: another name).
-function cli.output(name, path, options)
-    if not path or core.dry.on() then
-        return
-    end
+-- Ends the program where the name of an output is wrong whatever files there are. Returns the
+-- option, or OUT, as it is written, and the file. `name`, `path` and `options` are those of
+-- cli.output.
+local function check_name(name, path, options)
     local file = options.member and path:match("^(.+%.%w+):/.*$") or path
     name = name:match("^%l") and "--" .. name or name
     if file == "" then
@@ -376,6 +370,24 @@ function cli.output(name, path, options)
         cli.wrong("%s and %s are the same file, %s", outputs[file], name, file)
     end
     outputs[file] = name
+    return name, file
+end
+
+--- Checks an output file before anything else is done, so that a wrong name does not cost work and
+-- a result does not overwrite an input. Creates nothing. `name` is the option's name (or OUT, an
+-- argument), and `path` may be nil. Options: inputs (a list of files that are read), replace (an
+-- existing file may be replaced), extensions (what the name may end in, internal/file_name.lua),
+-- what (what is written), member (FILE.h5:/PATH names a dataset), instead (what else helps where
+-- the file exists; default: another name), name_only (files are not looked at).
+function cli.output(name, path, options)
+    if not path or core.dry.on() then
+        return
+    end
+    local file
+    name, file = check_name(name, path, options)
+    if options.name_only then
+        return
+    end
     local facts = core.system.stat(file)
     for _, input in pairs(options.inputs or {}) do
         local read = facts_of_input(input)
@@ -423,10 +435,12 @@ end
 
 --- Checks the files that a run will write, a list of {name of the option, fields of cli.output}.
 -- The field `path` overrides the option's value, and an entry without extensions is a picture.
--- `inputs` are the files that are read.
+-- `inputs` are the files that are read; false: only the names are checked, as wrong use is told
+-- before files that exist.
 function cli.outputs(options, inputs, list)
     for _, item in ipairs(list) do
-        item.inputs, item.replace = inputs, options.overwrite
+        item.inputs, item.replace = inputs or nil, options.overwrite
+        item.name_only = not inputs
         item.extensions = item.extensions or file_name.PNG
         cli.output(item[1], item.path or options[item[1]:lower():gsub("-", "_")], item)
     end

@@ -9,7 +9,7 @@ local mb = require "moonbeam"
 local shell
 
 -- S, N, P, I, F, K: a scan, an NXtomo scan, a file that is no scan, a stack, one frame and a PSF;
--- R: a recipe; O: a result.
+-- R: a recipe; O: a result; Y: one that exists.
 local SHELL <const> = {
     {"reconstruct", "SCAN is missing", "%-%-help"},
     {"reconstruct O.none.h5", "none.h5'", "check the name", 1},
@@ -170,6 +170,31 @@ local SHELL <const> = {
     {"batch S --center 20", "%-%-center", "%-%- %-%-center .options of reconstruct"},
     {"deconvolve I K -o O.tif --format tif", "%-%-format is for %-%-into", "leave it out"},
     {"psf -o O.tif --model airy", '"airy"', "did you mean born_wolf"},
+    -- Y exists: what is wrong with the options and the inputs is told before that.
+    {"deconvolve I K -o Y", "already exists", "%-%-overwrite", 1},
+    {"deconvolve none.npy K -o Y", "cannot open 'none.npy'", "check the name", 1},
+    {"deconvolve I none.npy -o Y", "cannot open 'none.npy'", "check the name", 1},
+    {"deconvolve I F -o Y", "has 2 axes, and the image 3", "give a PSF of %(z, y, x%)"},
+    {"deconvolve I K --mask none.npy -o Y", "cannot open 'none.npy'", "check the name", 1},
+    {"deconvolve I K --mask F -o Y", "%-%-mask is 12 x 12", "the image 4 x 12 x 12"},
+    {"deconvolve I K -m wiener --tiles exact -o Y", "%-%-tiles exact", "for %-%-method rl"},
+    {"deconvolve I K --tiles blended --output-dtype uint16 -o Y", "%-%-tiles blended", "float32"},
+    {"deconvolve I K --psf-spacing 1,1,1 -o Y", "%-%-psf%-spacing", "needs %-%-pixel"},
+    {"deconvolve I K --device gpu -o Y", '"gpu"', 'valid names are "host"'},
+    {"deconvolve I --na 1.4 -o Y", "no PSF is given", "%-%-wavelength, %-%-pixel and %-%-step"},
+    {"deconvolve I --na 1.6 --wavelength 500 --pixel 100 --step 200 -o Y", "%-%-na 1.6",
+        "below the refractive index 1.515"},
+    {"deconvolve I K -p x.png --preview-z 900 -o Y", "plane 900", "the stack has 4"},
+    {"convolve --image I --psf K -o Y", "already exists", "%-%-overwrite", 1},
+    {"convolve --image none.npy -o Y", "cannot open 'none.npy'", "check the name", 1},
+    {"convolve --image I --psf none.npy -o Y", "cannot open 'none.npy'", "check the name", 1},
+    {"convolve --image I --psf F -o Y", "has 2 axes, and the image 3", "give a PSF of %(z, y, x%)"},
+    {"convolve --image I --naive -o Y", "%-%-naive", "leave it out"},
+    {"convolve --image I --device gpu -o Y", '"gpu"', 'valid names are "host"'},
+    {"convolve -n 4,8,8 -o Y", "already exists", "%-%-overwrite", 1},
+    {"convolve -n 4,8,8 --tiles always --mode full -o Y", "%-%-tiles", "leave %-%-mode full out"},
+    {"convolve -n 4,8,8 --model born_wolf --na 1.6 -o Y", "%-%-na 1.6", "refractive index 1.515"},
+    {"convolve -n 4,8,8 --naive --psf-size 9,9,9 -o Y", "%-%-naive", "axis 1 is 4"},
 }
 
 local LUA <const> = {
@@ -229,9 +254,10 @@ local LUA <const> = {
 }
 
 local function files_of(text)
-    return (text:gsub("%f[%w]([SNPIFKRO])%f[^%w]", function(letter)
+    return (text:gsub("%f[%w]([SNPIFKROY])%f[^%w]", function(letter)
         return shell:path(({S = "scan.h5", N = "two.h5", P = "plain.h5", I = "image.npy",
-            F = "frame.npy", K = "psf.npy", R = "recipe.lua", O = "out"})[letter])
+            F = "frame.npy", K = "psf.npy", R = "recipe.lua", O = "out",
+            Y = "there.npy"})[letter])
     end))
 end
 
@@ -257,6 +283,7 @@ describe("typical mistakes", function()
         local image <close> = mb.random({4, 12, 12}, {seed = 1})
         mb.npy.write(shell:path "image.npy", image)
         mb.npy.write(shell:path "frame.npy", image[1])
+        mb.npy.write(shell:path "there.npy", image)
         local psf <close> = mb.ones {3, 3, 3}
         mb.npy.write(shell:path "psf.npy", psf)
         files.write(shell:path "recipe.lua",

@@ -2,13 +2,19 @@
 -- distance of its samples.
 
 local cli = require "moonbeam.internal.cli"
+local is_model = require "moonbeam.internal.command_line.psf_origin"
 local mb = require "moonbeam"
 local surface = require "moonbeam.internal.command_line.surface"
 
+local measured_psf = {}
+
 -- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
--- stays.
+-- stays. With "auto" nothing lies under a model.
 local function background_of(psf, options, say)
     local choice, found = options.psf_background, mb.psf.background(psf)
+    if choice == "auto" and is_model(options.psf) then
+        return 0
+    end
     if type(choice) == "number" then
         say("background %.6g subtracted from the PSF (the median of its faces is %.6g)", choice,
             found.level)
@@ -37,14 +43,23 @@ local function compare_voxels(told, options)
     end
 end
 
---- The measured PSF of options.psf for images of `rank` axes on a device, each step in place of the
--- one before. Says what was done; where it was resampled, options.center becomes the middle.
-local function measured(options, rank, id, say)
-    local psf, told = cli.tried({}, mb.images.read, options.psf, id)
-    if psf.rank ~= rank then
+--- Ends the program where the file of options.psf cannot be opened, is not for images of `rank`
+-- axes, or an option for it lacks another. Returns the PSF's extents.
+function measured_psf.check(options, rank)
+    local psf <close> = cli.tried({}, mb.images.open, options.psf)
+    if #psf.shape ~= rank then
         cli.wrong("the PSF %s has %s, and the image %d: give a PSF of (%sy, x)", options.psf,
-            surface.counted(psf.rank, "axis", "axes"), rank, rank == 3 and "z, " or "")
+            surface.counted(#psf.shape, "axis", "axes"), rank, rank == 3 and "z, " or "")
+    elseif options.psf_spacing and not (options.pixel and options.step) then
+        cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
     end
+    return psf.shape
+end
+
+--- The measured PSF of options.psf, which was checked, on a device, each step in place of the one
+-- before. Says what was done; where it was resampled, options.center becomes the middle.
+function measured_psf.read(options, id, say)
+    local psf, told = cli.tried({}, mb.images.read, options.psf, id)
     local counts = {told.channels or 1, told.frames or 1, told.slices or 1}
     table.sort(counts)
     if counts[2] > 1 then
@@ -63,9 +78,6 @@ local function measured(options, rank, id, say)
         become(mb.psf.subtract_background, background_of(psf, options, say))
     end
     if options.psf_spacing then
-        if not (options.pixel and options.step) then
-            cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
-        end
         local to = {options.step, options.pixel, options.pixel}
         become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}),
             {center = options.center})
@@ -74,4 +86,4 @@ local function measured(options, rank, id, say)
     return psf
 end
 
-return measured
+return measured_psf

@@ -139,6 +139,12 @@ function psf_options.missing(options)
     return names
 end
 
+--- Ends the program where the chosen model refuses its options, all of which are there: makes the
+-- PSF of one voxel.
+function psf_options.try(options)
+    cli.checked(psf_options.make, options, {1, 1, 1}, "host", 1):release()
+end
+
 --- Takes the wavelengths that the image's metadata say of its channels and that are not typed, and
 -- compares what is typed with them. Returns a text of what was taken, or nil.
 function psf_options.from_file(options, meta)

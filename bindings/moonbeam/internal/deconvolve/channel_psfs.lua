@@ -27,7 +27,7 @@ end
 -- The PSF of a channel, ready to be used. Where it was cropped or is a model, options.center is the
 -- middle.
 local function spread_of(options, shape, id, say, channel)
-    local spread = options.psf and measured_psf(options, #shape, id, say)
+    local spread = options.psf and measured_psf.read(options, id, say)
         or model(options, shape, id, channel)
     if not options.psf then
         options.center = "middle"
@@ -40,15 +40,27 @@ local function spread_of(options, shape, id, say, channel)
     return spread
 end
 
---- The PSFs on a device, to be closed; says what they are. With one wavelength for each channel
--- every channel has a PSF of its own, else all have the first. Fields: shape, center.
-function channel_psfs.make(options, image, id, say)
-    local own = not options.psf and psf_options.count(options, image.meta.channels or 1) > 1
-    if own and options.psf_crop then
+-- Has every channel a PSF of its own?
+local function several(options, image)
+    return not options.psf and psf_options.count(options, image.meta.channels or 1) > 1
+end
+
+--- Ends the program where the PSF and its options do not fit the image (given_image), or its file
+-- cannot be opened. Reads and makes nothing.
+function channel_psfs.check(options, image)
+    if options.psf then
+        measured_psf.check(options, #image.shape)
+    elseif several(options, image) and options.psf_crop then
         cli.wrong("--psf-crop would cut the PSFs of several wavelengths to boxes that differ: "
             .. "leave it out, give a smaller --psf-size, or deconvolve the channels one by one "
             .. "(--channel)")
     end
+end
+
+--- The PSFs on a device, to be closed; says what they are. With one wavelength for each channel
+-- every channel has a PSF of its own, else all have the first. Fields: shape, center.
+function channel_psfs.make(options, image, id, say)
+    local own = several(options, image)
     local self = setmetatable({own = own, only = options.channel, list = {}}, metatable)
     for channel = 1, own and image.channels or 1 do
         local number = self:number(channel)

@@ -55,6 +55,15 @@ function given_image.series(source, options)
     return shape, channels, frames
 end
 
+--- Ends the program where the file of --mask cannot be opened, or has other extents than the image.
+function given_image.check_mask(name, shape)
+    local mask <close> = cli.tried({}, mb.images.open, name)
+    if table.concat(mask.shape, " ") ~= table.concat(shape, " ") then
+        cli.wrong("--mask is %s, the image %s", table.concat(mask.shape, " x "),
+            table.concat(shape, " x "))
+    end
+end
+
 --- Opens options.image, or ends the program. Puts the size of its voxels into the options.
 -- Fields: shape (of a volume), voxels (of it), dtype, meta, channels, frames (to be worked on, one
 -- after another), typed ({pixel, step}, m).

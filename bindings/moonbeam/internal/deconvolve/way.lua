@@ -89,6 +89,17 @@ local function usual_mode(job)
     return "exact", why
 end
 
+--- Ends the program where a mode of tiles is not for the other options; "auto" and "none" are for
+-- all.
+function way.check_mode(options, mode)
+    if mode ~= "auto" and mode ~= "none" and (options.method ~= "rl" or options.mask) then
+        cli.wrong("--tiles %s is for --method rl without --mask", mode)
+    elseif mode == "blended" and options.output_dtype ~= "float32" then
+        cli.wrong("--tiles blended adds up in the result, which is float32: --output-dtype is for "
+            .. "the others")
+    end
+end
+
 --- Chooses whether the image is cut.
 function way.choose(job)
     local options, device = job.options, job.device
@@ -108,13 +119,9 @@ function way.choose(job)
     job.mode = options.tiles
     if job.mode == "auto" then
         job.mode, job.why = usual_mode(job)
-    elseif job.mode ~= "none" and (options.method ~= "rl" or options.mask) then
-        cli.wrong("--tiles %s is for --method rl without --mask", job.mode)
     end
-    if job.mode == "blended" and job.dtype ~= "f32" then
-        cli.wrong("--tiles blended adds up in the result, which is float32: --output-dtype is for "
-            .. "the others")
-    elseif job.mode == "none" and options.resume and not job.many then
+    way.check_mode(options, job.mode)
+    if job.mode == "none" and options.resume and not job.many then
         cli.wrong("--resume is for tiles, and the whole image fits: leave --resume out, or give "
             .. "--tiles exact or --tiles blended")
     end
