@@ -3,12 +3,13 @@
 
 local strict = require "moonbeam.internal.strict"
 
--- Fields that a scan may lack: what its file does not say, and what only one kind of scan has.
+-- Fields that a scan may lack: what its file does not say, what only one kind of scan has, and what
+-- a run notes in it.
 local MAY_LACK <const> = {}
 for _, name in ipairs {"pixel_size", "step_deg", "span_deg", "turns", "angle_note", "angle_unit",
     "angle_ends", "chunk_rows", "timeline", "currents", "flat_source", "dark_source", "path",
     "file", "files", "data", "data_path", "n_frames", "n_projections", "positions", "arrays",
-    "values_found"} do
+    "values_found", "walked", "unpack_seconds"} do
     MAY_LACK[name] = true
 end
 
