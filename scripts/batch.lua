@@ -27,6 +27,13 @@ local function divided(words)
     return own, scans, passed
 end
 
+-- What other programs, and reconstruct, call options of this one.
+local MEANT <const> = {o = "--into FOLDER", output = "--into FOLDER", resume = "--skip-done",
+    ["output-dir"] = "--into FOLDER", ["out-dir"] = "--into FOLDER", outdir = "--into FOLDER",
+    ["output-folder"] = "--into FOLDER", ["skip-existing"] = "--skip-done",
+    continue = "--skip-done", plan = "reconstruct --plan of one scan",
+    ["dry-run"] = "reconstruct --plan of one scan"}
+
 local own, scans, passed = divided(arg)
 local options = cli.parse(own, {
     usage = "batch SCAN... [options] [-- OPTIONS OF reconstruct]",
@@ -39,7 +46,7 @@ local options = cli.parse(own, {
         .. "interrupted"},
     {"stop", doc = "stop at the first scan that fails"},
     suggest = function(word, exact)
-        return (word == "o" or word == "output") and "--into FOLDER" or not exact
+        return MEANT[word] or not exact
             and ("-- --%s (options of reconstruct stand behind --)"):format(word) or nil
     end,
     notes = "Everything after -- goes to 'moonbeam reconstruct': moonbeam batch scans/*.h5 --into "

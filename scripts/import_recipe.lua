@@ -14,10 +14,15 @@ local options = cli.parse(arg, {
         .. "counterpart.",
     {"config", positional = true, required = true,
         doc = "nabu's .conf, or HTTomo's .yaml"},
-    {"output", short = "o", value = "FILE", doc = "the recipe, .lua (default: printed)"},
+    {"output", short = "o", value = "FILE", also = {"to", "into"},
+        doc = "the recipe, .lua (default: printed)"},
     {"from", value = "NAME", type = cli.choice("auto", "nabu", "httomo"), default = "auto",
         doc = "whose configuration it is; auto: by the name of the file"},
     cli.shared.overwrite, cli.shared.quiet,
+    extra = function(word, values)
+        return values.config:lower():find "%.lua$" and ("CONFIG comes first: import_recipe %s -o "
+            .. "%s"):format(word, values.config) or nil
+    end,
     notes = "The recipe begins with the command that runs it.\n"
         .. "Exit status: 0 all of it, 1 failed, 2 wrong use, 3 something has no counterpart (the "
         .. "recipe is written all the same).",

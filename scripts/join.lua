@@ -9,6 +9,8 @@ local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
 local progress = require "moonbeam.progress"
 local surface = require "moonbeam.internal.command_line.surface"
 
+local OF_STITCH <const> = {overlap = true, heights = true, by = true, blend = true, lateral = true}
+
 local options = cli.parse(arg, {
     usage = "join PART... -o RESULT [options]",
     summary = "Puts the parts of a run together that 'reconstruct --part K/N' has made: one "
@@ -22,6 +24,10 @@ local options = cli.parse(arg, {
         .. "slices (default: as the parts were asked for)"},
     {"plan", doc = "check the parts, print rows, bytes and peak, write nothing"},
     cli.shared.budget, cli.shared.quiet, cli.shared.log, cli.shared.progress,
+    suggest = function(word)
+        return OF_STITCH[word] and ("moonbeam stitch --%s, which joins volumes of different "
+            .. "heights"):format(word) or nil
+    end,
     notes = "The parts are checked first: that they are of one run (scan, recipe, rows, program, "
         .. "what was measured), and that each is there once. They stay. Parts may have been made\n"
         .. "from copies of the scan.\n"
@@ -30,7 +36,11 @@ local options = cli.parse(arg, {
 })
 local say = cli.speakers(options)
 
-cli.outputs(options, options.part, {{"output", extensions = file_name.RESULTS}})
+-- Checks the name of the result, or with `inputs` (a list) the file, too.
+local function check_output(inputs)
+    cli.outputs(options, inputs, {{"output", extensions = file_name.RESULTS}})
+end
+check_output(false)
 local host <const> = mb.device "host"
 if options.budget then
     cli.checked(mb.device, "host", {budget = options.budget})
@@ -39,6 +49,7 @@ end
 cli.slices_per_file(options, options.output)
 
 local joined <close> = cli.tried({}, joined_parts.open, options.part)
+check_output(options.part)
 local parts, shape, dtype = joined.parts, joined.shape, joined.dtype
 
 -- Slices at a time: 64 MiB, or fewer that fit.

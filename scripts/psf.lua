@@ -19,6 +19,7 @@ local options = cli.parse(arg, {
         doc = "what to write: .tif (.ome.tif), .h5 or .zarr, with the size of voxels and how it "
             .. "was made; or .npy"},
     {"size", short = "n", value = "Z,Y,X", type = cli.extents(3), default = {65, 65, 65},
+        also = {"shape", "nx", "nxy", "psf-size", "extents"},
         doc = "extents; the focus is in the middle, (n - 1) / 2 rounded down"},
     psf_options.list(),
     cli.shared.overwrite,

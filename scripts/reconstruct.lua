@@ -250,10 +250,6 @@ if not mb.system.stat(options.scan) and not options.scan:find "[*?]" then
     end
 end
 
-if not (options.plan or options.recipe) then
-    check_outputs(output)
-end
-
 -- What took how long beside the reconstruction itself: {name, seconds}, in order.
 local phases, latest = {}, mb.system.clock()
 local function phase(name)
@@ -280,6 +276,10 @@ for _, name in ipairs {"flats", "darks"} do
         cli.wrong("--%s cannot be used with --%s: give one of them", name,
             options.no_log and "no-log" or name .. "-path")
     end
+end
+
+if not (options.plan or options.recipe) then
+    check_outputs(output)
 end
 
 -- A name that is FILE:/PATH; nil for a FILE.

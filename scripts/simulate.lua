@@ -15,22 +15,28 @@ local MOST = 1 << 20 -- of columns, rows and frames
 local projector = declared.options(declared.from("ellipsoid_projections", "center"))
 local noise = declared.options(declared.from("poisson", "seed"))
 
+local LEAST_ENERGY <const> = 100 -- eV: less was meant in keV
+
 local options = cli.parse(arg, {
     usage = "simulate OUT [options]",
     summary = "Simulates a parallel-beam scan of the 3-D Shepp-Logan phantom and writes it with "
         .. "flats and darks.",
     {"out", positional = true, required = true, doc = "the HDF5 file to write"},
     {"size", short = "n", value = "N", type = cli.up_to(MOST), default = 256,
+        also = {"cols", "columns", "width", "nx"},
         doc = "detector columns"},
-    {"rows", value = "N", type = cli.up_to(MOST),
+    {"rows", value = "N", type = cli.up_to(MOST), also = {"height", "slices", "nz"},
         doc = "detector rows (default: a quarter of the columns)"},
     {"angles", short = "a", value = "N", type = cli.up_to(MOST),
+        also = {"projections", "theta", "nproj", "views"},
         doc = "projections (default: 1.5 per column)"},
-    {"span", value = "DEG", type = cli.number,
+    {"span", value = "DEG", type = cli.number, also = {"range", "angular-range", "angle-range"},
         doc = "angular range, the end left out (default: 180, of a half acquisition 360)"},
     {"half-acquisition",
         doc = "a whole turn with the axis near the right edge (default: at 85 % of the width)"},
-    {"format", value = "NAME", type = cli.choice("dx", "nxtomo"), default = "dx",
+    {"format", value = "NAME", default = "dx",
+        type = cli.choice("dx", "nxtomo", {nexus = "nxtomo", nx = "nxtomo", nxs = "nxtomo",
+            ["data-exchange"] = "dx", dxfile = "dx", hdf5 = "dx", h5 = "dx"}),
         doc = "dx (Data Exchange) or nxtomo"},
     cli.option(projector.center, {default = false}),
     {"axis-tilt", value = "DEG", type = cli.between(-45, 45), default = 0,
@@ -71,9 +77,22 @@ local options = cli.parse(arg, {
     cli.option(noise.seed, {default = 1}),
     cli.shared.device, cli.shared.overwrite, cli.shared.quiet, cli.shared.log,
     cli.shared.progress,
+    suggest = function(word)
+        return (word == "o" or word == "output") and "OUT, the name alone, as in simulate scan.h5"
+            or nil
+    end,
 })
 
-cli.outputs(options, {}, {{"OUT", extensions = file_name.HDF5, what = "scans are HDF5 files"}})
+-- Checks the name of the scan, or with `inputs` (a list) the file, too.
+local function check_output(inputs)
+    cli.outputs(options, inputs, {{"OUT", extensions = file_name.HDF5,
+        what = "scans are HDF5 files"}})
+end
+check_output(false)
+if options.given.energy and options.energy < LEAST_ENERGY then
+    cli.wrong("--energy is %g eV, which passes no sample; energies are in eV: give --energy %g for "
+        .. "%g keV", options.energy, options.energy * 1000, options.energy)
+end
 local device = cli.device(options)
 local cols = options.size
 local rows = options.rows or math.max(1, cols // 4)
@@ -84,6 +103,7 @@ if half and math.abs(span) < 360 then
     cli.wrong("--half-acquisition needs a whole turn; --span is %g; give 360, or leave --span out",
         span)
 end
+check_output {}
 local center = options.center or (half and 0.85 or 0.5) * (cols - 1)
 
 -- The longest path through the head is about 2 * 0.92 * 0.2 + skull: scale densities so that it

@@ -31,15 +31,29 @@ while at <= #arg do
     at = at + 1
 end
 
+-- "12,14" -> {12, 14}.
+local function overlaps_of(text)
+    local list = cli.numbers(text)
+    if not list then
+        return nil, "a number of slices, or one for each pair, such as 12,14; without --overlap it "
+            .. "is found"
+    end
+    return list
+end
+
 local options = cli.parse(own, {
     usage = "stitch VOLUME VOLUME... -o RESULT [options]",
     summary = "Joins reconstructed volumes of overlapping scans at different heights.",
     {"output", short = "o", value = "FILE",
         doc = "result: FILE.h5; a TIFF stack, FILE.tif or FILE.ome.tif; or OME-Zarr, FILE.zarr"},
     cli.shared.overwrite,
-    {"overlap", value = "N,...", type = cli.numbers, doc = "slices that neighboring volumes have "
+    {"overlap", value = "N,...", type = overlaps_of, doc = "slices that neighboring volumes have "
         .. "in common; one number, or one for each pair"},
-    {"by", value = "NAME", type = cli.choice("positions", "correlation"),
+    {"by", value = "NAME", also = {"method", "mode"},
+        type = cli.choice("positions", "correlation", {z = "positions", heights = "positions",
+            motors = "positions", metadata = "positions", image = "correlation",
+            images = "correlation", ["cross-correlation"] = "correlation",
+            ["phase-correlation"] = "correlation"}),
         doc = "what decides: positions (the heights of the samples), or correlation (what is in "
             .. "the slices). Default: positions where they are known. Both are made, and a "
             .. "difference is told"},
@@ -49,7 +63,9 @@ local options = cli.parse(own, {
         .. "NXtomo's"},
     {"step", value = "UM", type = cli.between(1e-7, 1e6), doc = "distance between slices in "
         .. "micrometers, where the volumes do not say"},
-    {"blend", value = "NAME", type = cli.choice("linear", "mean", "first"), default = "linear",
+    {"blend", value = "NAME", also = {"fusion", "merge", "overlap-policy"}, default = "linear",
+        type = cli.choice("linear", "mean", "first", {average = "mean", ["linear-weights"] =
+            "linear", linear_blending = "linear", none = "first"}),
         doc = "how common slices are made: linear (from the one to the other), mean, first (those "
             .. "of the first volume)"},
     {"lateral", value = "NAME", also = {"shift", "align", "offset", "register"},
@@ -80,7 +96,12 @@ if #names == 1 then
     cli.wrong("one VOLUME alone has nothing to be joined to: give two or more, in the order of "
         .. "their slices")
 end
-cli.outputs(options, names, {{"output", extensions = file_name.RESULTS}})
+
+-- Checks the name of the result, or with `inputs` (a list) the file, too.
+local function check_output(inputs)
+    cli.outputs(options, inputs, {{"output", extensions = file_name.RESULTS}})
+end
+check_output(false)
 
 -- ---- what is joined ----
 
@@ -159,6 +180,10 @@ local known = {}
 for i = 1, #volumes - 1 do
     local typed = of_pair(options.overlap, i)
     local overlap, why = z_heights.overlap(volumes[i].shape[1], facts[i], facts[i + 1])
+    local least = math.min(volumes[i].shape[1], volumes[i + 1].shape[1])
+    if typed and (typed ~= math.floor(typed) or typed < 0 or typed > least) then
+        cli.stop(("--overlap is %g; it must be a whole number from 0 to %d"):format(typed, least))
+    end
     known[i] = {typed = typed, overlap = overlap, why = why,
         expected = typed or overlap and math.floor(overlap + 0.5)}
     if options.by == "positions" and not typed and not overlap then
@@ -166,6 +191,7 @@ for i = 1, #volumes - 1 do
             .. "--heights, or --by correlation"):format(names[i], names[i + 1], why))
     end
 end
+check_output(names)
 
 -- Compares the slices of all pairs; looks near what is expected where not all can be compared.
 local function compare()
@@ -192,10 +218,8 @@ local function decide(i, found)
         cli.stop(("nothing in the slices of %s is alike (correlation %.2f): give them in the order "
             .. "of their slices, or --overlap N or --heights"):format(names_of, found.likeness))
     elseif overlap ~= math.floor(overlap) or overlap < 0 or overlap > least then
-        cli.stop(by == "typed" and ("--overlap is %g; it must be a whole number from 0 to %d")
-            :format(overlap, least) or overlap < 0
-            and ("by their positions %s are %d slices apart; give --heights or --overlap N if "
-                .. "that is wrong"):format(names_of, -overlap)
+        cli.stop(overlap < 0 and ("by their positions %s are %d slices apart; give --heights or "
+            .. "--overlap N if that is wrong"):format(names_of, -overlap)
             or ("by their positions %s have %d slices in common, more than the %d there are; give "
                 .. "--heights or --overlap N if that is wrong"):format(names_of, overlap, least))
     end

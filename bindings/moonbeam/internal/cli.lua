@@ -489,8 +489,8 @@ end
 
 --- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`. The
 -- declaration may have a function `suggest`, which returns what an unknown word may mean beside an
--- option, or nil; `extra`, which returns what to do with an argument too many, or nil; and
--- `library`, other texts for names of the library (cli.spoken).
+-- option, or nil; `extra`, which gets an argument too many and the values so far, and returns what
+-- to do, or nil; and `library`, other texts for names of the library (cli.spoken).
 function cli.parse(words, spec)
     local by_name, positional, values, given = {}, {}, {}, {}
     values.given = given

@@ -64,7 +64,8 @@ function psf_options.list()
                 .. "richards_wolf (vectorial, for large apertures), confocal, two_photon, "
                 .. "light_sheet"},
         cli.option(shared.na, {of = "model", also = {"numerical-aperture"}}),
-        cli.option(shared.index, {of = "model", also = {"ri", "ni", "refractive-index"}}),
+        cli.option(shared.index, {of = "model", also = {"ri", "ni", "refractive-index",
+            "immersion"}}),
         own("gibson_lanni", "index_sample", {}),
         own("gibson_lanni", "depth", {value = "NM"}),
         {"wavelength", value = "NM,...", type = wavelengths, also = {"emission", "lambda-em", "em"},

@@ -44,8 +44,21 @@ function suggestions.of_value(value, options)
     return meant and ("; did you mean %s?"):format(meant) or ""
 end
 
--- Factors to meters of the units that people type behind a length.
-local METERS <const> = {nm = 1e-9, um = 1e-6, ["µm"] = 1e-6, ["μm"] = 1e-6, mm = 1e-3, m = 1}
+-- Factors to meters, and to electronvolts, of the units that people type behind a number.
+local METERS <const> = {nm = 1e-9, um = 1e-6, ["µm"] = 1e-6, ["μm"] = 1e-6, mm = 1e-3, cm = 1e-2,
+    m = 1}
+local VOLTS <const> = {ev = 1, kev = 1e3, mev = 1e6}
+
+-- How many of the unit `own` of an option one of the typed unit is; nil where they do not fit. A
+-- unit of another kind is left out (180deg).
+local function factor_of(unit, own)
+    local typed, volts = METERS[unit], VOLTS[unit:lower()]
+    if METERS[own] or VOLTS[own] then
+        return typed and METERS[own] and typed / METERS[own] or volts and VOLTS[own]
+            and volts / VOLTS[own] or nil
+    end
+    return not (typed or volts) and 1 or nil
+end
 
 --- "; give 520: the unit is nm" for a number with a unit or with a comma for its point, where the
 -- option takes the number alone; else nil.
@@ -55,13 +68,15 @@ function suggestions.of_number(text, option)
     if own == "size" then
         return nil -- bytes have units
     elseif unit == "%" and tonumber(number) then
-        return own == "part" and ("; give a part of one: %g"):format(number / 100) or nil
+        local part = ("%g"):format(number / 100)
+        return (own == "part" or option.type(number) == nil and option.type(part) ~= nil)
+            and "; give a part of one: " .. part or nil
     end
-    local factor = METERS[unit] and METERS[own] and METERS[unit] / METERS[own] or 1
-    local value = number and tonumber(number) and ("%.10g"):format(number * factor)
+    local factor = unit and factor_of(unit, own)
+    local value = factor and tonumber(number) and ("%.10g"):format(number * factor)
     if value and option.type(value) ~= nil then
         return ("; give %s%s"):format(value, METERS[own] and ": the unit is " .. own
-            or " without a unit")
+            or VOLTS[own] and ": the unit is eV" or " without a unit")
     end
     local point = text:match "^%-?%d+,%d+$" and text:gsub(",", ".")
     if point and option.type(point) ~= nil then
@@ -84,7 +99,7 @@ end
 --- What to do with an argument that a command has no place for, or "". `values`: of the options;
 -- `before`: the two words before it; `by_name`: the options as they are typed.
 function suggestions.of_argument(word, spec, values, before, by_name)
-    local told = of_pair(word, before, by_name) or spec.extra and spec.extra(word)
+    local told = of_pair(word, before, by_name) or spec.extra and spec.extra(word, values)
     for _, option in ipairs(told and {} or spec) do
         if option[1] == "output" and not values.output and word:find "%.%a%w*$" then
             told = ("-%s %s names the result"):format(option.short, word)

@@ -104,7 +104,7 @@ function part_record.read(path)
     local opened <close> = file
     if not opened:exists(AT) then
         fail("argument", "join", "part", "'%s' is no part of a run: give files that 'reconstruct "
-            .. "--part K/N' has written", path)
+            .. "--part K/N' has written; moonbeam stitch joins volumes of different heights", path)
     end
     local list = records.list(opened:value(AT))
     local known = list and list[1] == FORMAT
