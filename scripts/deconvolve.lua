@@ -229,6 +229,8 @@ if images and not image_list.compare(images, options) then
     return image_list.finish(images)
 end
 
+local asked = kept_runs.asked(options)
+
 -- ---- the image ----
 
 if options.psf and file_name.same(options.image, options.psf) then
@@ -263,7 +265,6 @@ if not options.plan and leads then
 end
 
 -- What a later process can go on with.
-local asked = kept_runs.asked(options)
 local function new_journal(each)
     return kept_runs.open(options, asked, options.image, each and each.output)
 end
