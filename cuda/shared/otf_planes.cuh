@@ -1,7 +1,8 @@
 /*
 ** The transfer function of a few planes (ops/fft/op_otf.h), made along z where it is needed: by the
 ** passes of Moonbeam in registers (mb_otf_multiply, and fft_split.cuh), beside the FFT library by a
-** kernel over the spectrum (mb_cuda_otf_planes_multiply). Plane p and plane -p have conjugate turns.
+** kernel over the spectrum (mb_cuda_otf_planes_multiply). Plane p and plane -p have conjugate
+** turns.
 */
 #ifndef MB_CUDA_OTF_PLANES_CUH
 #define MB_CUDA_OTF_PLANES_CUH
@@ -53,8 +54,8 @@ __device__ static __forceinline__ float2 mb_otf_turn(const float2 *table, int p,
 
 /* Multiplies the points of a column, those of thread t, by the factors of its planes, whose real
 ** part is multiplied by `scale` and whose imaginary part by `turn`. `middle` is the plane of z = 0
-** in shared memory, `step` float2 before the next. The points t + T (S m + s) with m < G come from a
-** transform of G points. */
+** in shared memory, `step` float2 before the next. The points t + T (S m + s) with m < G come from
+** a transform of G points. */
 template <class C>
 __device__ static __forceinline__ void mb_otf_multiply(float2 (&v)[C::E], const float2 *middle,
                                                        int step, int reach, const float2 *table,

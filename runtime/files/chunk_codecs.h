@@ -1,8 +1,8 @@
 /*
 ** Decoders of chunks that Zarr arrays and some TIFF files hold, beside those of zlib: LZ4, Blosc 1
-** (around LZ4, zlib or Zstandard, with bytes or bits of the elements shuffled), and Zstandard, whose
-** decoder is the system's libzstd where it is there. All of them are what other programs write if
-** nobody chooses.
+** (around LZ4, zlib or Zstandard, with bytes or bits of the elements shuffled), and Zstandard,
+** whose decoder is the system's libzstd where it is there. All of them are what other programs
+** write if nobody chooses.
 **
 ** Nothing in a file is trusted: every decoder is bounded by its input and its output. Each returns
 ** how many bytes came out; a damaged input gives fewer than asked for.

@@ -169,8 +169,8 @@ static bool is_plain(const mb_tiff_page *page)
     return page->compression == MB_TIFF_PLAIN && page->predictor == 1;
 }
 
-/* The parts of a thread's scratch: packed bytes, a decoded segment, and a row for the predictor or a
-** segment whose elements are shuffled. */
+/* The parts of a thread's scratch: packed bytes, a decoded segment, and a row for the predictor or
+** a segment whose elements are shuffled. */
 static void parts_of(const mb_tiff_page *page, size_t element, uint64_t *packed, uint64_t *decoded,
                      uint64_t *row)
 {

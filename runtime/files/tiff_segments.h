@@ -40,8 +40,8 @@ typedef struct mb_tiff_page {
     const uint64_t *offsets, *bytes;       /* in the file, row-major over the page */
 } mb_tiff_page;
 
-/* Scratch that a page of these segments needs for one decoding thread, to be read as `dtype`; 0 where
-** none is needed. */
+/* Scratch that a page of these segments needs for one decoding thread, to be read as `dtype`; 0
+** where none is needed. */
 uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype);
 
 /* Reads rows first_row ... and columns first_column ... of the page into `array` (row, column), a

@@ -7,9 +7,10 @@
 ** center has a fraction f, multiply by exp(2 pi i k f / n) per axis (mb_otf_phase).
 **
 ** The result may stop before the first axis (mb_otf_few): then it has the planes that the PSF
-** reaches, as far below its center as above, each transformed by itself. What multiplies by it makes
-** the transform along the first axis on the way: H[k] = sum over p of plane[p + reach] exp(-2 pi i p
-** k / n), p = -reach ... reach.
+** reaches, as far below its center as above, each transformed by itself. What multiplies by it
+** makes the transform along the first axis on the way, with p = -reach ... reach:
+**
+**   H[k] = sum over p of plane[p + reach] exp(-2 pi i p k / n)
 */
 #ifndef MB_OPS_OP_OTF_H
 #define MB_OPS_OP_OTF_H
@@ -64,8 +65,8 @@ static inline void mb_otf_center(const mb_otf_params *params, const mb_shape *ps
     }
 }
 
-/* How many planes the result has along its first axis if it is in planes: as many below the center of
-** the PSF as above. */
+/* How many planes the result has along its first axis if it is in planes: as many below the center
+** of the PSF as above. */
 static inline int64_t mb_otf_reached(const mb_otf_params *params, const mb_shape *psf)
 {
     int64_t whole[3], k[3];

@@ -1,6 +1,6 @@
 /*
-** The product with a transfer function in planes, on the host. The transform along z of plane -p and
-** plane p, with w = exp(-2 pi i p k / n):
+** The product with a transfer function in planes, on the host. The transform along z of plane -p
+** and plane p, with w = exp(-2 pi i p k / n):
 **
 **   plane[p] w + plane[-p] conj(w) = even[p] Re w + i odd[p] Im w
 **
@@ -19,8 +19,8 @@
 #define FLOATS 8192 /* of a block, all planes together */
 #define AT_ONCE 32  /* floats, whose sums are in registers */
 
-/* A block of the planes: that of z = 0, then even[p] and odd[p] in turn, `row` floats each, which are
-** real and imaginary parts in turn. */
+/* A block of the planes: that of z = 0, then even[p] and odd[p] in turn, `row` floats each, which
+** are real and imaginary parts in turn. */
 typedef struct block {
     int row;
     float values[FLOATS];
