@@ -30,7 +30,7 @@ struct filter_job {
     }
 };
 
-/* The product of a tile of columns with the transfer function: its factors are loaded ... */
+/* The product of a tile of columns with a whole transfer function, whose factors are loaded. */
 template <class C, int W>
 struct whole_product {
     const filter_job &job;
@@ -47,7 +47,8 @@ struct whole_product {
     }
 };
 
-/* ... or made of a few planes, which are in shared memory. */
+/* The product with a transfer function in planes. The planes are in shared memory, and the factors
+** are made of them. */
 template <class C, int W>
 struct planes_product {
     const filter_job &job;

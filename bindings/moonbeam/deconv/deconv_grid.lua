@@ -54,6 +54,7 @@ function grid.layout(what, shape, kernel, center, options, device)
     if boundary ~= "zero" then
         local layout = convolution.layout(shape, kernel, whole,
             {boundary = boundary, size = options.size, device = device})
+        -- after the extents: the layout of a center that is found would be larger
         layout.center, whole.found, whole.rounded = whole, center.found, true
         return layout
     end
