@@ -1,13 +1,14 @@
 /*
 ** apply_otf on CUDA: transform, product, transform back, in place. Fused, it has three launches: x
-** and y of all planes; z, the product, and z back; then y and x. So the grid is read and written
-** three times. Other sizes use cuFFT.
+** and y of all planes; z, the product, and z back, or a convolution along z (otf_taps.cuh); then y
+** and x. So the grid is read and written three times. Other sizes use cuFFT.
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"
 #include "shared/otf_planes.cuh"
 #include "fft/fft_split.cuh"
 #include "fft/multiply_spectrum.cuh"
+#include "fft/otf_taps.cuh"
 #include "ops/fft/op_apply_otf.h"
 
 struct filter_job {
@@ -134,6 +135,10 @@ extern "C" mb_status mb_cuda_fft_filter(const mb_op_call *call, float *data, con
                             scale,
                             conj ? -scale : scale,
                             (unsigned *)call->slots[MB_APPLY_OTF_COUNTERS] + MB_APPLY_OTF_TICKET};
+    const taps_job direct = {job.data, job.otf,    job.planes / 2,      (int)n[0],
+                             job.rows, job.points, scale * (float)n[0], conj};
+    if (job.planes > 0 && taps_pay(&call->device->facts, direct))
+        return taps(call, direct);
     switch (n[0]) {
 #define CASE(N)                                                                                    \
     case N: return filter<N>(call, job);

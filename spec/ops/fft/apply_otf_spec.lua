@@ -161,14 +161,18 @@ describe("apply_otf", function()
         end
     end)
 
-    -- Every length along z that the fused passes take, the three grids of the split passes, and
-    -- others.
+    -- Every length along z that the fused passes take, the three grids of the split passes, others,
+    -- and grids of many columns, which are convolved along z with up to 17 planes.
     for _, case in ipairs { { { 16, 64, 128 }, 3 }, { { 32, 64, 128 }, 7 }, { { 64, 64, 128 }, 9 },
         { { 16, 64, 128 }, 15 }, { { 32, 64, 128 }, 31 }, { { 64, 64, 128 }, 31 },
         { { 128, 64, 128 }, 31 }, { { 256, 64, 128 }, 5 }, { { 512, 64, 128 }, 17 },
         { { 1024, 64, 128 }, 9 }, { { 1024, 64, 128 }, 31 }, { { 2048, 64, 128 }, 31 },
         { { 256, 256, 512 }, 31 }, { { 128, 512, 512 }, 9 }, { { 64, 1024, 512 }, 31 },
-        { { 100, 63, 127 }, 25 }, { { 37, 96, 128 }, 1 }, { { 64, 1, 1 }, 9 } } do
+        { { 100, 63, 127 }, 25 }, { { 37, 96, 128 }, 1 }, { { 64, 1, 1 }, 9 },
+        { { 16, 256, 256 }, 1 }, { { 16, 256, 256 }, 3 }, { { 16, 256, 256 }, 15 },
+        { { 32, 512, 256 }, 5 }, { { 32, 256, 256 }, 7 }, { { 64, 256, 256 }, 9 },
+        { { 128, 256, 256 }, 11 }, { { 64, 256, 512 }, 13 }, { { 32, 256, 256 }, 17 },
+        { { 32, 256, 256 }, 19 } } do
         local shape, planes = table.unpack(case)
         helper.gpu_it(("agrees with the host in planes: %s, %d of them"):format(
             table.concat(shape, " x "), planes), function()
