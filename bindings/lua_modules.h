@@ -14,6 +14,7 @@
     X(unknown)                                                                                     \
     X(range)                                                                                       \
     X(array)                                                                                       \
+    X(counts)                                                                                      \
     X(device)                                                                                      \
     X(dry)                                                                                         \
     X(tag)                                                                                         \

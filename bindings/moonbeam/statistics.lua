@@ -19,6 +19,9 @@ local HALVES = 1 << 16
 -- Percents of a pass over the low halves: two order statistics each, and 16 prefixes a call.
 local GROUP = 8
 
+-- Numbers of a table that are packed together.
+local AT_ONCE = 128
+
 local NAN = 0.0 / 0.0
 
 local function check_percents(percents, op)
@@ -28,27 +31,36 @@ local function check_percents(percents, op)
     end
 end
 
--- Counts as a table of numbers.
-local function numbers_of(counts)
-    return type(counts) == "table" and counts or counts:to_table()
+-- Counts as a string (core.counts), from an array or a table of numbers.
+local function packed(counts)
+    if type(counts) ~= "table" then
+        return type(counts) == "string" and counts or counts:to_string()
+    end
+    local pieces = {}
+    for first = 1, #counts, AT_ONCE do
+        local last = math.min(first + AT_ONCE - 1, #counts)
+        pieces[#pieces + 1] = string.pack(("d"):rep(last - first + 1),
+            table.unpack(counts, first, last))
+    end
+    return table.concat(pieces)
 end
 
--- Where elements of these ranks (from 0) of the sorted values lie, of which counts[offset + i] have
--- half i - 1: for each its half (nil: there are fewer values), and its rank among those of that
--- half. One walk for all.
-local function locate(counts, offset, ranks)
-    local order, halves, rests = {}, {}, {}
+-- Where elements of these ranks (from 0) of the sorted values lie, of which the counts from
+-- `first` (from 0) on are by half: for each its half (nil: there are fewer values), and its rank
+-- among those of that half. One walk for all.
+local function locate(counts, first, ranks)
+    local order, sorted, halves, rests = {}, {}, {}, {}
     for k in ipairs(ranks) do
         order[k] = k
     end
     table.sort(order, function(a, b) return ranks[a] < ranks[b] end)
-    local i, below, here = 1, 0, counts[offset + 1]
-    for _, k in ipairs(order) do
-        while i <= HALVES and ranks[k] >= below + here do
-            i, below = i + 1, below + here
-            here = i <= HALVES and counts[offset + i]
-        end
-        halves[k], rests[k] = i <= HALVES and i - 1 or nil, ranks[k] - below
+    for i, k in ipairs(order) do
+        sorted[i] = ranks[k]
+    end
+    local places = core.counts.locate(counts, first, HALVES, sorted)
+    for i, k in ipairs(order) do
+        local half = places[i][1]
+        halves[k], rests[k] = half < HALVES and half or nil, places[i][2]
     end
     return halves, rests
 end
@@ -56,10 +68,7 @@ end
 -- The two order statistics that a percentile lies between: a list of {high half, rank in it}, two
 -- for each percent, and a list of how far each percentile is from the first to the second.
 local function neighbors(high, percents)
-    local n = 0
-    for i = 1, HALVES do
-        n = n + high[i]
-    end
+    local n = core.counts.total(high, HALVES)
     local ranks, parts, list = {}, {}, {}
     for i, percent in ipairs(percents) do
         local position = math.max(0, (n - 1) * (percent / 100))
@@ -80,7 +89,7 @@ end
 -- call of mb.histogram takes up to 16 prefixes, so that there may be up to 8 percents.
 function statistics.prefixes(high, percents)
     check_percents(percents, "statistics.prefixes")
-    return tables.mapped((neighbors(numbers_of(high), percents)), 1)
+    return tables.mapped((neighbors(packed(high), percents)), 1)
 end
 
 -- The f32 whose ordered bits these are.
@@ -122,17 +131,18 @@ end
 -- (statistics.prefixes). Arrays or tables of numbers. See statistics.percentiles.
 function statistics.from_counts(high, low, percents)
     check_percents(percents, "statistics.from_counts")
-    low = numbers_of(low)
-    local list, parts = neighbors(numbers_of(high), percents)
-    if #low ~= #list * HALVES + 3 then
+    low = packed(low)
+    local list, parts = neighbors(packed(high), percents)
+    local count = #low // 8
+    if count ~= #list * HALVES + 3 then
         fail("shape", "statistics.from_counts", "low",
-            "low has %d counts; %d percents have %d prefixes, which is %d counts", #low,
+            "low has %d counts; %d percents have %d prefixes, which is %d counts", count,
             #percents, #list, #list * HALVES + 3)
     end
     return values_of(list, parts, low)
 end
 
--- The counts of all arrays of a source, as a table of numbers; nil in a dry run, which has none.
+-- The counts of all arrays of a source, packed; nil in a dry run, which has none.
 local function count(source, bits, prefixes)
     local totals <close> = tables.group() -- by device
     local function visit(array)
@@ -151,11 +161,8 @@ local function count(source, bits, prefixes)
         if counts.device.dry then
             return nil
         end
-        local part = counts:to_table()
-        for i = 1, sums and #part or 0 do
-            sums[i] = sums[i] + part[i]
-        end
-        sums = sums or part
+        local part = counts:to_string()
+        sums = sums and core.counts.add(sums, part) or part
     end
     return sums or fail("argument", "statistics.percentiles", "source",
         "source has no arrays: it must call what it is given with each block")

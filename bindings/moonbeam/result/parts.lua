@@ -41,6 +41,16 @@ local function folder_of(path, file)
     return nil
 end
 
+-- Is it the same file, with the same contents?
+local function same_file(a, b)
+    for _, name in ipairs {"device", "inode", "bytes", "modified"} do
+        if not (a and b) or a[name] ~= b[name] then
+            return false
+        end
+    end
+    return true
+end
+
 -- Removes a folder of the result `path` which that does not refer to (any more).
 local function remove_folder(path, name)
     if name and name ~= folder_of(path) then
@@ -67,10 +77,10 @@ end
 --- Gives `file`, the complete result `path`, its name, and removes the folder of the result which
 -- that replaces.
 function parts.publish(file, path)
-    local before = folder_of(path)
+    local before, looked_at = folder_of(path), core.system.stat(path)
     local held = file:finish("/entry/end_time", {hold = true})
     -- What was replaced, to the letter; on some file systems what was there a moment before.
-    if held then
+    if held and not same_file(looked_at, core.system.stat(held)) then
         before = folder_of(path, held)
     end
     remove_folder(path, before)

@@ -207,6 +207,7 @@ void mb_h5_destroy(mb_h5 *file)
     mb_h5_forget_made(file);
     mb_h5_forget_gaps(file);
     mb_target_destroy(file->target);
+    free(file->found);
     free(file->path);
     free(file);
 }

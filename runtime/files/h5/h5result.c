@@ -223,7 +223,7 @@ mb_status mb_h5_finish(mb_h5 *file, const char *marker, bool sync, const char **
         mb_h5_close(file); /* discards what has no name */
     file->fd = -1;
     mb_h5_forget_made(file);
-    if (status == MB_STATUS_OK && !held)
+    if (status == MB_STATUS_OK)
         mb_h5_probe_trust(file->path);
     return status;
 }

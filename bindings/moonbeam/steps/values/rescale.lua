@@ -1,9 +1,11 @@
 local mb = require "moonbeam"
+local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local value_range = require "moonbeam.tomo.value_range"
 
 local DTYPES = {uint8 = "u8", uint16 = "u16", float16 = "f16", float32 = "f32"}
+local ZERO = ("\0"):rep(8)
 local WHOLE = {u8 = "uint8", u16 = "uint16"}
 
 -- The sums of a pass over all values, on one device.
@@ -14,23 +16,22 @@ local sums = {__index = {release = function(self)
     end
 end}}
 
--- The counts of a state: those on a device, or those of a rank as text, in which -N stands for N
--- zeros: most counts of a small volume are 0, and a rank reads the text of every rank.
+-- The counts of a state, packed (core.counts), or nil: those on a device, or those of a rank as
+-- text, in which -N stands for N zeros: most counts of a small volume are 0, and a rank reads the
+-- text of every rank.
 local function counts_of(state)
     if not state.text then
-        return state.counts and state.counts:to_table() or {}
+        return state.counts and state.counts:to_string()
     end
-    local list = {}
+    local pieces = {}
     for word in state.text:gmatch "%S+" do
         local count = tonumber(word)
-        for _ = 1, math.max(1, -count) do
-            list[#list + 1] = math.max(0, count)
-        end
+        pieces[#pieces + 1] = count < 0 and ZERO:rep(-count) or string.pack("d", count)
     end
-    return list
+    return #pieces > 0 and table.concat(pieces) or nil
 end
 
--- The counts of all devices as a table of numbers; nil in a dry run, which does not count.
+-- The counts of all devices, packed; nil in a dry run, which does not count.
 local function total_of(list)
     local total
     for _, state in ipairs(list) do
@@ -38,10 +39,7 @@ local function total_of(list)
             return nil
         end
         local part = counts_of(state)
-        for i = 1, total and #part or 0 do
-            total[i] = total[i] + part[i]
-        end
-        total = total or #part > 0 and part or nil
+        total = total and part and core.counts.add(total, part) or total or part
     end
     return total
 end
@@ -67,17 +65,18 @@ function percentiles.add(state, data, _, pass, found)
 end
 
 function percentiles.share(list)
-    local words, zeros = {}, 0
-    for _, count in ipairs(total_of(list) or {}) do
-        if count > 0 then
-            words[#words + 1] = zeros > 0 and -zeros or nil
-            words[#words + 1], zeros = ("%.0f"):format(count), 0
-        else
-            zeros = zeros + 1
+    local words, counts = {}, total_of(list) or ""
+    local done = 0 -- counts that are in words
+    while true do
+        local byte = counts:find("[^\0]", 8 * done + 1)
+        local zeros = ((byte or #counts + 1) - 1) // 8 - done
+        words[#words + 1] = zeros > 0 and -zeros or nil
+        if not byte then
+            return {text = table.concat(words, " ")}
         end
+        words[#words + 1] = ("%.0f"):format((string.unpack("d", counts, 8 * (done + zeros) + 1)))
+        done = done + zeros + 1
     end
-    words[#words + 1] = zeros > 0 and -zeros or nil
-    return {text = table.concat(words, " ")}
 end
 
 function percentiles.finish(list, options, pass, found)

@@ -79,6 +79,7 @@ typedef struct h5_visited {
 struct mb_h5 {
     hid_t id; /* -1: closed */
     char *path;
+    char *found; /* the path that mb_h5_find has found last (nothing is ever removed), or NULL */
     mb_target *target; /* created files; a scratch file has none */
     int fd;            /* created files: the target's descriptor, or a scratch file's own */
     bool writable, created;

@@ -31,11 +31,26 @@ static bool is_group(mb_h5 *file, const char *path)
     return id < 0 || H5Iget_type(id) == H5I_GROUP;
 }
 
+/* The length of the components that begin `path` and are groups, because the path that was found
+** last begins with them as well and has more behind them; all of `path` if it is that path. */
+static size_t known_part(const mb_h5 *file, const char *path)
+{
+    size_t known = 0;
+    for (size_t i = 0; file->found && path[i] == file->found[i]; i++) {
+        if (path[i] == '/')
+            known = i;
+        if (path[i] == '\0')
+            return i;
+    }
+    return known;
+}
+
 /* Finds the components of `path`, which is a copy of our own, one after the other: H5Lexists
 ** fails when a parent is missing. */
 static mb_status find_components(mb_h5 *file, char *path, bool *found)
 {
-    for (char *at = path + strspn(path, "/"); *at != '\0' && *found;) {
+    char *first = path + known_part(file, path);
+    for (char *at = first + strspn(first, "/"); *at != '\0' && *found;) {
         char *end = at + strcspn(at, "/");
         char *next = end + strspn(end, "/");
         const char kept = *end;
@@ -69,8 +84,13 @@ mb_status mb_h5_find(mb_h5 *file, const char *path, bool *found)
         return MB_STATUS_MEMORY;
     *found = true;
     const mb_status status = find_components(file, copy, found);
-    free(copy);
     H5Eclear2(H5E_DEFAULT);
+    char *spare = copy;
+    if (status == MB_STATUS_OK && *found) {
+        spare = file->found;
+        file->found = copy;
+    }
+    free(spare);
     return status;
 }
 
