@@ -3,6 +3,7 @@
 -- that its options describe (tomo/scan_recipe.lua); `mb.pipeline` runs any other chain.
 
 local mb = require "moonbeam"
+local block_choice = require "moonbeam.pipeline.planning.block_choice"
 local ledger = require "moonbeam.ledger"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -47,7 +48,7 @@ local function slices_section(scan, device, settings)
     own.rows = nil
     local job = scan_recipe.job(scan, own, device)
     local section = job.sections[1]
-    pipeline_plan.first_way(job, section)
+    block_choice.first_way(job, section)
     return section, job.values
 end
 

@@ -4,7 +4,7 @@
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
-local pipeline_plan = require "moonbeam.pipeline.plan"
+local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local work = require "moonbeam.pipeline.work"
 
 local ANGLES, ROWS, COLS = 60, 32, 64
@@ -53,7 +53,7 @@ end
 -- committed, on these devices; and it reaches as far as its dry run said. Several devices reach no
 -- farther: which blocks each of them gets is not known before.
 local function nothing_more(devices)
-    local run, reach_planned, compared = work.run, pipeline_plan.reach, 0
+    local run, reach_planned, compared = work.run, dry_work.reach, 0
     local planned, farthest, began = nil, {}, false -- of the passes of a section
     local function check()
         for _, id in ipairs(began and devices or {}) do
@@ -67,7 +67,7 @@ local function nothing_more(devices)
         end
         began = false
     end
-    in_place_of(pipeline_plan, "reach", function(...)
+    in_place_of(dry_work, "reach", function(...)
         check()
         planned, farthest = reach_planned(...), {}
         return planned
@@ -96,7 +96,7 @@ local function nothing_more(devices)
         check()
         return compared
     end}, {__close = function()
-        work.run, pipeline_plan.reach = run, reach_planned
+        work.run, dry_work.reach = run, reach_planned
     end})
 end
 

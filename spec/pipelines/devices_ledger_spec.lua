@@ -2,7 +2,7 @@
 -- planned, other blocks take other bytes, and a device that is faster does more.
 
 local mb = require "moonbeam"
-local pipeline_plan = require "moonbeam.pipeline.plan"
+local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local pipelines = require "spec.support.pipelines"
 local schedule = require "moonbeam.stream.schedule"
 
@@ -85,8 +85,8 @@ describe("a pipeline on several devices", function()
             end
             local job, section = report.plan.job, report.plan.sections[1]
             assert.equal(report.sections[1].peaks["host:1"],
-                pipeline_plan.replayed(job, section, {lists})["host:1"])
-            local other = pipeline_plan.replayed(job, section, {{lists[2], lists[1]}})
+                dry_work.replayed(job, section, {lists})["host:1"])
+            local other = dry_work.replayed(job, section, {{lists[2], lists[1]}})
             differing = differing + (other["host:1"] ~= report.sections[1].peaks["host:1"] and 1
                 or 0)
         end

@@ -5,7 +5,7 @@
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 local pipelines = require "spec.support.pipelines"
-local plan = require "moonbeam.pipeline.plan"
+local dry_work = require "moonbeam.pipeline.planning.dry_work"
 
 local SEVERAL <const> = 7 -- devices that this process can lose
 
@@ -29,7 +29,7 @@ describe("a fixed schedule", function()
     it("reserves memory for the blocks of a lost device, and stays within it", function()
         local whole = pipelines.volume(scan, {"flat_field", "neighbors", "minus_log",
             {"fbp", center = 15.5}}, {block = 3})
-        local replayed, more = plan.replayed, 0
+        local replayed, more = dry_work.replayed, 0
         for k = 1, SEVERAL do
             local id = "host:" .. k
             local pipeline = pipeline_of({"host", id})
@@ -38,7 +38,7 @@ describe("a fixed schedule", function()
             assert.equal(made.reserved.host, made.at_most)
             assert.matches("if another device is lost", tostring(made))
             local exact
-            function plan.replayed(...) -- luacheck: ignore
+            function dry_work.replayed(...) -- luacheck: ignore
                 exact = replayed(...)
                 return exact
             end
@@ -48,7 +48,7 @@ describe("a fixed schedule", function()
                 local host <close> = block:to "host"
                 parts[z] = host:to_string()
             end)
-            plan.replayed = replayed
+            dry_work.replayed = replayed
             mb.debug.lose_device(id, 0)
             assert.is_true(ok, tostring(report))
             assert.equal(1, #report.lost)

@@ -1,6 +1,7 @@
 --- The memory of a section is committed before its first block (moonbeam.plan.secure). If it is
 -- refused, the section is planned again in smaller blocks.
 
+local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local plan = require "moonbeam.pipeline.plan"
 local secure = require "moonbeam.plan.secure"
 
@@ -26,7 +27,7 @@ function activate.section(made, number, scan)
     local work = {devices = made.job.devices, op = made.job.op,
         what = ("section %d"):format(number)}
     function work.reach(own)
-        return plan.reach(own.job, with_scan(own.sections[number], scan))
+        return dry_work.reach(own.job, with_scan(own.sections[number], scan))
     end
     function work.peaks(own)
         return own.sections[number].reserved

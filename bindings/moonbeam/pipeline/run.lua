@@ -3,6 +3,7 @@
 local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
+local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local in_a_row = require "moonbeam.plan.in_a_row"
 local ledger = require "moonbeam.ledger"
 local on_error = require "moonbeam.internal.on_error"
@@ -40,7 +41,8 @@ local function value_of(made, section, measure, known)
     local bytes = scope:finish() + (stores and device.id == "host" and stores.live or 0)
     measure.peak = bytes
     local what = ("step %s"):format(step.label)
-    run.check_bytes(what, bytes, plan.measure_peaks(made.job, section, measure, known)[device.id])
+    local peaks = dry_work.measure_peaks(made.job, section, measure, known)
+    run.check_bytes(what, bytes, peaks[device.id])
     local most = 0 -- planned for the first device, which may be lost by now
     for _, planned in pairs(measure.peaks) do
         most = math.max(most, planned)
@@ -53,7 +55,7 @@ end
 -- what is known already, by name; a journal has it, too, and it is told of the rest.
 local function measure_section(made, section, values, verdicts, found, journal)
     for _, measure in ipairs(section.measures) do
-        local name = plan.value_name(measure.step)
+        local name = dry_work.value_name(measure.step)
         if made.job.values[name] == nil and values[name] == nil then
             local value = found and found[name]
             if value == nil and journal then
@@ -176,7 +178,7 @@ local function expected(job, section, passes, live, stopped)
             lists[pass][k] = by_id[device.id] or {}
         end
     end
-    return plan.replayed(setmetatable({devices = live}, {__index = job}), section, lists)
+    return dry_work.replayed(setmetatable({devices = live}, {__index = job}), section, lists)
 end
 
 -- The blocks that each device has got in a pass, lists by round, by the ids of the devices.
@@ -233,9 +235,9 @@ end
 -- Returns the values that they end with, by name. Adds to `passes` which blocks the devices got.
 local function reduce(made, section, passes)
     local job, values, list = made.job, {}, section.reductions
-    for pass = 1, section.reduced and plan.passes(section) or 0 do
+    for pass = 1, section.reduced and dry_work.passes(section) or 0 do
         if pass > 1 then
-            local again = plan.later_pass(section, pass, job.open_stores[section.number])
+            local again = dry_work.later_pass(section, pass, job.open_stores[section.number])
             list = again.reductions
             local _, times = rank_run.work(again, job.devices, section.blocks, {},
                 {writes = false}, settings_of(job, section))
@@ -243,7 +245,7 @@ local function reduce(made, section, passes)
         end
         for _, reduction in ipairs(list) do
             reduction.of.found = reduction.result
-            values[plan.value_name(reduction.step)] = reduction.result
+            values[dry_work.value_name(reduction.step)] = reduction.result
         end
     end
     return values
@@ -257,7 +259,7 @@ local function run_section(made, section, ends, others)
     section.beside = ends.writes ~= false
     local scopes <close> = scopes_of(job.devices)
     local live = job.open_stores.live
-    section.reductions = plan.reductions(section, 1)
+    section.reductions = dry_work.reductions(section, 1)
     local settings = settings_of(job, section)
     settings.seen = job.options.seen and function(...)
         others.call(job.options.seen, ...)
@@ -498,7 +500,7 @@ function state_methods:skip(i, journal)
     self.bar:section(i)
     self.bar:step(section.last - section.first + 1)
     for _, reduced in ipairs(section.reduced or {}) do
-        local name = plan.value_name(reduced.step)
+        local name = dry_work.value_name(reduced.step)
         self.values[name] = journal:value(name)
     end
     local place = self.made.job.places[section.number]
@@ -572,18 +574,18 @@ function run.execute(made, final)
     work.add(report.totals, journal and journal:tallies() or {})
     report.seconds, report.plan, report.verdicts = state.bar:finish(), ended, verdicts
     report.named = {} -- the values that are known, by name
-    plan.prepared(ended.job, report.peaks)
+    dry_work.prepared(ended.job, report.peaks)
     local id = ended.job.devices[1].id
     local predicted = report.expected[id] or 0
     for _, section in ipairs(ended.sections) do
         for _, each in ipairs(section.measures) do
-            local name = plan.value_name(each.step)
+            local name = dry_work.value_name(each.step)
             report.named[name] = ended.job.values[name]
             report.peaks[id] = math.max(report.peaks[id] or 0, each.peak or 0)
             predicted = math.max(predicted, each.peak or 0)
         end
         for _, each in ipairs(section.reduced or {}) do
-            local name = plan.value_name(each.step)
+            local name = dry_work.value_name(each.step)
             report.named[name] = ended.job.values[name]
         end
     end

@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local block_choice = require "moonbeam.pipeline.planning.block_choice"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local iterative = require "moonbeam.pipeline.iterative"
@@ -117,7 +118,7 @@ end
 local function sinogram_work(scan, settings, device, count, job)
     local make = iterative.is(job.sections[1].way.method) and iterate or transform
     for _, center in ipairs(settings.center and {settings.center}
-        or pipeline_plan.deciding_values(job, "center", {count})) do
+        or block_choice.deciding_values(job, "center", {count})) do
         local sinograms = mb.empty({count, scan.n_angles, scan.cols}, {device = device})
         make(job, sinograms, scan, center, settings)
         sinograms:release()
@@ -131,7 +132,7 @@ local function parts_of(options, op)
     scan_recipe.check(scan, settings)
     local job = scan_recipe.job(scan, settings, device)
     for _, section in ipairs(job.sections) do
-        pipeline_plan.first_way(job, section)
+        block_choice.first_way(job, section)
     end
     local function peak_of(work)
         return function(count)

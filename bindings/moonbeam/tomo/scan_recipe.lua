@@ -4,6 +4,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local chain = require "moonbeam.pipeline.chain"
+local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local fail = require "moonbeam.internal.fail"
 local iterative = require "moonbeam.pipeline.iterative"
 local lean = require "moonbeam.tomo.lean"
@@ -207,7 +208,7 @@ end
 local function measure_peak(made, name)
     local section = made.sections[1]
     for _, measure in ipairs(section.measures) do
-        if pipeline_plan.value_name(measure.step) == name then
+        if dry_work.value_name(measure.step) == name then
             return measure.peaks[made.job.devices[1].id]
         end
     end

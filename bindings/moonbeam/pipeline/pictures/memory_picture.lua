@@ -3,7 +3,7 @@
 local fail = require "moonbeam.internal.fail"
 local mb = require "moonbeam"
 local output = require "moonbeam.plot.output"
-local pipeline_plan = require "moonbeam.pipeline.plan"
+local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local timeline = require "moonbeam.pool.timeline"
 
 local memory_picture = {}
@@ -24,7 +24,7 @@ end
 --- Writes what a plan takes on its first device, over its allocations and frees, stacked by step,
 -- as FILE.png or FILE.svg; the dashed line is what is available. Options: overwrite.
 function memory_picture.save(path, made, options)
-    local events, device = pipeline_plan.events(made), made.job.devices[1]
+    local events, device = dry_work.events(made), made.job.devices[1]
     if #events == 0 then
         fail("argument", "pipeline", "png", "the plan allocates nothing")
     end
