@@ -93,7 +93,7 @@ local function check_outputs(inputs)
 end
 check_outputs(false)
 
-local devices = cli.devices(options)
+local devices = cli.devices_with_data(options)
 local device = devices[1]
 local id = device.id
 local format_bytes = mb.device.format_bytes

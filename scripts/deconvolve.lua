@@ -224,7 +224,7 @@ if not options.plan and leads then
     check_result()
     check_outputs(false)
 end
-local devices = cli.devices(options)
+local devices = cli.devices_with_data(options)
 if images and not image_list.compare(images, options) then
     return image_list.finish(images)
 end

@@ -48,7 +48,7 @@ local options = cli.parse(arg, {
         doc = "counts of the open beam, which fit in 16 bits; 0: no noise, exact counts"},
     {"transmission", value = "T", type = cli.between(0, 1), default = 0.2,
         doc = "least transmission of the object, sets the contrast"},
-    {"pixel-size", value = "UM", type = cli.between(1e-7, 1e6), default = 1,
+    {"pixel-size", value = "UM", type = cli.between(1e-4, 1e6), default = 1,
         doc = "pixel size in micrometers"},
     {"flats", value = "N", type = cli.up_to(MOST), default = 10, doc = "flat frames"},
     {"darks", value = "N", type = cli.up_to(MOST), default = 10, doc = "dark frames"},

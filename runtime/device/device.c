@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_CUDA 32
 #define MAX_RECORDS 8
@@ -397,11 +398,13 @@ mb_status mb_device_open(const char *id, mb_device **out)
                        "\"%s\" names several devices, where one is needed; name one, such as "
                        "\"cuda:0\"",
                        id);
-    if (!planned && host_number < 0 && cuda_number < 0)
+    if (!planned && host_number < 0 && cuda_number < 0) {
+        const bool processor = strcasecmp(id, "cpu") == 0;
         return mb_fail(MB_STATUS_ARGUMENT, "device",
-                       "unknown device \"%s\"; valid names are \"host\", \"host:1\", \"cuda:0\", "
+                       "unknown device \"%s\"%s; valid names are \"host\", \"host:1\", \"cuda:0\", "
                        "\"cuda:1\", ...",
-                       id);
+                       id, processor ? ": the processor is \"host\"" : "");
+    }
     pthread_mutex_lock(&lock);
     mb_status status = planned            ? open_planned(id + sizeof PLANNED - 1, out)
                        : host_number >= 0 ? open_host(id, host_number, out)

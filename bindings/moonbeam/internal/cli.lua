@@ -336,6 +336,16 @@ function cli.devices(options)
     return list
 end
 
+--- The same for a command whose --plan needs the data, which a planned device does not hold.
+function cli.devices_with_data(options)
+    local list = cli.devices(options)
+    if list[1].planned and not device.dry() then
+        cli.wrong("--device %s holds no data; moonbeam --plan --device %s %s ... plans the command "
+            .. "on it", options.device, options.device, program)
+    end
+    return list
+end
+
 --- The same for a command that works on one device.
 function cli.device(options)
     local list = cli.devices(options)

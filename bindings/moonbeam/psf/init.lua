@@ -364,11 +364,7 @@ function psf.gibson_lanni(size, options)
             "glass, its thickness, is needed where the coverslip is not that of the design")
     end
     local limit = 1
-    for name, index in pairs {index = n, index_design = n0, index_sample = ns, index_glass = ng,
-        index_glass_design = ng0} do
-        if index < 1 then
-            fail("argument", what, name, "%s is a refractive index, 1 or more", name)
-        end
+    for _, index in ipairs {n, n0, ns, ng, ng0} do
         limit = math.min(limit, index / options.na)
     end
     local function along(index, rho)
@@ -464,7 +460,8 @@ local MODEL = declared.options(
         required = true},
     {"pixel", "number", "lateral distance of samples", above = 0, required = true},
     {"step", "number", "axial distance of samples", above = 0, required = true},
-    {"index", "number", "refractive index of the immersion", above = 0, default = 1.515},
+    {"index", "number", "refractive index of the immersion", min = 1, max = 5,
+        default = 1.515},
     {"device", "device", "where the PSF is made", usual = "the default device"})
 
 local EXCITATION = declared.options({"excitation", "number", "excitation wavelength in vacuum",
@@ -488,14 +485,15 @@ return whole_call.module(psf, "psf", {
         {"out", "array", "the array for the result"})},
     born_wolf = {"size: any", MODEL},
     gibson_lanni = {"size: any", declared.options(MODEL,
-        {"index_design", "number", "of the immersion that the objective is made for",
-            usual = "index"},
+        {"index_design", "number", "of the immersion that the objective is made for", min = 1,
+            max = 5, usual = "index"},
         {"working_distance", "number", "of the objective, where those two differ"},
-        {"index_sample", "number", "refractive index of the sample", above = 0, usual = "index"},
+        {"index_sample", "number", "refractive index of the sample", min = 1, max = 5,
+            usual = "index"},
         {"depth", "number", "depth of the emitter under the coverslip", min = 0, default = 0},
-        {"index_glass", "number", "of the coverslip", default = 1.515},
+        {"index_glass", "number", "of the coverslip", min = 1, max = 5, default = 1.515},
         {"index_glass_design", "number", "of the coverslip that the objective is made for",
-            usual = "index_glass"},
+            min = 1, max = 5, usual = "index_glass"},
         {"glass", "number", "thickness of the coverslip, where it is not that of the design"},
         {"glass_design", "number", "thickness of that of the design", usual = "glass"})},
     richards_wolf = {"size: any", declared.options(MODEL, {"polarization", "choice",
