@@ -80,9 +80,10 @@ describe("commands refuse", function()
             "%s --method landweber --relaxation 2",
             scripts["deconvolve.lua"])
         for _, option in ipairs { "na", "index", "wavelength", "pixel", "step" } do
-            refuses(2, option .. ': "0" is not a number above 0', "deconvolve.lua", "%s --%s 0",
+            local range = option == "index" and "from 1 to 5" or "above 0"
+            refuses(2, option .. ': "0" is not a number ' .. range, "deconvolve.lua", "%s --%s 0",
                 scripts["deconvolve.lua"], option)
-            refuses(2, option .. ': "0" is not a number above 0', "convolve.lua", "%s --%s 0",
+            refuses(2, option .. ': "0" is not a number ' .. range, "convolve.lua", "%s --%s 0",
                 scripts["convolve.lua"], option)
         end
     end)
