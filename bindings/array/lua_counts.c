@@ -1,6 +1,7 @@
 /*
-** core.counts: counts of mb.histogram as Lua strings of f64. A table of as many numbers would take
-** longer to make, to add up and to collect than the counting itself.
+** core.counts: counts of mb.histogram as Lua strings of f64. A table of these numbers would take
+** longer to make, to add up and to collect than the counting itself. Callers have checked the
+** numbers of counts; the checks here are against reads beyond a string.
 */
 #include "call/lua_error.h"
 #include "lua_modules.h"
@@ -24,12 +25,12 @@ static double count_at(const char *counts, lua_Integer i)
     return count;
 }
 
-/* add(a, b): the sums of two lists of as many counts. */
+/* add(a, b): the sums of two lists of equal length. */
 static int counts_add(lua_State *L)
 {
     lua_Integer n = 0, others = 0;
     const char *a = check_counts(L, 1, &n), *b = check_counts(L, 2, &others);
-    luaL_argcheck(L, n == others, 2, "other numbers of counts");
+    luaL_argcheck(L, n == others, 2, "the lists differ in length");
     luaL_Buffer buffer;
     char *sums = luaL_buffinitsize(L, &buffer, (size_t)n * sizeof(double));
     for (lua_Integer i = 0; i < n; i++) {
@@ -46,7 +47,7 @@ static int counts_total(lua_State *L)
     lua_Integer all = 0;
     const char *counts = check_counts(L, 1, &all);
     const lua_Integer n = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, n >= 0 && n <= all, 2, "not so many counts");
+    luaL_argcheck(L, n >= 0 && n <= all, 2, "beyond the end of the counts");
     double sum = 0;
     for (lua_Integer i = 0; i < n; i++)
         sum += count_at(counts, i);
@@ -54,15 +55,16 @@ static int counts_total(lua_State *L)
     return 1;
 }
 
-/* locate(counts, first, n, ranks): where the elements of these ranks (from 0, ascending) of the
-** sorted values lie, of which counts first ... first + n - 1 (from 0) tell how many have each of n
-** keys. A list of {key, rank among the values of this key}; key n: there are fewer values. */
+/* locate(counts, first, n, ranks): where the elements of these ranks (from 0, ascending) of sorted
+** values lie. Counts first ... first + n - 1 (from 0) tell how many values have each of n keys. The
+** result is a list of {key, rank among the values of this key}; key n: there are fewer values. */
 static int counts_locate(lua_State *L)
 {
     lua_Integer all = 0;
     const char *counts = check_counts(L, 1, &all);
     const lua_Integer first = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3);
-    luaL_argcheck(L, first >= 0 && n >= 0 && n <= all && first <= all - n, 2, "no such counts");
+    luaL_argcheck(L, n >= 0 && n <= all, 3, "beyond the end of the counts");
+    luaL_argcheck(L, first >= 0 && first <= all - n, 2, "beyond the end of the counts");
     luaL_checktype(L, 4, LUA_TTABLE);
     const lua_Integer ranks = (lua_Integer)lua_rawlen(L, 4);
     lua_createtable(L, (int)ranks, 0);

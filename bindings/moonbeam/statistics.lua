@@ -33,9 +33,12 @@ end
 
 -- Counts as a string (core.counts), from an array or a table of numbers.
 local function packed(counts)
-    if type(counts) ~= "table" then
-        return type(counts) == "string" and counts or counts:to_string()
+    if type(counts) == "string" then
+        return counts
+    elseif type(counts) ~= "table" and counts.dtype == "f64" then
+        return counts:to_string()
     end
+    counts = type(counts) == "table" and counts or counts:to_table()
     local pieces = {}
     for first = 1, #counts, AT_ONCE do
         local last = math.min(first + AT_ONCE - 1, #counts)
@@ -45,9 +48,9 @@ local function packed(counts)
     return table.concat(pieces)
 end
 
--- Where elements of these ranks (from 0) of the sorted values lie, of which the counts from
--- `first` (from 0) on are by half: for each its half (nil: there are fewer values), and its rank
--- among those of that half. One walk for all.
+-- Where elements of these ranks (from 0) of the sorted values lie: for each its half (nil: there
+-- are fewer values), and its rank among those of that half. The counts from `first` (from 0) on
+-- are those of the halves. One walk for all.
 local function locate(counts, first, ranks)
     local order, sorted, halves, rests = {}, {}, {}, {}
     for k in ipairs(ranks) do
@@ -83,13 +86,23 @@ local function neighbors(high, percents)
     return list, parts
 end
 
+-- Packed counts of high halves.
+local function packed_high(counts, op)
+    local high = packed(counts)
+    if #high // 8 < HALVES then
+        fail("shape", op, "high", "high has %d counts; mb.histogram with bits = \"high\" makes %d",
+            #high // 8, HALVES + 3)
+    end
+    return high
+end
+
 --- The prefixes for the second pass of mb.histogram, bits = "low": two for each percent.
 --
 -- `high` is what bits = "high" counted (the sum over all blocks), an array or a table of numbers. A
 -- call of mb.histogram takes up to 16 prefixes, so that there may be up to 8 percents.
 function statistics.prefixes(high, percents)
     check_percents(percents, "statistics.prefixes")
-    return tables.mapped((neighbors(packed(high), percents)), 1)
+    return tables.mapped((neighbors(packed_high(high, "statistics.prefixes"), percents)), 1)
 end
 
 -- The f32 whose ordered bits these are.
@@ -132,7 +145,7 @@ end
 function statistics.from_counts(high, low, percents)
     check_percents(percents, "statistics.from_counts")
     low = packed(low)
-    local list, parts = neighbors(packed(high), percents)
+    local list, parts = neighbors(packed_high(high, "statistics.from_counts"), percents)
     local count = #low // 8
     if count ~= #list * HALVES + 3 then
         fail("shape", "statistics.from_counts", "low",

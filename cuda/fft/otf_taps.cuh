@@ -113,8 +113,8 @@ static mb_status launch_taps(const mb_op_call *call, const taps_job &job)
     return MB_STATUS_OK;
 }
 
-/* Whether this is faster than transforms. A convolution of 1024^3 on an H200: 12.4 -> 11.2 ms with 9
-** planes, 12.4 -> 11.3 with 17, 12.5 -> 11.7 with 23, 12.6 ms both ways with 31, where smaller
+/* Whether this is faster than transforms. A convolution of 1024^3 on an H200: 12.4 -> 11.2 ms with
+** 9 planes, 12.4 -> 11.3 with 17, 12.5 -> 11.7 with 23, 12.6 ms both ways with 31, where smaller
 ** grids lose a tenth. Few columns leave the device idle. */
 static bool taps_pay(const mb_device_facts *facts, const taps_job &job)
 {

@@ -2,7 +2,7 @@
 ** The transfer function of a few planes (ops/fft/op_otf.h), made along z where it is needed: by the
 ** passes of Moonbeam in registers (mb_otf_multiply, and fft_split.cuh), beside the FFT library by a
 ** kernel over the spectrum (mb_cuda_otf_planes_multiply). Plane p and plane -p have conjugate
-** turns.
+** turns. The passes of fft/otf_taps.cuh need no transform along z.
 */
 #ifndef MB_CUDA_OTF_PLANES_CUH
 #define MB_CUDA_OTF_PLANES_CUH

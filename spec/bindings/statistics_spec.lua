@@ -118,6 +118,10 @@ describe("percentiles", function()
         local prefixes = mb.statistics.prefixes(high, percents)
         assert.equal(4, #prefixes)
         assert.same(prefixes, mb.statistics.prefixes(high:to_table(), percents))
+        local single <close> = high:cast("f32") -- counts below 2^24 are exact
+        assert.same(prefixes, mb.statistics.prefixes(single, percents))
+        assert.matches("high has 3 counts; .* makes 65539",
+            (helper.failure(mb.statistics.prefixes, {1, 2, 3}, percents)))
         local low <close> = mb.histogram(a, {bits = "low", prefix = prefixes})
         assert_equal(mb.statistics.percentiles(a, percents),
             mb.statistics.from_counts(high, low:to_table(), percents))

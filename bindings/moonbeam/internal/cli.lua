@@ -341,7 +341,7 @@ function cli.devices_with_data(options)
     local list = cli.devices(options)
     if list[1].planned and not device.dry() then
         cli.wrong("--device %s holds no data; moonbeam --plan --device %s %s ... plans the command "
-            .. "on it", options.device, options.device, program)
+            .. "on it", list[1].id, list[1].id, program)
     end
     return list
 end

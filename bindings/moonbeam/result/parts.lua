@@ -77,7 +77,8 @@ end
 --- Gives `file`, the complete result `path`, its name, and removes the folder of the result which
 -- that replaces.
 function parts.publish(file, path)
-    local before, looked_at = folder_of(path), core.system.stat(path)
+    local looked_at = core.system.stat(path)
+    local before = folder_of(path)
     local held = file:finish("/entry/end_time", {hold = true})
     -- What was replaced, to the letter; on some file systems what was there a moment before.
     if held and not same_file(looked_at, core.system.stat(held)) then

@@ -126,7 +126,8 @@ const mb_op mb_op_apply_otf = {
            "\"planes\".\n"
            "On a GPU, grids of three axes whose extents are powers of two (16 to 2048, 64 to 2048, "
            "128 to 4096) are transformed by kernels of Moonbeam, which combine the product with "
-           "the transforms along the first axis and need no work area. The largest of these grids "
+           "the transforms along the first axis, or convolve along it with up to 17 planes, and "
+           "need no work area. The largest of these grids "
            "need a GPU with enough shared memory per block. All other grids are transformed by the "
            "FFT library.",
     .reference = "convolution theorem",

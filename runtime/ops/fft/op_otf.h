@@ -8,7 +8,8 @@
 **
 ** The result may stop before the first axis (mb_otf_few): then it has the planes that the PSF
 ** reaches, as far below its center as above, each transformed by itself. What multiplies by it
-** makes the transform along the first axis on the way, with p = -reach ... reach:
+** makes the transform along the first axis on the way, or convolves along that axis, with
+** p = -reach ... reach:
 **
 **   H[k] = sum over p of plane[p + reach] exp(-2 pi i p k / n)
 */

@@ -280,6 +280,16 @@ describe("h5", function()
             assert.is_true(g:exists("/a/b/cycle/b/d"))
             assert.is_false(g:exists("/a/x/y"))
             assert.is_false(g:exists("/dangling"))
+            -- What was found last spares looking up its groups, and makes no group of a dataset.
+            for _, at in ipairs {"/a/b", "/a/b/", "a/b", "//a//b"} do
+                assert.is_true(g:exists(at))
+                assert.is_true(g:exists(at .. "/d"))
+                assert.is_true(g:exists(at .. "/d/"))
+                assert.is_false(g:exists(at .. "/d/x"))
+                assert.is_true(g:exists(at .. "/d"))
+                assert.is_false(g:exists(at .. "/e"))
+                assert.is_false(g:exists(at .. "/d2/x"))
+            end
             assert.equal(1, #g:walk("/a/b/cycle") - #g:walk("/a") + 1)
         end)
 

@@ -37,7 +37,7 @@ static size_t known_part(const mb_h5 *file, const char *path)
 {
     size_t known = 0;
     for (size_t i = 0; file->found && path[i] == file->found[i]; i++) {
-        if (path[i] == '/')
+        if (path[i] == '/' && file->found[i + strspn(file->found + i, "/")] != '\0')
             known = i;
         if (path[i] == '\0')
             return i;
