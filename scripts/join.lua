@@ -28,6 +28,7 @@ local options = cli.parse(arg, {
         return OF_STITCH[word] and ("moonbeam stitch --%s, which joins volumes of different "
             .. "heights"):format(word) or nil
     end,
+    absent = {device = "leave it out: the work is done on the host"},
     notes = "The parts are checked first: that they are of one run (scan, recipe, rows, program, "
         .. "what was measured), and that each is there once. They stay. Parts may have been made\n"
         .. "from copies of the scan.\n"

@@ -78,6 +78,8 @@ local options = cli.parse(own, {
             .. "by a factor and an offset"},
     {"plan", doc = "print overlaps, slices, bytes and peak, write nothing"},
     cli.shared.budget, cli.shared.quiet, cli.shared.log, cli.shared.progress,
+    absent = {device = "leave it out: the work is done on the host",
+        preview = "reconstruct --preview makes pictures, with the volumes"},
     notes = "VOLUMEs are results of reconstruct (HDF5, TIFF, Zarr), FILE.h5:/PATH or folders of "
         .. "TIFF files, in the order of their slices: the last slices of each are the first of "
         .. "the next.\n"

@@ -467,7 +467,8 @@ end
 -- The declaration of a command line with the lists of options in it flattened.
 local function flat(spec)
     local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes,
-        suggest = spec.suggest, extra = spec.extra, library = spec.library}
+        suggest = spec.suggest, absent = spec.absent, extra = spec.extra,
+        library = spec.library}
     for _, item in ipairs(spec) do
         table.move(item, 1, #item, #all + 1, type(item[1]) == "table" and all or {})
         all[#all + 1] = type(item[1]) == "string" and item or nil
@@ -499,8 +500,9 @@ end
 
 --- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`. The
 -- declaration may have a function `suggest`, which returns what an unknown word may mean beside an
--- option, or nil; `extra`, which gets an argument too many and the values so far, and returns what
--- to do, or nil; and `library`, other texts for names of the library (cli.spoken).
+-- option, or nil; `absent`, {option of other commands = why this one has none}; `extra`, which gets
+-- an argument too many and the values so far, and returns what to do, or nil; and `library`, other
+-- texts for names of the library (cli.spoken).
 function cli.parse(words, spec)
     local by_name, positional, values, given = {}, {}, {}, {}
     values.given = given
@@ -555,7 +557,7 @@ function cli.parse(words, spec)
             and not (tonumber(word) and not by_name[name]) then
             local option = by_name[name]
             if not option then
-                cli.wrong("unknown option %s%s", name, suggestions.of(name, spec, spec.suggest))
+                cli.wrong("unknown option %s%s", name, suggestions.of(name, spec))
             end
             if not option.value then
                 if attached then

@@ -108,14 +108,18 @@ function suggestions.of_argument(word, spec, values, before, by_name)
     return told and "; " .. told or ""
 end
 
---- "; did you mean ...?" for a word like "--filtr", or "". `more(word, exact)` may know something
--- else: it returns a text or nil; exact, if it knows the word itself, before words like it count.
-function suggestions.of(word, options, more)
+--- "; did you mean ...?" for a word like "--filtr", or "". `spec` is what cli.parse takes. Its
+-- `suggest(word, exact)` may know something else: it returns a text or nil; exact, if it knows the
+-- word itself, before words like it count. Its `absent` tells why there is no such option.
+function suggestions.of(word, spec)
     word = word:gsub("^%-+", ""):lower():gsub("_", "-")
-    local names, by_name = known(options)
-    local near = by_name[word] and word
+    local names, by_name = known(spec)
+    local near, more = by_name[word] and word, spec.suggest
     local meant = near and "--" .. by_name[near][1]
-        or value_of(options, word) or more and more(word, true) or nil
+        or value_of(spec, word) or more and more(word, true) or nil
+    if not meant and spec.absent and spec.absent[word] then
+        return "; " .. spec.absent[word]
+    end
     if not meant then
         near = core.error.nearest(word, names)
         meant = near and "--" .. by_name[near][1] or more and more(word)
