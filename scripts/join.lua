@@ -37,11 +37,8 @@ local options = cli.parse(arg, {
 })
 local say = cli.speakers(options)
 
--- Checks the name of the result, or with `inputs` (a list) the file, too.
-local function check_output(inputs)
-    cli.outputs(options, inputs, {{"output", extensions = file_name.RESULTS}})
-end
-check_output(false)
+local OUTPUTS <const> = {{"output", extensions = file_name.RESULTS}}
+cli.outputs(options, false, OUTPUTS)
 local host <const> = mb.device "host"
 if options.budget then
     cli.checked(mb.device, "host", {budget = options.budget})
@@ -50,7 +47,7 @@ end
 cli.slices_per_file(options, options.output)
 
 local joined <close> = cli.tried({}, joined_parts.open, options.part)
-check_output(options.part)
+cli.outputs(options, options.part, OUTPUTS)
 local parts, shape, dtype = joined.parts, joined.shape, joined.dtype
 
 -- Slices at a time: 64 MiB, or fewer that fit.

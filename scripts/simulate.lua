@@ -83,12 +83,8 @@ local options = cli.parse(arg, {
     end,
 })
 
--- Checks the name of the scan, or with `inputs` (a list) the file, too.
-local function check_output(inputs)
-    cli.outputs(options, inputs, {{"OUT", extensions = file_name.HDF5,
-        what = "scans are HDF5 files"}})
-end
-check_output(false)
+local OUTPUTS <const> = {{"OUT", extensions = file_name.HDF5, what = "scans are HDF5 files"}}
+cli.outputs(options, false, OUTPUTS)
 if options.given.energy and options.energy < LEAST_ENERGY then
     cli.wrong("--energy is %g eV, which passes no sample; energies are in eV: give --energy %g for "
         .. "%g keV", options.energy, options.energy * 1000, options.energy)
@@ -103,7 +99,7 @@ if half and math.abs(span) < 360 then
     cli.wrong("--half-acquisition needs a whole turn; --span is %g; give 360, or leave --span out",
         span)
 end
-check_output {}
+cli.outputs(options, {}, OUTPUTS)
 local center = options.center or (half and 0.85 or 0.5) * (cols - 1)
 
 -- The longest path through the head is about 2 * 0.92 * 0.2 + skull: scale densities so that it

@@ -99,11 +99,8 @@ if #names == 1 then
         .. "their slices")
 end
 
--- Checks the name of the result, or with `inputs` (a list) the file, too.
-local function check_output(inputs)
-    cli.outputs(options, inputs, {{"output", extensions = file_name.RESULTS}})
-end
-check_output(false)
+local OUTPUTS <const> = {{"output", extensions = file_name.RESULTS}}
+cli.outputs(options, false, OUTPUTS)
 
 -- ---- what is joined ----
 
@@ -193,7 +190,7 @@ for i = 1, #volumes - 1 do
             .. "--heights, or --by correlation"):format(names[i], names[i + 1], why))
     end
 end
-check_output(names)
+cli.outputs(options, names, OUTPUTS)
 
 -- Compares the slices of all pairs; looks near what is expected where not all can be compared.
 local function compare()

@@ -168,6 +168,21 @@ function helper.run_program(arguments, input, program)
     return output, status
 end
 
+-- Functions that run the program with the arguments format:format(...), in which FOLDER is the
+-- folder that folder_of() gives: run returns what run_program does; must returns the output, and
+-- raises where the status is not 0.
+function helper.programs_in(folder_of)
+    local function run(format, ...)
+        return helper.run_program((format:format(...):gsub("FOLDER", folder_of())))
+    end
+    local function must(format, ...)
+        local text, status = run(format, ...)
+        assert(status == 0, text)
+        return text
+    end
+    return run, must
+end
+
 busted.after_each(helper.check_nothing_live)
 
 return helper

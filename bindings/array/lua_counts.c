@@ -3,7 +3,6 @@
 ** longer to make, to add up and to collect than the counting itself. Callers have checked the
 ** numbers of counts; the checks here are against reads beyond a string.
 */
-#include "call/lua_error.h"
 #include "lua_modules.h"
 #include <lauxlib.h>
 #include <string.h>

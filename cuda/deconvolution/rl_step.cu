@@ -1,10 +1,10 @@
 /*
 ** rl_step on CUDA. Fused, it has six launches over the grid: the rows of the estimate forward, to
-** the working grid; along z and back, with the product, or the same by convolution along z; rows back, the ratio, rows forward; columns
-** forward; along z and back; rows back and the update. Rows are changed between the transforms of
-** their tile: in registers, or in shared memory where sums or a normalizer are wanted. Sums have a
-** cell per tile of rows and are folded in a fixed order, so that it does not matter which block
-** took which tile. Other sizes use the four operators.
+** the working grid; along z and back, with the product, or the same by convolution along z; rows
+** back, the ratio, rows forward; columns forward; along z and back; rows back and the update. Rows
+** are changed between the transforms of their tile: in registers, or in shared memory where sums or
+** a normalizer are wanted. Sums have a cell per tile of rows and are folded in a fixed order, so
+** that it does not matter which block took which tile. Other sizes use the four operators.
 */
 #include "shared/fft_filter.h"
 #include "shared/fft_planes.cuh"

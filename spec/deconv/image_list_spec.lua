@@ -7,15 +7,7 @@ local mb = require "moonbeam"
 
 local folder
 
-local function run(format, ...)
-    return helper.run_program((format:format(...):gsub("FOLDER", folder)))
-end
-
-local function must(format, ...)
-    local text, status = run(format, ...)
-    assert(status == 0, text)
-    return text
-end
+local run, must = helper.programs_in(function() return folder end)
 
 local function fails(status_wanted, pattern, format, ...)
     local text, status = run(format, ...)

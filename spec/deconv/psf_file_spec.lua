@@ -5,15 +5,7 @@ local helper = require "spec.helper"
 
 local folder
 
-local function run(format, ...)
-    return helper.run_program((format:format(...):gsub("FOLDER", folder)))
-end
-
-local function must(format, ...)
-    local text, status = run(format, ...)
-    assert(status == 0, text)
-    return text
-end
+local run, must = helper.programs_in(function() return folder end)
 
 local OPTICS <const> = " --na 1.2 --index 1.33 --wavelength 520 --pixel 80 --step 200 -d host "
 local SIZE <const> = "--size 9,13,15 "

@@ -11,14 +11,10 @@ local function path(name)
     return folder .. "/" .. name
 end
 
-local function must(format, ...)
-    local text, status = helper.run_program((format:format(...):gsub("FOLDER", folder)))
-    assert(status == 0, text)
-    return text
-end
+local run, must = helper.programs_in(function() return folder end)
 
 local function refused(format, ...)
-    local text, status = helper.run_program((format:format(...):gsub("FOLDER", folder)))
+    local text, status = run(format, ...)
     assert(status ~= 0, text)
     return text
 end
@@ -153,7 +149,7 @@ describe("images as OME-Zarr", function()
         local seconds = journals.SECONDS
         journals.SECONDS = 0
         local psf <close> = mb.npy.read(path "psf.npy")
-        local function run(name, stop_at)
+        local function deconvolve(name, stop_at)
             local source <close> = mb.images.open(path "image.tif")
             local journal <close> = mb.tiled_deconv.journal(path(name), {
                 inputs = {path "image.tif"}, resume = core.unfinished.exists(path(name))})
@@ -171,14 +167,14 @@ describe("images as OME-Zarr", function()
             out:finish()
             journal:finish()
         end
-        run "whole.zarr"
+        deconvolve "whole.zarr"
         for _, stop_at in ipairs {3, 15, 20} do
             local name = ("cut%d.zarr"):format(stop_at)
-            local ok, problem = pcall(run, name, stop_at)
+            local ok, problem = pcall(deconvolve, name, stop_at)
             assert.is_true(not ok and tostring(problem):find "stopped here" ~= nil,
                 tostring(problem))
             assert.is_nil(core.system.stat(path(name)))
-            run(name)
+            deconvolve(name)
             local want <close> = mb.images.read(path "whole.zarr")
             local got <close> = mb.images.read(path(name))
             helper.assert_close(want, got, 0)

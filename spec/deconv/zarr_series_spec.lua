@@ -18,15 +18,7 @@ local function path(name)
     return folder .. "/" .. name
 end
 
-local function run(format, ...)
-    return helper.run_program((format:format(...):gsub("FOLDER", folder)))
-end
-
-local function must(format, ...)
-    local text, status = run(format, ...)
-    assert(status == 0, text)
-    return text
-end
+local run, must = helper.programs_in(function() return folder end)
 
 local COMMAND <const> = "scripts/deconvolve.lua FOLDER/image.tif FOLDER/psf.npy --iterations 2 "
     .. "-d host --overwrite "
@@ -85,8 +77,8 @@ describe("a series as OME-Zarr", function()
     end)
 
     it("has the values of the TIFF result, whole and by tiles, with the predicted bytes", function()
-        for _, more in ipairs {"", "--tiles exact --tile 3,14,300", "--tiles blended --tile 6,14,200",
-            "-m gradient_consensus", "--output-dtype uint16 -m landweber"} do
+        for _, more in ipairs {"", "--tiles exact --tile 3,14,300",
+            "--tiles blended --tile 6,14,200", "-m gradient_consensus", "--output-dtype uint16 -m landweber"} do
             local text = must("--ledger %s -o FOLDER/o.zarr %s", COMMAND, more)
             assert.matches("2 channels, 3 times", text, 1, true)
             assert.matches("difference 0; 0 of", text, 1, true)
@@ -126,9 +118,10 @@ describe("a series as OME-Zarr", function()
     end)
 
     it("has only the axes of which there are several", function()
-        for axes, counts in pairs {["t z y x"] = {1, 2}, ["c z y x"] = {2, 1}, ["z y x"] = {1, 1}} do
-            local out <close> = mb.images.create(path "axes.zarr", {shape = {2, 3, 4}, dtype = "f32",
-                channels = counts[1], frames = counts[2], overwrite = true})
+        for axes, counts in pairs {["t z y x"] = {1, 2}, ["c z y x"] = {2, 1},
+            ["z y x"] = {1, 1}} do
+            local out <close> = mb.images.create(path "axes.zarr", {shape = {2, 3, 4},
+                dtype = "f32", channels = counts[1], frames = counts[2], overwrite = true})
             for number = 1, 2 do
                 local values <close> = mb.full({2, 3, 4}, number)
                 mb.volumes.store(out:volume(math.min(number, counts[1]),
@@ -138,8 +131,8 @@ describe("a series as OME-Zarr", function()
             local names = {}
             for i, axis in ipairs(ome_of("axes.zarr").multiscales[1].axes) do
                 names[i] = axis.name
-                assert.equal(axis.type ~= "time" and axis.type ~= "channel" and "space" or axis.type,
-                    axis.type)
+                assert.equal(axis.type ~= "time" and axis.type ~= "channel" and "space"
+                    or axis.type, axis.type)
                 assert.is_nil(axis.unit)
             end
             assert.equal(axes, table.concat(names, " "))
@@ -321,7 +314,8 @@ local out <close> = mb.images.create("%s", {shape = {2, 3, 270}, dtype = "u8", c
     frames = 40})
 for frame = 1, 40 do
     for channel = 1, 2 do
-        local values <close> = mb.full({2, 3, 270}, frame + channel, {dtype = "u8", device = "host"})
+        local values <close> = mb.full({2, 3, 270}, frame + channel, {dtype = "u8",
+            device = "host"})
         mb.volumes.store(out:volume(channel, frame), values)
         out:done(channel, frame)
     end

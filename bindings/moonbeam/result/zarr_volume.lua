@@ -17,6 +17,7 @@ local on_error = require "moonbeam.internal.on_error"
 local origin = require "moonbeam.result.origin"
 local progress = require "moonbeam.progress"
 local shards = require "moonbeam.zarr.shards"
+local tables = require "moonbeam.internal.tables"
 
 local zarr_volume = {extensions = file_name.ZARR}
 local methods = {}
@@ -88,13 +89,13 @@ end
 local function places_of(lead)
     local list = {""}
     for _, axis in ipairs(lead) do
-        local longer = {}
-        for _, place in ipairs(list) do
-            for index = 0, axis.extent - 1 do
-                longer[#longer + 1] = ("%s%d/"):format(place, index)
-            end
+        local indices = {}
+        for i = 1, axis.extent do
+            indices[i] = i - 1
         end
-        list = longer
+        list = tables.combined(list, indices, function(place, index)
+            return ("%s%d/"):format(place, index)
+        end)
     end
     return list
 end

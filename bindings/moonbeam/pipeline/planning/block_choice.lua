@@ -99,16 +99,13 @@ function block_choice.ways_of(job, section)
     local list = {{options = {}, taken = true}}
     for _, step in ipairs(section.steps) do
         if step.def.ways then
-            local product = {}
-            for _, one in ipairs(list) do
-                for _, way in ipairs(step.def.ways(step.options, step, job.devices[1])) do
-                    local own = setmetatable(way.options, {__index = step.options})
-                    product[#product + 1] = {taken = one.taken and way.taken, name = way.name,
-                        reason = way.reason, way = way,
-                        options = setmetatable({[step.label] = own}, {__index = one.options})}
-                end
-            end
-            list = product
+            local ways = step.def.ways(step.options, step, job.devices[1])
+            list = tables.combined(list, ways, function(one, way)
+                local own = setmetatable(way.options, {__index = step.options})
+                return {taken = one.taken and way.taken, name = way.name, reason = way.reason,
+                    way = way,
+                    options = setmetatable({[step.label] = own}, {__index = one.options})}
+            end)
         end
     end
     return list

@@ -9,6 +9,7 @@ local scan_values = require "moonbeam.scan.values"
 local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
 local store = require "moonbeam.pipeline.store"
+local tables = require "moonbeam.internal.tables"
 local view = require "moonbeam.pipeline.view"
 local work = require "moonbeam.pipeline.work"
 
@@ -67,13 +68,9 @@ function dry_work.deciding(job, section, heights, known)
             local values = def.deciding and def.deciding(measure.bounds, options, heights,
                 {step = consumer, device = job.devices[1], memo = section.memo})
                 or {measure.bounds[1]}
-            local product = {}
-            for _, one in ipairs(list) do
-                for _, value in ipairs(values) do
-                    product[#product + 1] = setmetatable({[name] = value}, {__index = one})
-                end
-            end
-            list = product
+            list = tables.combined(list, values, function(one, value)
+                return setmetatable({[name] = value}, {__index = one})
+            end)
         end
     end
     return list
