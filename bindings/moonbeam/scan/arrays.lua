@@ -48,7 +48,7 @@ function scan_arrays.made(projections, angles, options)
     local self = { frames = projections, arrays = { projections }, angles = angles,
         n_angles = n_angles, rows = rows, cols = cols,
         dtype = projections.dtype, pixel_size = options.pixel_size, warnings = found.warnings,
-            format = "arrays", n_flats = 0, n_darks = 0 }
+            format = "arrays", n_flats = 0, n_darks = 0, says = {}, stated = {} }
     for _, name in ipairs { "flats", "darks" } do
         local array = options[name]
         if array then

@@ -18,6 +18,7 @@ local missing = require "moonbeam.scan.missing"
 local pixel_size = require "moonbeam.scan.pixel_size"
 local reading = require "moonbeam.scan.reading"
 local source = require "moonbeam.scan.source"
+local statements = require "moonbeam.scan.statements"
 local timeline = require "moonbeam.scan.timeline"
 
 local scan = {of_arrays = require("moonbeam.scan.arrays").new}
@@ -79,13 +80,15 @@ local function fill(s, options)
     end
     find_frames(s, layout, options)
     find_angles(s, layout, options)
+    statements.read(s, layout)
     s.pixel_size = pixel_size.find(s, layout, options)
 end
 
 -- The scan, or nil and an error object.
 local function open_once(path, options)
     local of_images = image_frames.is(path)
-    local s = not of_images and setmetatable({path = path, warnings = {}, files = {}}, metatable)
+    local s = not of_images and setmetatable({path = path, warnings = {}, files = {},
+        says = {}, stated = {}}, metatable)
     local ok, made = pcall(of_images and image_scan.open or fill, s or path, options)
     if ok then
         return s or made

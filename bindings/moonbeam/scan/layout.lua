@@ -6,6 +6,7 @@
 -- the options name comes before what is found.
 
 local fail = require "moonbeam.internal.fail"
+local pixel_sizes = require "moonbeam.scan.statements.pixel_sizes"
 
 local function is_frames(object)
     return object.kind == "dataset" and object.dtype ~= nil and #object.shape == 3
@@ -44,13 +45,7 @@ local function data_exchange(file)
         angles = file:exists("/exchange/theta") and "/exchange/theta" or nil,
         angles_hint = " (/exchange/theta)",
         flat_mode = "/process/acquisition/flat_fields/flat_field_mode",
-        pixel_sizes = {
-            { path = "/measurement/instrument/detector/actual_pixel_size_x" },
-            { path = "/measurement/instrument/detection_system/objective/resolution" },
-            { path = "/measurement/instrument/detector/pixel_size" },
-            { path = "/measurement/instrument/detector/pixel_size_x",
-              note = "the pixel size is the detector's: optical magnification is not in it" },
-        },
+        pixel_sizes = pixel_sizes.of_exchange,
         warnings = {},
     }
 end
@@ -181,18 +176,17 @@ local function nxtomo(file, objects, entry, options)
     if not angles and not options.angles then
         refuse_lost(file, objects, entry, angle_names)
     end
+    local sample_group = sample and parent_of(sample) or entry .. "/sample"
     local layout = {
         format = "NXtomo",
         entry = entry,
+        detector = detector, sample = sample_group, objects = objects,
         data = data,
         image_key = key,
         angles = angles,
         angles_hint = " (rotation_angle of the sample)",
         current = by_path[entry .. "/control/data"] and entry .. "/control/data" or nil,
-        pixel_sizes = {
-            { path = (sample and parent_of(sample) or entry .. "/sample") .. "/x_pixel_size" },
-            { path = detector .. "/x_pixel_size" },
-        },
+        pixel_sizes = pixel_sizes.of_nxtomo(sample_group, detector),
         warnings = {},
     }
     if not key and options.image_key == nil then
