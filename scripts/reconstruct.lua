@@ -14,6 +14,7 @@ local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local step_search = require "moonbeam.pipeline.imports.step_search"
 local iterative = require "moonbeam.pipeline.iterative"
 local method_options = require "moonbeam.tomo.method_options"
+local obeyed = require "moonbeam.scan.statements.obeyed"
 local part_record = require "moonbeam.pipeline.shares.part_record"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local team = require "moonbeam.pipeline.shares.team"
@@ -69,9 +70,12 @@ local options = cli.parse(arg, {
     cli.option(entries.pad_width, {value = "PX", default = false}),
     {"half-acquisition", also = {"half-tomo", "double-fov"},
         doc = "a whole turn with the axis near an edge of the detector: a field "
-        .. "of view of up to twice its width"},
+        .. "of view of up to twice its width (default: as SCAN says)"},
+    {"no-half-acquisition", library = "half_acquisition = false",
+        doc = "it is none, also where SCAN says so"},
     {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text "
-        .. "file, a dataset of SCAN, or FILE:/PATH"},
+        .. "file, a dataset of SCAN, or FILE:/PATH, whose @units may be a length; with - before "
+        .. "it the other way"},
     cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm",
         "recon-algorithm"}, type = cli.choice(table.unpack(named)), doc = entries.method.doc
         .. "; or an iterative one, with the options below that name it: "
@@ -309,6 +313,13 @@ local opened, problem = mb.scan.open(options.scan, {
 })
 local scan <close> = cli.must(opened, problem)
 phase("scan")
+if options.half_acquisition and options.no_half_acquisition then
+    cli.wrong("--half-acquisition and --no-half-acquisition contradict each other: give one")
+elseif options.no_half_acquisition then
+    options.half_acquisition = false
+elseif not options.recipe then -- what the scan says
+    options.half_acquisition = options.half_acquisition or scan.says.half_acquisition or nil
+end
 
 options.result_entry = options.entry or scan.data_path and scan.data_path:match "^/(entry%w*)/"
 if options.layout and file_name.problem(output, file_name.HDF5) then
@@ -367,8 +378,12 @@ settings.chunk = options.chunk
 settings.overlap = not options.no_overlap and "auto"
 settings.threads = options.threads
 settings.pinned = options.pinned
-settings.vertical_shifts = options.vertical_shifts
-    and cli.checked(mb.recon.read_shifts, scan, options.vertical_shifts)
+local shifts_text
+if options.vertical_shifts then
+    settings.vertical_shifts, shifts_text = cli.checked(mb.recon.read_shifts, scan,
+        options.vertical_shifts)
+end
+local shifts_path = options.vertical_shifts and options.vertical_shifts:gsub("^%-", "")
 settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
 settings.quiet = options.quiet
@@ -427,11 +442,19 @@ end
 say("%s", scan:describe())
 local tell_values = values.kind == "flats" and detail or say
 tell_values("values     %s", values.text)
+if shifts_text then
+    say("shifts     %s", shifts_text)
+end
 for _, text in ipairs(values.warnings) do
     warn("%s", text)
 end
 for _, text in ipairs(scan.warnings) do
     warn("%s", text)
+end
+command.tell_statements(scan, {half_acquisition = options.half_acquisition or false,
+    flip = obeyed.flip_of(settings.flip), shifts = {[shifts_path or false] = true}, vertical = shifts_path ~= nil}, say, warn)
+if settings.center then
+    command.tell_axis(scan, settings.center, say)
 end
 
 local ranks = team.of(settings)
@@ -457,6 +480,7 @@ local function find_center(source)
     if axis.remedy then
         warn("%s", axis.remedy)
     end
+    command.tell_axis(scan, center, warn)
     if options.center_picture and axis.curve and team.speaks() then
         mb.recon.center_picture(options.center_picture, axis)
         say("picture    %s (the axis)", options.center_picture)

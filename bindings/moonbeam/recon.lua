@@ -14,6 +14,7 @@ local OPTIONS = require "moonbeam.tomo.recon_options"
 local process_memory = require "moonbeam.internal.process_memory"
 local progress = require "moonbeam.progress"
 local surface = require "moonbeam.internal.command_line.surface"
+local obeyed = require "moonbeam.scan.statements.obeyed"
 local axis_tilt = require "moonbeam.tomo.axis.axis_tilt"
 local scan_center = require "moonbeam.tomo.scan_center"
 local scan_frames = require "moonbeam.tomo.scan_frames"
@@ -59,7 +60,7 @@ function recon.frames(scan, device, first, last, settings, carrier)
         fail("argument", "recon.frames", "dimensions", "dimensions is 3, with which slices depend "
             .. "on those beside them; a chunk lacks these: use recon.run")
     end
-    local section = slices_section(scan, mb.device(device), settings)
+    local section = slices_section(scan, mb.device(device), obeyed.settings(scan, settings))
     return work.read(section, mb.device(device), {first, last}, {carrier = carrier})
 end
 
@@ -68,7 +69,7 @@ end
 -- `recon.plan`; their method and mode are used, by default those of `tomo.reconstruct`.
 -- Returns the slices (z, y, x) on the device and the counts of mended values (in all rows read).
 function recon.slices(scan, frames, _, _, settings)
-    local section, values = slices_section(scan, frames.device, settings)
+    local section, values = slices_section(scan, frames.device, obeyed.settings(scan, settings))
     local sums = scan_frames.sums(frames.device)
     local ok, slices = pcall(work.compute, section, frames, values, sums)
     local mended <const> = sums.mended
@@ -142,7 +143,7 @@ function recon.find_center(scan, options)
     look(scan, options)
     local _ <close> = progress.watch("searching the axis", {quiet = options.quiet})
     return on_device(options, function(own)
-        return scan_center.find(scan, own)
+        return scan_center.find(scan, obeyed.settings(scan, own))
     end)
 end
 
@@ -158,14 +159,14 @@ end
 function recon.find_tilt(scan, options)
     look(scan, options)
     return on_device(options, function(own)
-        return axis_tilt.find(scan, own)
+        return axis_tilt.find(scan, obeyed.settings(scan, own))
     end)
 end
 
 --- The 0-based columns {low, high}, inclusive, between which `recon.find_center` returns the axis
 -- for any frames of this scan (same options). Reads nothing.
 function recon.center_bounds(scan, options)
-    return scan_center.bounds(scan, options)
+    return scan_center.bounds(scan, obeyed.settings(scan, options))
 end
 
 --- Writes a PNG of how well opposite projections match for each column of the axis, from the table
@@ -182,6 +183,7 @@ end
 function recon.find_range(scan, options)
     return on_device(options, function(own)
         local device = mb.device(own.device or "host")
+        own = obeyed.settings(scan, own)
         local section, values = slices_section(scan, device, own)
         section.first, section.last = table.unpack(own.rows or {1, scan.rows})
         return value_range.find(view.of(section, #section.steps, device, values), own.dtype)
@@ -215,7 +217,8 @@ function recon.decoded(scan, options, plan, searched)
 end
 
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
--- The options are those of `recon.run`. The method follows only from the scan and the options (see
+-- The options are those of `recon.run`. A half acquisition and mirrored frames are as the scan says
+-- (scan.says), unless half_acquisition or flip is given. The method follows only from the scan and the options (see
 -- `tomo.reconstruct`). `mode` becomes the faster mode that fits with at least one row, provided
 -- that the values stay the same. Without a `center` the plan is an upper bound (exact = false): it
 -- holds for every axis that the search may return, and includes the search (search_peak) and, if
@@ -231,7 +234,7 @@ end
 -- the whole process, if the host's budget is no more than at_most; nil for a device that is not
 -- here), overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
-    return scan_recipe.plan(scan, options)
+    return scan_recipe.plan(scan, obeyed.settings(scan, options))
 end
 
 --- Makes a plan without `center` exact: the same method and chunks, with a `peak` that is exact to

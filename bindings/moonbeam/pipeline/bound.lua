@@ -1,8 +1,10 @@
 --- A pipeline: a chain that is bound to devices, with its plan. mb.pipeline makes it.
 
 local mb = require "moonbeam"
+local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local fail = require "moonbeam.internal.fail"
+local obeyed = require "moonbeam.scan.statements.obeyed"
 local on_error = require "moonbeam.internal.on_error"
 local output = require "moonbeam.pipeline.output"
 local plan = require "moonbeam.pipeline.plan"
@@ -32,6 +34,10 @@ end
 -- chain.bind.
 function bound.new(scan, recipe, options, binding)
     local devices = mb.device.several(options.devices or "host")
+    local known = binding and binding.catalog or catalog.new()
+    recipe = obeyed.recipe(scan, recipe, function(name)
+        return known:has(name)
+    end)
     local steps = chain.bind(recipe, chain.source_of(scan, {input = options.input}), binding)
     check_rows(options.rows, steps.shape)
     return setmetatable({scan = scan, chain = steps, devices = devices, options = {

@@ -5,6 +5,7 @@ local core = require "moonbeam.core"
 local axis_curve_picture = require "moonbeam.pipeline.pictures.axis_curve_picture"
 local bound = require "moonbeam.pipeline.bound"
 local catalog = require "moonbeam.pipeline.catalog"
+local center = require "moonbeam.tomo.center"
 local chain = require "moonbeam.pipeline.chain"
 local cli = require "moonbeam.internal.cli"
 local fail = require "moonbeam.internal.fail"
@@ -14,6 +15,7 @@ local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
 local shipped = require "moonbeam.pipeline.shipped"
+local told = require "moonbeam.scan.statements.told"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local slurm = require "moonbeam.pipeline.shares.slurm"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
@@ -148,6 +150,58 @@ local function name_of(path)
     return path:match "([^/]*)/*$"
 end
 
+--- Says what the statements of a scan's file are to a run: `used` is that of told.of.
+function command.tell_statements(scan, used, say, warn)
+    used.cannot_flip = not used.flip and not catalog.new():has "flip"
+    local lines, warnings = told.of(scan, used)
+    for _, text in ipairs(lines) do
+        say("%s", text)
+    end
+    for _, text in ipairs(warnings) do
+        warn("%s", text)
+    end
+end
+
+--- Says where the file's axis is not this one, by `tell`.
+function command.tell_axis(scan, column, tell)
+    local text = told.axis(scan, column, center.agreement(scan.cols))
+    if text then
+        tell("%s", text)
+    end
+end
+
+-- What a recipe on the command line makes of the scan, before anything is planned.
+local function tell_scan(scan, pipeline, options, talk)
+    talk.say("%s", scan:describe())
+    for _, text in ipairs(scan.warnings) do
+        talk.warn("%s", text)
+    end
+    local used = {steps = pipeline.chain.steps, shifts = {}}
+    if options.no_half_acquisition then
+        used.half_acquisition = false
+    end
+    for _, step in ipairs(pipeline.chain.steps) do
+        local shifts = type(step.given) == "table" and step.given.shifts
+        if step.name == "half_acquisition" or step.name == "stitch" then
+            used.half_acquisition = step.geometry.half_acquisition or step.name == "stitch"
+        elseif step.name == "flip" then
+            used.flip = {rows = step.options.rows == true,
+                columns = step.options.columns == true}
+        elseif shifts then
+            used.vertical = used.vertical or step.name == "vertical_shift"
+            used.lateral = used.lateral or step.name == "horizontal_shift"
+            used.shifts[type(shifts) == "string" and shifts:gsub("^%-", "") or shifts] = true
+        end
+    end
+    command.tell_statements(scan, used, talk.say, talk.warn)
+    for _, step in ipairs(pipeline.chain.steps) do
+        local column = step.name == "center" and step.options.column or step.options.center
+        if type(column) == "number" then
+            command.tell_axis(scan, column, talk.say)
+        end
+    end
+end
+
 local function run_sweep(scan, source, options, talk)
     local say = talk.say
     local path, text = options.sweep:match "^([^=]+)=(.*)$"
@@ -161,6 +215,9 @@ local function run_sweep(scan, source, options, talk)
     options.preview = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
     options.check_outputs(options.output)
     local stack <close> = sweep.stack(list, row, function(i)
+        if i == 1 then
+            tell_scan(scan, list[1], options, talk)
+        end
         say("sweep      %d of %d: %s = %s", i, #values, path, recipe_text.value_text(values[i]))
     end)
     local words = words_of(values)
@@ -226,6 +283,9 @@ local function tell_values(done, scan, talk)
             warn("%s", (verdict.remedy:gsub("%-%-center (%d)", "--set center.column=%1")
                 :gsub("%-%-center", "--set center.column=X")
                 :gsub("%-%-half%-acquisition", "the step half_acquisition")))
+        end
+        if name == "center" and type(value) == "number" then
+            command.tell_axis(scan, value, warn)
         end
     end
     for _, text in ipairs(done.warnings) do
@@ -302,6 +362,7 @@ local function run_whole(pipeline, options, talk)
         cli.wrong("--center-picture shows the search for the axis; the recipe has none: use step "
             .. "center without a column")
     end
+    tell_scan(pipeline.scan, pipeline, options, talk)
     say("%s", report.text(made, {level = options.verbose and "all" or "run"}))
     local rows = made.sections[#made.sections]
     local geometry = rows.geometry
@@ -436,6 +497,7 @@ function command.run(scan, options, talk)
         cli.print(recipe_text.text(chain.resolved(pipeline.chain)))
     elseif options.plan then
         local made = pipeline:plan()
+        tell_scan(scan, pipeline, options, talk)
         command.print_plan(made, report.text(made, {level = options.verbose and "all"
             or "plan"}), options, function(part)
                 return pipeline:part({part = part}):plan()
@@ -444,6 +506,7 @@ function command.run(scan, options, talk)
             memory_picture.save(options.png, made, options)
         end
     elseif options.snapshots then
+        tell_scan(scan, pipeline, options, talk)
         snapshots.save(pipeline, options.snapshots, {row = options.row,
             overwrite = options.overwrite})
         say("pictures   %s, one after every step", options.snapshots)

@@ -9,7 +9,7 @@
 -- pixel_size (m) of an element, or nil; row_size (m) of a row, or nil; turn: "half" or "whole";
 -- half_acquisition; lean: the slope of the axis in columns per row; vertical_shifts: by how many
 -- rows of the scan each projection of the scan was shifted, or nil; timeline, currents: those of
--- the scan (scan/timeline.lua), or nil.
+-- the scan (scan/timeline.lua), or nil; says, stated: what its file states (scan/statements).
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local fail = require "moonbeam.internal.fail"
@@ -28,6 +28,7 @@ function geometry.of_scan(scan)
         first_x = 1, pixel_size = scan.pixel_size,
         row_size = scan.pixel_size, half_acquisition = false, lean = 0,
         timeline = scan.timeline, currents = scan.currents,
+        says = scan.says, stated = scan.stated,
         turn = axis_pairs.is_turn(scan.angles) and "whole" or "half"}
 end
 

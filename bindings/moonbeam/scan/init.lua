@@ -20,6 +20,7 @@ local reading = require "moonbeam.scan.reading"
 local source = require "moonbeam.scan.source"
 local statements = require "moonbeam.scan.statements"
 local timeline = require "moonbeam.scan.timeline"
+local told = require "moonbeam.scan.statements.told"
 
 local scan = {of_arrays = require("moonbeam.scan.arrays").new}
 local methods = reading.methods
@@ -149,25 +150,27 @@ end
 
 --- What was found in the file, as text of several lines; the warnings are a list of their own.
 methods.describe = declared.method("scan:describe()", nil, function(self)
-    local lines = {}
+    local lines, ends = {}, told.ends(self)
     local function line(name, ...)
         lines[#lines + 1] = core.error.printable(("%-11s"):format(name) .. string.format(...))
     end
     line("scan", "%s (%s)", self.path, self.format)
-    line("frames", "%d projection%s of %d rows x %d columns, %s, in %s", self.n_angles,
+    line("frames", "%d projection%s of %d rows x %d columns, %s, in %s%s", self.n_angles,
         self.n_angles == 1 and "" or "s", self.rows, self.cols,
-        surface.TYPES[self.data.stored] or self.data.stored, self.data_path)
+        surface.TYPES[self.data.stored] or self.data.stored, self.data_path, ends.frames)
     local groups = self.timeline and #timeline.groups(self.timeline).counts or 1
     line("reference", "%d flats%s, %d darks%s", self.n_flats,
         groups > 1 and (" in %d groups"):format(groups) or "", self.n_darks,
         self.currents and ", ring current of each frame" or "")
-    line("angles", "%.4f to %.4f degrees%s%s, read as %s%s", self.angle_ends[1], self.angle_ends[2],
+    line("angles", "%.4f to %.4f degrees%s%s, read as %s%s%s", self.angle_ends[1],
+        self.angle_ends[2],
         self.step_deg and (", step %.4f, span %.3f"):format(self.step_deg, self.span_deg) or "",
         self.turns and self.turns > 2 and (" (%.1f turns, taken within one)"):format(self.turns)
         or "",
         self.angle_unit == "deg" and "degrees" or "radians",
-        self.angle_note and " (" .. self.angle_note .. ")" or "")
-    line("pixel", "%s", self.pixel_size and surface.length(self.pixel_size) or "size not known")
+        self.angle_note and " (" .. self.angle_note .. ")" or "", ends.angles)
+    line("pixel", "%s%s", self.pixel_size and surface.length(self.pixel_size)
+        or "size not known", ends.pixel)
     return table.concat(lines, "\n")
 end)
 

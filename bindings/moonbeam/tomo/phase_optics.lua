@@ -4,18 +4,19 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local obeyed = require "moonbeam.scan.statements.obeyed"
 local tables = require "moonbeam.internal.tables"
+local units = require "moonbeam.scan.units"
 
 local phase_optics = {}
 
-local ENERGY_LENGTH <const> = 1.2398419843320026e-6 -- h c, eV m
 
 --- Options of the beam, of the object, and of the padding.
 phase_optics.options = declared.options(
     {"energy", "number", "photon energy of the beam", unit = "eV", min = 1e3, max = 1e7,
-        required = true},
+        usual = "as the scan says"},
     {"distance", "number", "from the object to the detector", unit = "m", above = 0, max = 1e4,
-        required = true},
+        usual = "as the scan says"},
     {"source_distance", "vector", "from the source to the object, where the beam diverges: one "
         .. "number, or {rows, columns} of an astigmatic beam", unit = "m", above = 0, max = 1e6,
         usual = "a parallel beam"},
@@ -28,13 +29,58 @@ phase_optics.options = declared.options(
         .. "size, double: products of 2, 3, 5 and 7 of at least twice the extent",
         choices = {"auto", "power", "fresnel", "double"}, default = "auto"})
 
---- The options with the pixel size from the geometry. Errors: argument.
-function phase_optics.prepared(options, g)
+local UNITS <const> = {energy = "eV", distance = "m", pixel_size = "m"}
+
+local MOST <const> = 3 -- places that are named
+
+-- "no energy in A, B".
+local function absent(name, looked)
+    return ("no %s in %s%s"):format(name, table.concat(looked, ", ", 1, math.min(MOST, #looked)),
+        #looked > MOST and (", nor in %d more places"):format(#looked - MOST) or "")
+end
+
+-- "a, b and c".
+local function listed(names)
+    return #names == 1 and names[1]
+        or table.concat(names, ", ", 1, #names - 1) .. " and " .. names[#names]
+end
+
+-- Where the scan was asked for what is missing, or what is wrong with what it says.
+local function reason_of(names, g)
+    local stated, reasons = g.stated or {}, {}
+    for _, name in ipairs(names) do
+        local problems = stated.problems and stated.problems[name]
+        local looked = stated.looked and stated.looked[name]
+        reasons[#reasons + 1] = problems and table.concat(problems, ", ")
+            or looked and looked[1] and absent(name, looked) or nil
+    end
+    return reasons[1] and (" (%s)"):format(table.concat(reasons, "; ")) or ""
+end
+
+--- The options, where they lack energy, distance or pixel size with those of the scan. What is
+-- missing in both is named at once, with `more`, a list of {name, doc} that the step misses too.
+-- Errors: argument.
+function phase_optics.prepared(options, g, more)
     local own = tables.merged(options)
+    local said = obeyed.optics(g.says or {}, options.source_distance)
+    own.energy, own.distance = options.energy or said.energy, options.distance or said.distance
     own.pixel_size = options.pixel_size or g.pixel_size
-    if not own.pixel_size then
-        fail("argument", nil, "pixel_size", "the scan does not say its pixel size; give pixel_size "
-            .. "= ..., in m")
+    local names, remedies = {}, {}
+    for _, name in ipairs {"energy", "distance", "pixel_size"} do
+        if not own[name] then
+            names[#names + 1] = name
+            remedies[#remedies + 1] = ("%s = ..., in %s"):format(name, UNITS[name])
+        end
+    end
+    local reason = reason_of(names, g)
+    for _, each in ipairs(names[1] and more or {}) do
+        names[#names + 1] = each[1]
+        remedies[#remedies + 1] = ("%s = ..., %s"):format(each[1], each[2])
+    end
+    if names[1] then
+        fail("argument", nil, names[1], "%s %s missing, and the scan does not say %s%s; give %s",
+            listed(names), #names == 1 and "is" or "are",
+            #names == 1 and "it" or "them", reason, table.concat(remedies, "; "))
     end
     return own
 end
@@ -44,7 +90,7 @@ end
 -- larger magnification of both axes.
 function phase_optics.fresnel(options, g)
     local source, distance = options.source_distance, options.distance
-    local wavelength = ENERGY_LENGTH / options.energy
+    local wavelength = units.ENERGY_LENGTH / options.energy
     local of_axes, most = type(source) == "table" and source or {source, source}, 1
     for i = 1, source and 2 or 0 do
         most = math.max(most, (of_axes[i] + distance) / of_axes[i])

@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local fail = require "moonbeam.internal.fail"
@@ -10,6 +11,7 @@ local iterative = require "moonbeam.pipeline.iterative"
 local lean = require "moonbeam.tomo.lean"
 local method_options = require "moonbeam.tomo.method_options"
 local methods = require "moonbeam.tomo.method"
+local obeyed = require "moonbeam.scan.statements.obeyed"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local report = require "moonbeam.pipeline.report"
 local scan_center = require "moonbeam.tomo.scan_center"
@@ -91,8 +93,11 @@ end
 function scan_recipe.of(scan, settings, device)
     local list = {}
     local quantity = quantity_of(scan, settings)
+    if catalog.new():has "flip" then
+        list[1] = obeyed.flip_step(scan, settings)
+    end
     if quantity == "counts" then
-        list[1] = {"flat_field", mode = settings.flat_mode}
+        list[#list + 1] = {"flat_field", mode = settings.flat_mode}
     end
     if quantity ~= "line integrals" then
         list[#list + 1] = "minus_log"
@@ -171,8 +176,10 @@ function scan_recipe.extended_width(scan, center)
     end
     if (most - least) * scan.n_angles < 2 * math.pi * 0.95 * (scan.n_angles - 1) then
         fail("argument", "recon.plan", "half_acquisition",
-            "half acquisition needs a whole turn; the angles cover %.0f degrees",
-            math.deg(most - least))
+            "half acquisition needs a whole turn; the angles cover %.0f degrees%s",
+            math.deg(most - least), scan.says and scan.says.half_acquisition
+            and ("; '%s' says that it is one, and the option half_acquisition = false that it is "
+                .. "none"):format(scan.stated.half_acquisition.path) or "")
     end
     return mb.op.estimate("half_acquisition_weight", {{"f32", scan.cols}},
         {center = center, extend = true}).results[1].shape[1]

@@ -2,6 +2,9 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
+local picked = require "moonbeam.scan.picked"
+local source = require "moonbeam.scan.source"
+local units = require "moonbeam.scan.units"
 
 local vertical_shifts = {}
 
@@ -40,50 +43,103 @@ local function numbers_of_text(path)
     return values
 end
 
+-- The numbers of a dataset, {n = count} where they are neither for the projections nor for all
+-- frames, and the factor and the name of their unit; in rows (columns) the factor is 1.
+local function of_dataset(scan, name, path, words)
+    local opened, problem = mb.h5.open(name or scan.path)
+    local file <close> = opened or error(problem, 0)
+    if not file:exists(path) then
+        fail("argument", "recon.read_shifts", "where",
+            "%s is neither a text file nor a dataset of %s", path, name or scan.path)
+    end
+    local shape = file:dataset(path).shape
+    if #shape > 1 then
+        fail("shape", "recon.read_shifts", "where",
+            "%s has %d axes; %s shifts are a list, one number a projection", path, #shape,
+            words.name)
+    end
+    local count = shape[1] or 1
+    if count ~= scan.n_angles and count ~= scan.n_projections and count ~= scan.n_frames then
+        return {n = count} -- there is no need to read it
+    end
+    local array <close> = file:read(path, {device = "host"})
+    local unit = source.units(file, path)
+    if not unit or words.units[unit] then
+        return array:to_table(), 1
+    end
+    local factor, text = units.factor(file, path, units.length)
+    if not factor then
+        fail("argument", "recon.read_shifts", "where", "%s %s: shifts are in %s, or in a unit of "
+            .. "length; give a text file of %s", path, text, words.unit, words.unit)
+    elseif not scan.pixel_size then
+        fail("argument", "recon.read_shifts", "where", "%s is in %s, and the pixel size of the "
+            .. "scan is not known: give the option pixel_size", path, text)
+    end
+    return array:to_table(), factor / scan.pixel_size, text
+end
+
+-- The values of the projections: all there are, or those of all frames.
+local function picked_of(scan, values)
+    if #values == scan.n_angles then
+        return values
+    elseif scan.positions and #values == scan.n_projections then
+        return picked(values, scan.positions)
+    elseif scan.n_frames and type(scan.frames) == "table" and #values == scan.n_frames then
+        return picked(values, scan.frames)
+    end
+    return {n = values.n or #values}
+end
+
+local WORDS <const> = {
+    rows = {name = "vertical", unit = "rows", units = {row = true, rows = true}},
+    columns = {name = "horizontal", unit = "columns", units = {column = true, columns = true}},
+}
+for _, words in pairs(WORDS) do
+    for _, unit in ipairs {"px", "pixel", "pixels"} do
+        words.units[unit] = true
+    end
+end
+
 --- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a
 -- text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the
--- scan's file ("/path"), or one of another file ("other.h5:/path").
+-- scan's file ("/path"), or one of another file ("other.h5:/path"). A dataset in a unit of length
+-- is converted by the pixel size of the scan. A list may have a number for each frame of the file,
+-- flats and darks included. "-" before the name turns the signs. The second result says what they
+-- are, as text.
 function vertical_shifts.read(scan, where, unit)
-    local name_of, most = unit == "columns" and "horizontal" or "vertical",
-        unit == "columns" and scan.cols or scan.rows
+    local words = WORDS[unit or "rows"]
+    local most = unit == "columns" and scan.cols or scan.rows
     if type(where) ~= "string" then
         fail("argument", "recon.read_shifts", "where",
             "where is a file, a dataset or both, FILE:/PATH")
     end
-    local values = not where:match("^(.+):(/.*)$") and numbers_of_text(where) or nil
+    local sign, place = 1, where
+    if where:find "^%-" and not mb.system.stat(where) then
+        sign, place = -1, where:sub(2)
+    end
+    local name, path = place:match("^(.+):(/.*)$")
+    local values, factor, stored = not path and numbers_of_text(place) or nil, 1, nil
     if not values then
-        local name, path = where:match("^(.+):(/.*)$")
-        local opened, problem = mb.h5.open(name or scan.path)
-        local file <close> = opened or error(problem, 0)
-        if not file:exists(path or where) then
-            fail("argument", "recon.read_shifts", "where",
-                "%s is neither a text file nor a dataset of %s", where, name or scan.path)
-        end
-        local shape = file:dataset(path or where).shape
-        if #shape > 1 then
-            fail("shape", "recon.read_shifts", "where",
-                "%s has %d axes; %s shifts are a list, one number a projection", where,
-                #shape, name_of)
-        elseif (shape[1] or 1) == scan.n_angles then -- else there is no need to read it
-            local array <close> = file:read(path or where, {device = "host"})
-            values = array:to_table()
-        else
-            values = {n = shape[1]}
-        end
+        values, factor, stored = of_dataset(scan, name, path or place, words)
     end
-    if type(values) ~= "table" or #values ~= scan.n_angles then
+    local list = picked_of(scan, values)
+    if #list ~= scan.n_angles then
         fail("shape", "recon.read_shifts", "where",
-            "%s has %s %s shifts; the scan has %d projections", where,
-            type(values) == "table" and (values.n or #values) or 1, name_of, scan.n_angles)
+            "%s has %s %s shifts; the scan has %d projections", where, list.n or #list, words.name,
+            scan.n_angles)
     end
-    for i, value in ipairs(values) do
-        if value ~= value or math.abs(value) > most then
+    local result, low, high = {}, math.huge, -math.huge
+    for i, value in ipairs(list) do
+        local shift = value * (factor or 1) * sign
+        if shift ~= shift or math.abs(shift) > most then
             fail("argument", "recon.read_shifts", "where",
                 "%s: shift %d is %g; it lies within the detector's %d %s either way", where, i,
-                value, most, unit or "rows")
+                shift, most, words.unit)
         end
+        result[i], low, high = shift, math.min(low, shift), math.max(high, shift)
     end
-    return values
+    return result, ("%s, %.4g to %.4g %s, %s in %s"):format(words.name, low, high, words.unit,
+        where, stored and ("'%s', by the pixel size"):format(stored) or words.unit)
 end
 
 return vertical_shifts

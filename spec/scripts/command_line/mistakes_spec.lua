@@ -68,7 +68,7 @@ local SHELL <const> = {
     {"reconstruct S --recipe tomopy_gridrec --set furier.filter=hann", "'furier'",
         "did you mean 'fourier'", 1},
     {"reconstruct S --recipe tomopy_gridrec --set filter=hann", "'filter'", "write step.option", 1},
-    {"reconstruct S --recipe R -o O.h5", "step paganin: energy is missing",
+    {"reconstruct S --recipe R -o O.h5", "step paganin: energy and distance are missing",
         "give %-%-set paganin.energy=VALUE, photon energy", 1},
     {"reconstruct S --recipe R --set paganin.energy=20000 --set paganin.distance=0.1 --set "
         .. "flat_field.interpolation=linear -o O.h5", "step flat_field: the scan does not say when",

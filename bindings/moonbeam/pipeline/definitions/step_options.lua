@@ -178,16 +178,22 @@ end
 
 -- ---- paths ----
 
+-- A name without the sign before it, which those of lists in datasets may have.
+local function bare_of(entry, value)
+    return entry.dataset and value:gsub("^%-", "") or value
+end
+
 -- What is wrong with a file name in a recipe, or nil.
 local function path_problem(entry, value, rules)
-    local file = value:match("^(.+):/") or value
+    local bare = bare_of(entry, value)
+    local file = bare:match("^(.+):/") or bare
     if rules.typed and rules.typed[value] then
         return nil
     elseif rules.foreign and not rules.trust_paths then
         return ("%s is the file '%s', but the recipe is from a result, so its paths are not "
             .. "followed; give the option on the command line, or trust them with --trust-paths")
             :format(entry.name, core.error.printable(value))
-    elseif entry.dataset and value:find "^/" and not core.system.stat(value) then
+    elseif entry.dataset and bare:find "^/" and not core.system.stat(bare) then
         return nil -- a dataset of the scan
     elseif file:find "^/" or file:find "^~" then
         return ("%s is '%s'; paths in a recipe are relative to it: put the file beside the "
@@ -202,11 +208,12 @@ local function path_problem(entry, value, rules)
 end
 
 local function located(entry, value, rules)
-    if entry.dataset and value:find "^/" or not rules.folder or rules.folder == ""
+    local bare = bare_of(entry, value)
+    if entry.dataset and bare:find "^/" or not rules.folder or rules.folder == ""
         or rules.typed and rules.typed[value] then
         return value
     end
-    return rules.folder .. "/" .. value
+    return (bare ~= value and "-" or "") .. rules.folder .. "/" .. bare
 end
 
 -- ---- an entry of a recipe ----

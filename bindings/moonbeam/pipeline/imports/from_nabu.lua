@@ -306,7 +306,7 @@ local function slices(made, get)
         end
     end
     if half == "auto" then
-        made:remark("for a half acquisition add the step half_acquisition before center")
+        table.insert(made.recipe, #made.recipe, {"half_acquisition", when = "auto"})
     elseif not FALSE[half] then
         table.insert(made.recipe, #made.recipe, {"half_acquisition"})
     end

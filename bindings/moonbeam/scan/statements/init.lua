@@ -196,7 +196,7 @@ function statements.read(s, layout)
     end
     local flip = s.says.flip
     s.says.flip = flip and (flip.rows or flip.columns) and flip or nil
-    s.stated.coordinates = marked and axes or nil
+    s.stated.coordinates = (marked or layout.format == "Data Exchange") and axes or nil
     place_axis(s, layout, marked)
 end
 

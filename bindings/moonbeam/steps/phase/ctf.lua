@@ -30,11 +30,13 @@ return {
     gives = {quantity = "phase", layout = "same"},
     cuts = {"frames"},
     prepare = function(options, g)
+        local own = phase_optics.prepared(options, g, not options.delta_beta
+            and {{"delta_beta", "delta / beta of the material"}} or nil)
         if not options.delta_beta then
             fail("argument", nil, "delta_beta", "delta_beta is missing; give delta_beta = ..., "
                 .. "delta / beta of the material, 1e9 if it does not absorb")
         end
-        return phase_optics.prepared(options, g)
+        return own
     end,
     check = function(options, shape, g)
         phase_optics.check(options, shape, g, parameters)

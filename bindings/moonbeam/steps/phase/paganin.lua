@@ -34,7 +34,8 @@ local function halo_of(options, g)
 end
 
 local function prepare(options, g)
-    local own = phase_optics.prepared(options, g)
+    local own = phase_optics.prepared(options, g, not (options.alpha or options.delta_beta)
+        and {{"delta_beta", "delta / beta of the material"}} or nil)
     if options.alpha and options.delta_beta then
         fail("argument", nil, "alpha", "alpha and delta_beta are both given; remove one")
     elseif not (options.alpha or options.delta_beta) then
