@@ -452,7 +452,8 @@ for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
 command.tell_statements(scan, {half_acquisition = options.half_acquisition or false,
-    flip = obeyed.flip_of(settings.flip), shifts = {[shifts_path or false] = true}, vertical = shifts_path ~= nil}, say, warn)
+    flip = obeyed.flip_of(settings.flip), shifts = {[shifts_path or false] = true},
+    vertical = shifts_path ~= nil}, say, warn)
 if settings.center then
     command.tell_axis(scan, settings.center, say)
 end

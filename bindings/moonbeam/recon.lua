@@ -218,8 +218,8 @@ end
 
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
 -- The options are those of `recon.run`. A half acquisition and mirrored frames are as the scan says
--- (scan.says), unless half_acquisition or flip is given. The method follows only from the scan and the options (see
--- `tomo.reconstruct`). `mode` becomes the faster mode that fits with at least one row, provided
+-- (scan.says), unless half_acquisition or flip is given. The method follows only from the scan and
+-- the options (see `tomo.reconstruct`). `mode` becomes the faster mode that fits with at least one row, provided
 -- that the values stay the same. Without a `center` the plan is an upper bound (exact = false): it
 -- holds for every axis that the search may return, and includes the search (search_peak) and, if
 -- `dtype` needs a `range`, the search for it (range_peak). `recon.settle` makes it exact. `overlap`

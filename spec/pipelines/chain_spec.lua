@@ -170,8 +170,8 @@ local REFUSED = {
         .. "whole number from 0 to 8"},
     {SLICES:gsub("'fbp'", "{'fourier', weights = {1, 2}}"), "step fourier: weights has 2 numbers; "
         .. "there are 180 projections: give one for each"},
-    {"{'half_acquisition', angle = 1}", "step half_acquisition: unknown option 'angle'; the step "
-        .. "has no options", scan = WHOLE},
+    {"{'half_acquisition', angle = 1}", "step half_acquisition: unknown option 'angle'; there are "
+        .. "when", scan = WHOLE},
     {HEAD .. "{'stripes', preset = 'htomo'}", "step stripes: preset is the string 'htomo'; there "
         .. "are httomo, tomopy; did you mean 'httomo'?"},
     {"{'select', preset = 'x'}", "step select: preset is the string 'x'; the step has none"},
@@ -430,6 +430,9 @@ describe("any recipe", function()
                 if math.random() < (option.required and 0.9 or 0.15) then
                     entry[option.name] = value_of(option)
                 end
+            end
+            if entry.angle == "auto" then -- is measured in frames, of which there are none
+                entry.angle = 0.1
             end
             table.insert(list, math.random(1, #list + 1), entry)
         end

@@ -187,6 +187,8 @@ local function tell_scan(scan, pipeline, options, talk)
         elseif step.name == "flip" then
             used.flip = {rows = step.options.rows == true,
                 columns = step.options.columns == true}
+        elseif step.name == "reverse_rotation" then
+            used.reversed = true
         elseif shifts then
             used.vertical = used.vertical or step.name == "vertical_shift"
             used.lateral = used.lateral or step.name == "horizontal_shift"

@@ -3,10 +3,12 @@
 -- is in statements/told.lua.
 --
 -- scan.says has half_acquisition (boolean), flip ({rows, columns}, booleans), axis (0-based column
--- of the stored frame), energy (eV), distance, propagation_distance and source_distance (m), and
--- translations (a list, see reading.translation). What the file does not say is nil. scan.stated
--- has the rest of what is known: {[field] = {path, others}}, `problems` (of a field: texts),
--- `looked` (of a field: paths), `axes` (other columns that the axis may mean).
+-- of the stored frame), energy (eV), distance, propagation_distance and source_distance (m),
+-- reversed_rotation (true), announced (projections), and translations (a list, see
+-- reading.translation). What the file does not say is nil. scan.stated has the rest: {[field] =
+-- {path, name}}, `problems` (of a field: texts), `looked` (of a field: paths), `axes` (the columns
+-- that the axis may mean), `coordinates` (what x, y and z are, if that is known), `pixel_size` (a
+-- text).
 
 local definitions = require "moonbeam.scan.statements.definitions"
 local reading = require "moonbeam.scan.statements.reading"
@@ -19,7 +21,8 @@ end
 
 -- The groups of an entry that statements are in: {name = path}. Objects are those of a walk.
 local function groups_of(layout)
-    local groups = {entry = layout.entry, detector = layout.detector, sample = layout.sample}
+    local groups = {entry = layout.entry, detector = layout.detector, sample = layout.sample,
+        angles = type(layout.angles) == "string" and layout.angles or nil}
     local by_class = {NXsource = "source", NXbeam = "beam", NXmonochromator = "monochromator",
         NXinstrument = "instrument"}
     local outer = layout.entry:match "^(.+)/[^/]*$"
@@ -30,6 +33,18 @@ local function groups_of(layout)
                 groups[name] = object.path
             end
         end
+    end
+    for _, object in ipairs(layout.objects) do
+        for _, owner in ipairs {"detector", "sample"} do
+            if class_of(object) == "NXtransformations" and object.path:match "^(.*)/[^/]*$"
+                == groups[owner] then
+                groups[owner .. "_transformations"] = object.path
+            end
+        end
+    end
+    for _, owner in ipairs {"detector", "sample"} do
+        local name = owner .. "_transformations"
+        groups[name] = groups[name] or groups[owner] .. "/transformations"
     end
     local instrument = groups.instrument or layout.entry .. "/instrument"
     groups.source = groups.source or instrument .. "/source"
@@ -47,7 +62,8 @@ local function paths_of(row, format, groups, file)
                 list[#list + 1] = path:gsub("{beam}", beam)
             end
         else
-            list[#list + 1] = (path:gsub("{(%w+)}", groups))
+            local full = path:gsub("{([%w_]+)}", groups)
+            list[#list + 1] = not full:find("{", 1, true) and full or nil
         end
     end
     local there = {}
@@ -103,8 +119,10 @@ local function note(s, row, path, value)
     local says, stated, field = s.says, s.stated, row.gives
     if field == "translations" then
         says.translations = says.translations or {}
-        value.name = row.name
-        table.insert(says.translations, value)
+        for _, each in ipairs(value.path and {value} or value) do
+            each.name = row.name
+            table.insert(says.translations, each)
+        end
     elseif says[field] == nil then
         says[field], stated[field] = value, {path = path, name = row.name}
     elseif field ~= "axis" and not same(says[field], value) then
@@ -127,6 +145,8 @@ local ALWAYS <const> = {
     flip = "the option flip says how the frames are mirrored",
 }
 
+local MEMBERS <const> = {transformations = true, moved = true}
+
 local function read_row(s, layout, groups, row, context)
     local list, there = paths_of(row, layout.format, groups, s.file)
     local looked = s.stated.looked[row.gives] or {}
@@ -139,7 +159,7 @@ local function read_row(s, layout, groups, row, context)
         context.paths, there = paths, {there[1]}
     end
     for _, path in ipairs(there) do
-        local members = row.kind == "transformations" and members_of(layout, path) or nil
+        local members = MEMBERS[row.kind] and members_of(layout, path) or nil
         local ok, value, problem = pcall(reading[row.kind], {file = s.file, path = path,
             paths = context.paths, members = members}, context)
         if not ok then

@@ -186,4 +186,27 @@ function reading.translation(found, context)
         meters = factor ~= nil}
 end
 
+--- The translations of a group that vary, a list, or nil; each with the way of its vector.
+function reading.moved(found, context)
+    local list = {}
+    for _, member in ipairs(found.members) do
+        local each = member.type == "translation"
+            and reading.translation({file = found.file, path = member.path}, context)
+        if each then
+            each.way = context.axes[axis_of(member.vector) or 0]
+            list[#list + 1] = each
+        end
+    end
+    return list[1] and list
+end
+
+--- Whether the axis of the rotation points down; nil where it is not said.
+function reading.downward(found, context)
+    local vector = found.file:attribute(found.path, "vector")
+    local along = axis_of(vector)
+    if along and context.axes[along] == "vertical" then
+        return tonumber(vector[along]) < 0 or nil
+    end
+end
+
 return reading

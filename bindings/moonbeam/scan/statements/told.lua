@@ -96,15 +96,20 @@ REMEDIES.lateral[2] = REMEDIES.lateral[1]
 
 -- The ways that a translation may be: those of its coordinates, or where they are not known what
 -- its name is in NeXus and at the ESRF.
-local function ways_of(axes, name)
-    local index = ("xyz"):find(name:sub(1, 1), 1, true)
+local function ways_of(axes, each)
+    local index = ("xyz"):find(each.name:sub(1, 1), 1, true)
+    if each.way then
+        return {each.way}
+    elseif not index then
+        return {"vertical", "lateral"}
+    end
     return axes and {axes[index]} or ({{"lateral"}, {"vertical", "lateral"}, {"vertical"}})[index]
 end
 
 -- Translations that the run does not undo. Those along the beam change nothing.
 local function tell_translations(scan, used, _, warnings)
     for _, each in ipairs(scan.says.translations or {}) do
-        local ways = ways_of(scan.stated.coordinates, each.name)
+        local ways = ways_of(scan.stated.coordinates, each)
         local undone = ways[1] == "beam" or used.shifts[each.path]
         for _, way in ipairs(ways) do
             undone = undone or used[way]
@@ -167,6 +172,14 @@ local function tell_cone(scan, _, _, warnings)
     end
 end
 
+local function tell_rotation(scan, used, _, warnings)
+    if scan.says.reversed_rotation and not used.reversed then
+        warnings[#warnings + 1] = ("the axis of '%s' points down, so that its angles turn the "
+            .. "other way, which is not undone: the slices are mirrored; the step "
+            .. "reverse_rotation undoes it"):format(scan.stated.reversed_rotation.path)
+    end
+end
+
 local function tell_count(scan, _, _, warnings)
     local announced = scan.says.announced
     if announced and scan.n_angles < announced then
@@ -178,14 +191,14 @@ end
 --- What is said of the statements of a scan beyond its description: lines and warnings, lists of
 -- texts. `used` is what the run does: half_acquisition (nil: a recipe without a word of it), flip
 -- ({rows, columns}; nil: as the scan says), cannot_flip, vertical and lateral (whether it shifts
--- projections that way), shifts ({[path] = true}: the lists that it reads), steps (of the chain of
--- a recipe).
+-- projections that way), reversed (whether it turns the angles round), shifts ({[path] = true}: the
+-- lists that it reads), steps (of the chain of a recipe).
 function told.of(scan, used)
     local lines, warnings = {}, {}
     if scan.says and scan.stated then
         used.shifts = used.shifts or {}
         for _, tell in ipairs {tell_half, tell_flip, tell_translations, tell_optics, tell_cone,
-            tell_count} do
+            tell_rotation, tell_count} do
             tell(scan, used, lines, warnings)
         end
     end
