@@ -65,7 +65,7 @@ local function tell_half(scan, used, lines, warnings)
                 .. "none"):format(stated.path)
         end
     elseif used.half_acquisition ~= says then
-        beside(lines, "acquisition", words[used.half_acquisition], stated.path, words[says])
+        beside(lines, "half", words[used.half_acquisition], stated.path, words[says])
     end
 end
 
