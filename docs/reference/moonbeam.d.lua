@@ -2593,6 +2593,7 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field pixel_size? number edge of a detector pixel
 ---@field slice_distance? number between neighboring slices
 ---@field first_row? integer row of the detector that slice 1 is of
+---@field upward? boolean each slice is of the row above the one before
 ---@field axis? table what slices are that are not rows: {name, values (numbers, or texts, one for each slice)}
 ---@field parameters? table what the reconstruction was done with
 ---@field input? string the scan's file
