@@ -35,6 +35,11 @@ local of_methods = cli.of_entries(method_options.list, function(option)
     return {library = option.name, doc = ("%s: %s%s"):format(option.of, option.entry.doc, text)}
 end)
 
+-- The flips of frames, and what other programs call them.
+local flips = cli.choice("none", "rows", "columns", "both")
+local FLIPS <const> = {["up-down"] = "rows", ud = "rows", flipud = "rows", flip_ud = "rows",
+    ["left-right"] = "columns", lr = "columns", fliplr = "columns", flip_lr = "columns"}
+
 local options = cli.parse(arg, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
@@ -115,6 +120,17 @@ local options = cli.parse(arg, {
         .. "write (default: by the processors)"},
     {"pinned", value = "SIZE", type = cli.bytes_from(1 << 20),
         doc = "pinned host memory for reading and writing (default: 256 MiB)"},
+    {"flip", value = "none|rows|columns|both", also = {"mirror", "flip-frames"},
+        type = function(text)
+            return flips(FLIPS[text] or text)
+        end,
+        doc = "undo that frames are stored upside down (rows, or up-down), mirrored (columns, or "
+            .. "left-right) or both; rows and columns still count in the stored frames (default: "
+            .. "as SCAN says)"},
+    {"reverse-rotation", doc = "the stage turns the other way than the angles say (default: as "
+        .. "SCAN says)"},
+    {"no-reverse-rotation", library = "reverse_rotation = false",
+        doc = "it turns as the angles say, also where SCAN says otherwise"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean",
         doc = "how flats and darks are averaged"},
     {"no-log", library = {"log", "log = false"},
@@ -189,6 +205,11 @@ elseif options.ranks_per_node and options.ranks_per_node > options.ranks then
         options.ranks)
 elseif options.ranks and options.part then
     cli.wrong("--ranks share the work by MPI, --part without it: give one of them")
+end
+if options.reverse_rotation and options.no_reverse_rotation then
+    cli.wrong("--reverse-rotation and --no-reverse-rotation say the opposite: give one of them")
+elseif options.no_reverse_rotation then
+    options.reverse_rotation = false
 end
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
@@ -369,6 +390,7 @@ settings.threads = options.threads
 settings.pinned = options.pinned
 settings.vertical_shifts = options.vertical_shifts
     and cli.checked(mb.recon.read_shifts, scan, options.vertical_shifts)
+settings.flip, settings.reverse_rotation = options.flip, options.reverse_rotation
 settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
 settings.quiet = options.quiet
@@ -421,7 +443,7 @@ end
 
 local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.preview then
-    command.preview_slices(options, plan.volume[1], plan.rows[1])
+    command.preview_slices(options, plan.volume[1], plan.first_row, plan.upward)
 end
 
 say("%s", scan:describe())
@@ -508,6 +530,7 @@ for _, option in ipairs(of_methods) do
     parameters[option.library] = settings[option.library]
 end
 parameters.vertical_shifts = options.vertical_shifts
+parameters.flip, parameters.reverse_rotation = options.flip, options.reverse_rotation
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
 parameters.flat_mode, parameters.values = options.flat_mode, values.kind
@@ -520,7 +543,8 @@ local making = {
     dtype = plan.dtype,
     units = scan.pixel_size and "1/m" or "1/px",
     pixel_size = scan.pixel_size,
-    first_row = plan.rows[1],
+    first_row = plan.first_row,
+    upward = plan.upward,
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
     layout = options.layout,
@@ -604,7 +628,8 @@ end)
 if options.preview and team.speaks() then
     held.release()
     options.output = output
-    command.preview(options, {shape = plan.volume, dtype = plan.dtype, first = plan.rows[1],
+    command.preview(options, {shape = plan.volume, dtype = plan.dtype, first = plan.first_row,
+        upward = plan.upward,
         pixel_size = scan.pixel_size, row_size = scan.pixel_size,
         caption = ("method %s%s, axis at column %.2f, values %s"):format(plan.method,
             iterative.is(options.method) and "" or ", filter " .. options.filter,

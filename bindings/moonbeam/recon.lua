@@ -7,6 +7,7 @@ local block_choice = require "moonbeam.pipeline.planning.block_choice"
 local ledger = require "moonbeam.ledger"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local pipeline_run = require "moonbeam.pipeline.run"
@@ -60,7 +61,8 @@ function recon.frames(scan, device, first, last, settings, carrier)
             .. "on those beside them; a chunk lacks these: use recon.run")
     end
     local section = slices_section(scan, mb.device(device), settings)
-    return work.read(section, mb.device(device), {first, last}, {carrier = carrier})
+    local slices = geometry.row_elements(section.geometry, {first, last}, section.rows)
+    return work.read(section, mb.device(device), slices or {first, last}, {carrier = carrier})
 end
 
 --- `recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its
@@ -183,7 +185,8 @@ function recon.find_range(scan, options)
     return on_device(options, function(own)
         local device = mb.device(own.device or "host")
         local section, values = slices_section(scan, device, own)
-        section.first, section.last = table.unpack(own.rows or {1, scan.rows})
+        section.first, section.last = table.unpack(own.rows
+            and scan_recipe.slices(section, own.rows) or {1, section.rows})
         return value_range.find(view.of(section, #section.steps, device, values), own.dtype)
     end)
 end

@@ -101,6 +101,15 @@ function geometry.result_row(g, first)
     return math.max(1, row), sign < 0
 end
 
+--- What reports call rows {first, last} of a section: those of the detector, or frames as they are.
+function geometry.told_rows(section, first, last)
+    if section.cut ~= "rows" then
+        return first, last
+    end
+    local rows = geometry.rows_of(section.geometry, first, last)
+    return math.ceil(rows[1]), math.floor(rows[2])
+end
+
 --- The geometry of these data with their `count` rows in reverse order.
 function geometry.flipped_rows(g, count)
     return geometry.with(g, {first_row = g.first_row + count * g.row_step - sign_of(g),

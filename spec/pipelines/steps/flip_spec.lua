@@ -4,53 +4,12 @@
 local check = require "spec.support.step_check"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
+local mirrored = require "spec.support.mirrored"
 
 local LINES <const> = "line integrals"
-local ROWS <const>, COLS <const> = 12, 40
+local ROWS <const>, COLS <const> = mirrored.ROWS, mirrored.COLS
 
--- Disks {x, y, radius, density} without symmetry; the density changes with the row.
-local DISKS <const> = {{7, 2, 5, 1}, {-4, 8, 4, 0.6}, {-6, -5, 3, 1.4}}
-
--- Upright projections, values[angle][row][column], as a detector sees them whose axis is at `axis`
--- in the middle row and moves by `lean` columns for each row. `shifts`: of the object, in rows.
-local function upright(angles, axis, lean, shifts)
-    local values = {}
-    for k, angle in ipairs(angles) do
-        values[k] = {}
-        for row = 1, ROWS do
-            values[k][row] = {}
-            local z = row - (shifts and shifts[k] or 0)
-            for column = 0, COLS - 1 do
-                local sum = 0
-                for i, disk in ipairs(DISKS) do
-                    local place = axis + (lean or 0) * (row - (ROWS + 1) / 2)
-                        + disk[1] * math.cos(angle) + disk[2] * math.sin(angle)
-                    local d = disk[3] ^ 2 - (column - place) ^ 2
-                    sum = sum + (d > 0 and disk[4] * (0.01 * z + 0.002 * i * z * z)
-                        * math.sqrt(d) or 0)
-                end
-                values[k][row][column + 1] = sum
-            end
-        end
-    end
-    return values
-end
-
--- The frames as a detector stores them that is upside down, or mirrored.
-local function stored(values, how)
-    local made = {}
-    for k, frame in ipairs(values) do
-        made[k] = {}
-        for row = 1, ROWS do
-            local from = frame[how.rows and ROWS + 1 - row or row]
-            made[k][row] = {}
-            for column = 1, COLS do
-                made[k][row][column] = from[how.columns and COLS + 1 - column or column]
-            end
-        end
-    end
-    return made
-end
+local upright, stored = mirrored.upright, mirrored.stored
 
 local ALL <const> = {{rows = true}, {columns = true}, {rows = true, columns = true}}
 

@@ -1,30 +1,7 @@
-local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
-
--- Copies a row of frames to another place.
-local function copy_row(from, i, to, k)
-    local one <close> = from:view(mb.all, {i, i}, mb.all)
-    local other <close> = to:view(mb.all, {k, k}, mb.all)
-    mb.convert(one, from.dtype, {out = other})
-end
-
--- Reverses the rows of frames in place, with room for one row.
-local function reverse(frames)
-    local count = frames.shape[2]
-    if count == 1 then
-        return
-    end
-    local room <close> = mb.empty({frames.shape[1], 1, frames.shape[3]}, {dtype = frames.dtype,
-        device = frames.device})
-    for i = 1, count // 2 do
-        local k = count + 1 - i
-        copy_row(frames, i, room, 1)
-        copy_row(frames, k, frames, i)
-        copy_row(room, 1, frames, k)
-    end
-end
+local reversed_rows = require "moonbeam.pipeline.definitions.reversed_rows"
 
 -- The number of rows of the frames before a step.
 local function rows_of(step)
@@ -38,17 +15,18 @@ return {
         .. "left-right; no data move, because frames that are mirrored about the axis are those of "
         .. "half a turn later: the slices are turned, and columns stay those of the stored "
         .. "frames. Both change the handedness of the volume: give what the detector does, and the "
-        .. "volume has the handedness of the object. Rows and columns, in options of all steps, "
+        .. "volume has the handedness of the object. rows = false, columns = false says that "
+        .. "the frames are upright, whatever the file says. Rows and columns, in options of all steps, "
         .. "reports and results, are still those of the stored frames, and so is the direction of "
         .. "shifts and leaning axes.",
     options = declared.options(
-        {"rows", "boolean", "the frames are upside down", default = false},
-        {"columns", "boolean", "left and right are interchanged", default = false}),
+        {"rows", "boolean", "the frames are upside down", usual = "false"},
+        {"columns", "boolean", "left and right are interchanged", usual = "false"}),
     takes = {quantity = "any", layout = "frames", dtypes = "any"},
     gives = {quantity = "same", layout = "same", dtype = "same"},
     cuts = {"rows", "frames"},
     check = function(options)
-        if not (options.rows or options.columns) then
+        if options.rows == nil and options.columns == nil then
             fail("argument", nil, nil, "it changes nothing; give rows = true, columns = true, or "
                 .. "both")
         end
@@ -70,12 +48,12 @@ return {
         if not options.rows then
             return
         end
-        reverse(block.data)
+        reversed_rows(block.data)
         for _, name in ipairs {"flats", "darks"} do
             local shared <close> = block[name] -- of whole frames: by all blocks
             if shared then
                 block[name] = shared:copy()
-                reverse(block[name])
+                reversed_rows(block[name])
             end
         end
         if block.cut == "rows" then
