@@ -36,6 +36,11 @@ local of_methods = cli.of_entries(method_options.list, function(option)
     return {library = option.name, doc = ("%s: %s%s"):format(option.of, option.entry.doc, text)}
 end)
 
+-- The flips of frames, and what other programs call them.
+local flips = cli.choice("none", "rows", "columns", "both")
+local FLIPS <const> = {["up-down"] = "rows", ud = "rows", flipud = "rows", flip_ud = "rows",
+    ["left-right"] = "columns", lr = "columns", fliplr = "columns", flip_lr = "columns"}
+
 local options = cli.parse(arg, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
@@ -119,6 +124,17 @@ local options = cli.parse(arg, {
         .. "write (default: by the processors)"},
     {"pinned", value = "SIZE", type = cli.bytes_from(1 << 20),
         doc = "pinned host memory for reading and writing (default: 256 MiB)"},
+    {"flip", value = "none|rows|columns|both", also = {"mirror", "flip-frames"},
+        type = function(text)
+            return flips(FLIPS[text] or text)
+        end,
+        doc = "undo that frames are stored upside down (rows, or up-down), mirrored (columns, or "
+            .. "left-right) or both; rows and columns still count in the stored frames (default: "
+            .. "as SCAN says)"},
+    {"reverse-rotation", doc = "the stage turns the other way than the angles say (default: as "
+        .. "SCAN says)"},
+    {"no-reverse-rotation", library = "reverse_rotation = false",
+        doc = "it turns as the angles say, also where SCAN says otherwise"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean",
         doc = "how flats and darks are averaged"},
     {"no-log", library = {"log", "log = false"},
@@ -193,6 +209,11 @@ elseif options.ranks_per_node and options.ranks_per_node > options.ranks then
         options.ranks)
 elseif options.ranks and options.part then
     cli.wrong("--ranks share the work by MPI, --part without it: give one of them")
+end
+if options.reverse_rotation and options.no_reverse_rotation then
+    cli.wrong("--reverse-rotation and --no-reverse-rotation say the opposite: give one of them")
+elseif options.no_reverse_rotation then
+    options.reverse_rotation = false
 end
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
@@ -384,6 +405,7 @@ if options.vertical_shifts then
         options.vertical_shifts)
 end
 local shifts_path = options.vertical_shifts and options.vertical_shifts:gsub("^%-", "")
+settings.flip, settings.reverse_rotation = options.flip, options.reverse_rotation
 settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
 settings.quiet = options.quiet
@@ -436,7 +458,7 @@ end
 
 local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.preview then
-    command.preview_slices(options, plan.volume[1], plan.rows[1])
+    command.preview_slices(options, plan.volume[1], plan.first_row, plan.upward)
 end
 
 say("%s", scan:describe())
@@ -452,7 +474,8 @@ for _, text in ipairs(scan.warnings) do
     warn("%s", text)
 end
 command.tell_statements(scan, {half_acquisition = options.half_acquisition or false,
-    flip = obeyed.flip_of(settings.flip), shifts = {[shifts_path or false] = true},
+    flip = obeyed.flip_of(settings.flip), reversed = settings.reverse_rotation,
+    shifts = {[shifts_path or false] = true},
     vertical = shifts_path ~= nil}, say, warn)
 if settings.center then
     command.tell_axis(scan, settings.center, say)
@@ -533,6 +556,7 @@ for _, option in ipairs(of_methods) do
     parameters[option.library] = settings[option.library]
 end
 parameters.vertical_shifts = options.vertical_shifts
+parameters.flip, parameters.reverse_rotation = options.flip, options.reverse_rotation
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
 parameters.flat_mode, parameters.values = options.flat_mode, values.kind
@@ -545,7 +569,8 @@ local making = {
     dtype = plan.dtype,
     units = scan.pixel_size and "1/m" or "1/px",
     pixel_size = scan.pixel_size,
-    first_row = plan.rows[1],
+    first_row = plan.first_row,
+    upward = plan.upward,
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
     layout = options.layout,
@@ -629,7 +654,8 @@ end)
 if options.preview and team.speaks() then
     held.release()
     options.output = output
-    command.preview(options, {shape = plan.volume, dtype = plan.dtype, first = plan.rows[1],
+    command.preview(options, {shape = plan.volume, dtype = plan.dtype, first = plan.first_row,
+        upward = plan.upward,
         pixel_size = scan.pixel_size, row_size = scan.pixel_size,
         caption = ("method %s%s, axis at column %.2f, values %s"):format(plan.method,
             iterative.is(options.method) and "" or ", filter " .. options.filter,

@@ -393,7 +393,8 @@ local step = facts[1].step
 local result <close> = cli.tried({}, mb.result.create, options.output, {shape = shape,
     dtype = dtype, pixel_size = step, overwrite = options.overwrite, title = "stitched volume",
     input = core.system.stat(names[1]) and names[1] or nil,
-    first_row = step and facts[1].top and math.floor(facts[1].top / step + 0.5) + 1 or nil,
+    first_row = step and facts[1].top and math.floor(math.abs(facts[1].top) / step + 0.5) + 1
+        or nil, upward = facts[1].flipped,
     parameters = {volumes = names, overlaps = overlaps, overlaps_by = how,
         correlations = likenesses, blend = options.blend, lateral = options.lateral,
         intensity = options.intensity, lateral_rows = noted "rows",

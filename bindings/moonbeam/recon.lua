@@ -7,6 +7,7 @@ local block_choice = require "moonbeam.pipeline.planning.block_choice"
 local ledger = require "moonbeam.ledger"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local pipeline_run = require "moonbeam.pipeline.run"
@@ -61,7 +62,8 @@ function recon.frames(scan, device, first, last, settings, carrier)
             .. "on those beside them; a chunk lacks these: use recon.run")
     end
     local section = slices_section(scan, mb.device(device), obeyed.settings(scan, settings))
-    return work.read(section, mb.device(device), {first, last}, {carrier = carrier})
+    local slices = geometry.row_elements(section.geometry, {first, last}, section.rows)
+    return work.read(section, mb.device(device), slices or {first, last}, {carrier = carrier})
 end
 
 --- `recon.slices(scan, frames, first, last, settings)`: the slices of a chunk of rows from its
@@ -185,7 +187,8 @@ function recon.find_range(scan, options)
         local device = mb.device(own.device or "host")
         own = obeyed.settings(scan, own)
         local section, values = slices_section(scan, device, own)
-        section.first, section.last = table.unpack(own.rows or {1, scan.rows})
+        section.first, section.last = table.unpack(own.rows
+            and scan_recipe.slices(section, own.rows) or {1, section.rows})
         return value_range.find(view.of(section, #section.steps, device, values), own.dtype)
     end)
 end
@@ -219,8 +222,8 @@ end
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
 -- The options are those of `recon.run`. A half acquisition and mirrored frames are as the scan says
 -- (scan.says), unless half_acquisition or flip is given. The method follows only from the scan and
--- the options (see `tomo.reconstruct`). `mode` becomes the faster mode that fits with at least one row, provided
--- that the values stay the same. Without a `center` the plan is an upper bound (exact = false): it
+-- the options (see `tomo.reconstruct`). `mode` becomes the faster mode that fits with at least one
+-- row, provided that the values stay the same. Without a `center` the plan is an upper bound (exact = false): it
 -- holds for every axis that the search may return, and includes the search (search_peak) and, if
 -- `dtype` needs a `range`, the search for it (range_peak). `recon.settle` makes it exact. `overlap`
 -- (reading and writing while computing, which takes a second set of chunks on the device): "auto"

@@ -1450,6 +1450,8 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -1546,6 +1548,8 @@ function mb.plan.peaks(fn, devices) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2029,6 +2033,8 @@ function mb.psf.two_photon(size, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2102,6 +2108,8 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2185,6 +2193,8 @@ function mb.recon.describe(plan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2247,6 +2257,8 @@ function mb.recon.expected_values(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2310,6 +2322,8 @@ function mb.recon.find_center(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2372,6 +2386,8 @@ function mb.recon.find_range(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2443,6 +2459,8 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2505,6 +2523,8 @@ function mb.recon.plan(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
+---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2593,6 +2613,7 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field pixel_size? number edge of a detector pixel
 ---@field slice_distance? number between neighboring slices
 ---@field first_row? integer row of the detector that slice 1 is of
+---@field upward? boolean each slice is of the row above the one before
 ---@field axis? table what slices are that are not rows: {name, values (numbers, or texts, one for each slice)}
 ---@field parameters? table what the reconstruction was done with
 ---@field input? string the scan's file

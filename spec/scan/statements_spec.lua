@@ -148,12 +148,15 @@ describe("the statements of a scan", function()
             more = {["{detector_transformations}/a"] = {value = 180.0, units = "degree",
                 transformation_type = "rotation", vector = {0.0, 1.0, 0.0}}},
             check = function()
-            local says, _, warnings, text, scan = read {half_acquisition = false,
-                cannot_flip = true}
+            local says, _, _, text, scan = read()
+            local step = {"flip", rows = false, columns = true}
             assert.same({rows = false, columns = true}, says.flip)
-            assert.same({"flip", rows = false, columns = true}, obeyed.flip_step(scan))
+            assert.same({step}, obeyed.steps(scan, {}))
+            assert.same({}, obeyed.steps(scan, {flip = "none"}))
+            assert.same({step, "fbp"}, obeyed.recipe(scan, {"fbp"}))
+            local own = {"fbp", {"flip", rows = false, columns = false}}
+            assert.equal(own, obeyed.recipe(scan, own))
             has(text, "mirrored left-right ('/e/instrument/camera/t')")
-            has(warnings, "mirrored left-right, which is not undone")
         end},
         ["x_flipped, y_flipped"] = {nxtomo = {0, 1}, check = function()
             local says, lines, _, text = read {half_acquisition = false,
@@ -244,9 +247,12 @@ describe("the statements of a scan", function()
         end},
         ["vector of rotation_angle"] = {more = {["/e/sample/rotation_angle"] = {units = "degree",
                 value = angles(0, 180), vector = {0.0, -1.0, 0.0}}}, check = function()
-            local says, _, warnings = read()
+            local says, lines, _, text, scan = read {half_acquisition = false, reversed = false}
             assert.is_true(says.reversed_rotation)
-            has(warnings, "reverse_rotation undoes it")
+            assert.same({"reverse_rotation"}, obeyed.steps(scan, {}))
+            assert.same({}, obeyed.steps(scan, {reverse_rotation = false}))
+            has(text, "turning the other way ('/e/sample/rotation_angle')")
+            has(lines, "says the other way, which is overruled")
         end},
         tomo_n = {nxtomo = {COUNT + 3}, exchange = {COUNT + 3}, check = function()
             local _, _, warnings = read()

@@ -1,9 +1,9 @@
 --- A pipeline: a chain that is bound to devices, with its plan. mb.pipeline makes it.
 
 local mb = require "moonbeam"
-local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
 local obeyed = require "moonbeam.scan.statements.obeyed"
 local on_error = require "moonbeam.internal.on_error"
 local output = require "moonbeam.pipeline.output"
@@ -18,26 +18,27 @@ local bound = {}
 local methods = {}
 local metatable = {__name = "moonbeam.pipeline", __index = methods}
 
+local function wrong_rows(rows, there)
+    if rows[1] == rows[2] then
+        fail("argument", "pipeline", nil, "there is no row %d; the result has rows %d to %d",
+            rows[1], there[1], there[2])
+    end
+    fail("argument", "pipeline", "rows", "rows are %d to %d; the result has %d to %d", rows[1],
+        rows[2], there[1], there[2])
+end
+
 -- Raises an error if {first, last} are not rows of the result.
 local function check_rows(rows, shape)
     if rows and not (rows[1] >= 1 and rows[1] <= rows[2] and rows[2] <= shape[1]) then
-        if rows[1] == rows[2] then
-            fail("argument", "pipeline", nil, "there is no row %d; the result has rows 1 to %d",
-                rows[1], shape[1])
-        end
-        fail("argument", "pipeline", "rows", "rows are %d to %d; the result has 1 to %d", rows[1],
-            rows[2], shape[1])
+        wrong_rows(rows, {1, shape[1]})
     end
 end
 
 --- A pipeline of a recipe that is a list. `options` are those of mb.pipeline, `binding` those of
--- chain.bind.
-function bound.new(scan, recipe, options, binding)
+-- chain.bind; `asked`, nil or flip and reverse_rotation where they are not as the scan says.
+function bound.new(scan, recipe, options, binding, asked)
     local devices = mb.device.several(options.devices or "host")
-    local known = binding and binding.catalog or catalog.new()
-    recipe = obeyed.recipe(scan, recipe, function(name)
-        return known:has(name)
-    end)
+    recipe = obeyed.recipe(scan, recipe, asked)
     local steps = chain.bind(recipe, chain.source_of(scan, {input = options.input}), binding)
     check_rows(options.rows, steps.shape)
     return setmetatable({scan = scan, chain = steps, devices = devices, options = {
@@ -72,6 +73,30 @@ end
 function methods:part(changes)
     return setmetatable({scan = self.scan, chain = self.chain, devices = self.devices,
         options = setmetatable(changes, {__index = self.options})}, metatable)
+end
+
+--- The rows {first, last} of the result that hold rows {first, last} of the detector (nil: from the
+-- first, to the last), or rows of the result where these are not slices.
+function methods:rows_of(rows)
+    local own, g, count = self.chain, self.chain.geometry, self.chain.shape[1]
+    local slices = own.kind.layout == "slices"
+    local there = slices and geometry.rows_of(g, 1, count) or {1, count}
+    there = {math.ceil(there[1]), math.floor(there[2])}
+    rows = {rows[1] or there[1], rows[2] or there[2]}
+    local found = rows
+    if slices then
+        found = geometry.row_elements(g, rows, count) or wrong_rows(rows, there)
+    end
+    check_rows(found, own.shape)
+    return found
+end
+
+--- The row of the detector, the first one, that a row of the result is of.
+function methods:row_of(row)
+    if self.chain.kind.layout ~= "slices" then
+        return row
+    end
+    return math.ceil(geometry.rows_of(self.chain.geometry, row, row)[1])
 end
 
 --- The result of the whole chain for the rows {first, last}: an array on the host, which the caller

@@ -268,11 +268,6 @@ function methods:find(name)
     return def
 end
 
---- Whether there is a step of this name.
-function methods:has(name)
-    return (self.defs[name] or library_step(name)) ~= nil
-end
-
 --- The sources of a recipe's steps that are not in the library, {path, text, hash, names} each, for
 -- the result.
 function methods:recorded(list)

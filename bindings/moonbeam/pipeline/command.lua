@@ -9,13 +9,14 @@ local center = require "moonbeam.tomo.center"
 local chain = require "moonbeam.pipeline.chain"
 local cli = require "moonbeam.internal.cli"
 local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method_options = require "moonbeam.tomo.method_options"
 local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
 local shipped = require "moonbeam.pipeline.shipped"
-local told = require "moonbeam.scan.statements.told"
+local statements = require "moonbeam.scan.statements.told"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local slurm = require "moonbeam.pipeline.shares.slurm"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
@@ -101,27 +102,79 @@ local function set_option(recipe, text, known, typed)
     return chain.with(recipe, path, value, known)
 end
 
+-- What the flags say that are steps of a recipe: {name, entry, or nil for none}.
+local function typed_steps(options)
+    local list, flip = {}, options.flip
+    if flip then
+        list[1] = {"flip", {"flip", rows = flip == "rows" or flip == "both",
+            columns = flip == "columns" or flip == "both"}}
+    end
+    if options.reverse_rotation ~= nil then
+        list[#list + 1] = {"reverse_rotation", options.reverse_rotation and "reverse_rotation"}
+    end
+    return list
+end
+
+-- What a step flip says, as the flag has it; of another entry its name.
+local function entry_text(entry)
+    local own = type(entry) == "table" and entry or {entry}
+    return own[1] ~= "flip" and own[1] or "flip " .. (own.rows and own.columns and "both"
+        or own.rows and "rows" or own.columns and "columns" or "none")
+end
+
+-- A recipe with what was typed in the place of its own steps of that name, or before all others;
+-- and a line for each of them that said something else.
+local function with_typed(recipe, options)
+    local told = {}
+    for _, typed in ipairs(typed_steps(options)) do
+        local name, entry, list, placed = typed[1], typed[2], {}, false
+        for _, own in ipairs(recipe) do
+            local same = (type(own) == "table" and own[1] or own) == name
+            if not same then
+                list[#list + 1] = own
+            else
+                list[#list + 1] = not placed and entry or nil
+                if entry_text(own) ~= entry_text(entry or "none") then
+                    told[#told + 1] = ("typed      %s; the recipe says %s"):format(
+                        entry and entry_text(entry) or "no " .. name, entry_text(own))
+                end
+                placed = true
+            end
+        end
+        if entry and not placed then
+            table.insert(list, 1, entry)
+        end
+        recipe = list
+    end
+    return recipe, told
+end
+
 -- The source that a command line describes: {recipe, catalog, folder, foreign, typed}.
 local function source_of(options)
     local recipe, folder, foreign = read_recipe(options.recipe)
+    local told
+    recipe, told = with_typed(recipe, options)
     local known, typed = catalog.new(options.steps), {}
     for _, text in ipairs(options.set or {}) do
         recipe = set_option(recipe, text, known, typed)
     end
-    return {recipe = recipe, catalog = known, folder = folder, typed = typed,
+    return {recipe = recipe, told = told, catalog = known, folder = folder, typed = typed,
         foreign = foreign and not options.trust_paths}
 end
 
 -- The pipeline of a recipe for these rows, with the options of the command line.
 local function pipeline_of(scan, source, options, recipe, rows)
-    return bound.new(scan, recipe or source.recipe, {devices = options.devices,
-        host_budget = options.host_budget, rows = rows or options.rows,
+    rows = rows or options.rows
+    local made = bound.new(scan, recipe or source.recipe, {devices = options.devices,
+        host_budget = options.host_budget,
         scratch = team.scratch_of(options.output, options.scratch, team.ranks(options.ranks)),
         ranks = options.ranks,
         part = options.part, block = options.chunk, overlap = options.no_overlap and false or nil,
         threads = options.threads, pinned = options.pinned, input = options.input,
         quiet = options.quiet}, {catalog = source.catalog, folder = source.folder,
-        foreign = source.foreign, typed = source.typed})
+        foreign = source.foreign, typed = source.typed},
+        {reverse_rotation = options.reverse_rotation})
+    return rows and made:part {rows = made:rows_of(rows)} or made
 end
 
 -- The pipelines of a sweep, all of them: what is wrong with one is said before any runs.
@@ -152,8 +205,7 @@ end
 
 --- Says what the statements of a scan's file are to a run: `used` is that of told.of.
 function command.tell_statements(scan, used, say, warn)
-    used.cannot_flip = not used.flip and not catalog.new():has "flip"
-    local lines, warnings = told.of(scan, used)
+    local lines, warnings = statements.of(scan, used)
     for _, text in ipairs(lines) do
         say("%s", text)
     end
@@ -164,7 +216,7 @@ end
 
 --- Says where the file's axis is not this one, by `tell`.
 function command.tell_axis(scan, column, tell)
-    local text = told.axis(scan, column, center.agreement(scan.cols))
+    local text = statements.axis(scan, column, center.agreement(scan.cols))
     if text then
         tell("%s", text)
     end
@@ -176,7 +228,7 @@ local function tell_scan(scan, pipeline, options, talk)
     for _, text in ipairs(scan.warnings) do
         talk.warn("%s", text)
     end
-    local used = {steps = pipeline.chain.steps, shifts = {}}
+    local used = {steps = pipeline.chain.steps, shifts = {}, reversed = false}
     if options.no_half_acquisition then
         used.half_acquisition = false
     end
@@ -213,10 +265,12 @@ local function run_sweep(scan, source, options, talk)
     end
     local values = recipe_text.sweep(text)
     local list = swept(scan, source, options, path, values)
-    local row = options.row or (list[1].chain.shape[1] + 1) // 2
+    local slice = options.row and list[1]:rows_of {options.row, options.row}[1]
+        or (list[1].chain.shape[1] + 1) // 2
+    local row = options.row or list[1]:row_of(slice) -- of the detector
     options.preview = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
     options.check_outputs(options.output)
-    local stack <close> = sweep.stack(list, row, function(i)
+    local stack <close> = sweep.stack(list, slice, function(i)
         if i == 1 then
             tell_scan(scan, list[1], options, talk)
         end
@@ -295,15 +349,19 @@ local function tell_values(done, scan, talk)
     end
 end
 
--- The rows of --preview-rows as slices of a volume of so many, whose first one is of row `first`.
-local function preview_slices(options, count, first)
+-- The rows of --preview-rows as slices of a volume of so many, whose first one is of row `first`,
+-- and whose next ones are of rows above it where `upward`.
+local function preview_slices(options, count, first, upward)
     local list, labels = {}, {}
-    for i, row in ipairs(options.preview_rows or {first + count // 2}) do
-        if row < first or row > first + count - 1 then
-            cli.wrong("--preview-rows names row %d; the result has rows %d to %d", row, first,
-                first + count - 1)
+    local low = upward and first - count + 1 or first
+    local middle = upward and first - count // 2 or first + count // 2
+    for i, row in ipairs(options.preview_rows or {middle}) do
+        if row < low or row > low + count - 1 then
+            cli.wrong("--preview-rows names row %d; the result has rows %d to %d", row, low,
+                low + count - 1)
         end
-        list[i], labels[i] = row - first + 1, ("row %d"):format(row)
+        list[i] = upward and first - row + 1 or row - first + 1
+        labels[i] = ("row %d"):format(row)
     end
     return list, labels
 end
@@ -315,7 +373,7 @@ local function write_preview(options, result)
         or mb.images.open(options.output)
     local nz, ny, nx = table.unpack(volume.shape)
     local upright = (ny == 1 or nx == 1) and nz > 1
-    local list, labels = preview_slices(options, nz, result.first)
+    local list, labels = preview_slices(options, nz, result.first, result.upward)
     local stretch, rows = 1, (#labels > 1 and "rows " or "row ")
         .. table.concat(labels, ", "):gsub("row ", "")
     local shape = upright and {1, nz, math.max(ny, nx)} or {#list, ny, nx}
@@ -341,7 +399,7 @@ local function write_preview(options, result)
 end
 
 --- Writes --preview: slices of a result that is complete. `result`: {shape, dtype, first (row of
--- slice 1), pixel_size (m) and row_size (nil: not known), caption}. A vertical slice is one
+-- slice 1), upward (the next one is above it), pixel_size (m) and row_size (nil: not known), caption}. A vertical slice is one
 -- picture. A budget that leaves no memory for it is a warning: the result is there.
 function command.preview(options, result)
     local ok, problem = pcall(write_preview, options, result)
@@ -367,10 +425,9 @@ local function run_whole(pipeline, options, talk)
     tell_scan(pipeline.scan, pipeline, options, talk)
     say("%s", report.text(made, {level = options.verbose and "all" or "run"}))
     local rows = made.sections[#made.sections]
-    local geometry = rows.geometry
-    local first_row = (geometry.first_row - 1) // geometry.row_step + rows.first
+    local first_row, upward = geometry.result_row(rows.geometry, rows.first)
     if options.preview then
-        preview_slices(options, rows.last - rows.first + 1, first_row)
+        preview_slices(options, rows.last - rows.first + 1, first_row, upward)
     end
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, layout = options.layout,
@@ -381,6 +438,7 @@ local function run_whole(pipeline, options, talk)
         local shape = {table.unpack(rows.shape)}
         shape[rows.axis] = rows.last - rows.first + 1
         command.preview(options, {shape = shape, dtype = rows.dtype, first = first_row,
+            upward = upward,
             pixel_size = rows.geometry.pixel_size, row_size = rows.geometry.row_size,
             caption = "recipe " .. name_of(options.recipe)})
     end
@@ -489,6 +547,9 @@ function command.run(scan, options, talk)
     local say = talk.say
     check(options)
     local source = source_of(options)
+    for _, text in ipairs(options.print_recipe and {} or source.told) do
+        say("%s", text)
+    end
     if options.sweep and not (options.plan or options.print_recipe) then
         return run_sweep(scan, source, options, talk)
     end
@@ -509,7 +570,8 @@ function command.run(scan, options, talk)
         end
     elseif options.snapshots then
         tell_scan(scan, pipeline, options, talk)
-        snapshots.save(pipeline, options.snapshots, {row = options.row,
+        snapshots.save(pipeline, options.snapshots, {row = options.row
+            and pipeline:rows_of {options.row, options.row}[1],
             overwrite = options.overwrite})
         say("pictures   %s, one after every step", options.snapshots)
     else

@@ -65,7 +65,7 @@ local function parameters_of(self, made)
         devices = table.concat(devices, ","),
         devices_differ = several_devices.difference(self.devices),
         input = self.chain.source.kind.quantity,
-        own_steps = own_steps(self), rows = ("%d:%d"):format(last.first, last.last)}
+        own_steps = own_steps(self), rows = ("%d:%d"):format(geometry.told_rows(last, last.first, last.last))}
 end
 
 -- The scaling of the stored values if a step has rescaled them: {scale, offset}.
@@ -146,9 +146,10 @@ function output.run(self, options)
     local made, verdicts = run.settle(planned, nil, kept)
     local shape, last = output.shape(made)
     local g = last.geometry
+    local first_row, upward = geometry.result_row(g, last.first)
     local making = {shape = shape, dtype = last.dtype,
         units = output.units(self.chain), pixel_size = g.pixel_size, slice_distance = g.row_size,
-        first_row = (g.first_row - 1) // g.row_step + last.first, overwrite = options.overwrite,
+        first_row = first_row, upward = upward, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, input = options.input,
         layout = options.layout, entry = options.entry, angles = options.angles,
         unfinished = kept and kept.kept, title = options.title,

@@ -127,8 +127,8 @@ local function lean_shifts(g, rows)
     end
     local of_slices, of_angles = {}, g.vertical_shifts and {} or nil
     for row = rows[1], rows[2] do
-        local place = g.first_row + (row - 1) * g.row_step + (g.row_step - 1) / 2
-        of_slices[#of_slices + 1] = g.lean * (place - (g.rows + 1) / 2) / g.column_step
+        of_slices[#of_slices + 1] = g.lean * (geometry.row(g, row) - (g.rows + 1) / 2)
+            / g.column_step
     end
     for i, frame in ipairs(of_angles and g.frames or {}) do
         of_angles[i] = g.lean * g.vertical_shifts[frame] / g.column_step

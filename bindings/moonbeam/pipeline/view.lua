@@ -22,6 +22,11 @@ function view.of(section, before, device, values)
         geometry = last and last.geometry or source.geometry}, methods)
     self.rows = section.cut == "rows" and (section.whole or {section.first, section.last})
         or {1, self.shape[2]}
+    local after = section.geometry
+    if section.cut == "rows" and (after.row_step < 0) ~= (self.geometry.row_step < 0) then
+        self.rows = geometry_of.row_elements(self.geometry, geometry_of.rows_of(after,
+            self.rows[1], self.rows[2]), self.shape[2]) -- a later step flips them
+    end
     return self
 end
 
@@ -64,7 +69,8 @@ function methods:as_scan()
     local settings = plain_settings(self)
     local geometry = self.geometry
     if settings then
-        settings.rows = self.rows
+        settings.rows = self.section.cut == "rows"
+            and geometry_of.rows_of(geometry, self.rows[1], self.rows[2]) or self.rows
         return self.section.source.scan, settings
     end
     local scan = {n_angles = #geometry.angles, angles = geometry.angles, rows = self.shape[2],

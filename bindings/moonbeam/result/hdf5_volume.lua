@@ -30,6 +30,10 @@ local DIRECTIONS = {
     x = "to the right",
 }
 
+-- z of frames that are upside down: the first slice is of the lowest row.
+local UPWARDS <const> = "rows of the detector, from its top downwards; the first slice is of the "
+    .. "last row, because the frames were flipped"
+
 -- The axis of slices that are not rows. Texts are beside the volume, not its axis: viewers draw
 -- by numbers.
 local function write_own_axis(file, axis)
@@ -52,14 +56,15 @@ local function write_axes(file, options)
         local name = ("zyx"):sub(axis, axis)
         local values = {}
         local first = axis == 1 and options.first_row - 1 or 0
+        local sign = axis == 1 and options.upward and -1 or 1
         local own = axis == 1 and options.pixel_size and options.slice_distance or step
         for i = 1, shape[axis] do
-            values[i] = (name == "y" and shape[axis] - i or first + i - 1) * own
+            values[i] = (name == "y" and shape[axis] - i or first + sign * (i - 1)) * own
         end
         file:write("/entry/data/" .. name, values, {
             dtype = "f64",
             attributes = { units = unit, long_name = ("%s [%s]"):format(name, unit),
-            description = DIRECTIONS[name] },
+            description = sign < 0 and UPWARDS or DIRECTIONS[name] },
         })
     end
 end

@@ -40,6 +40,7 @@ local CREATE = declared.options(
     {"slice_distance", "number", "between neighboring slices", unit = "m", min = 1e-13, max = 1,
         usual = "pixel_size"},
     {"first_row", "count", "row of the detector that slice 1 is of", min = 1, default = 1},
+    {"upward", "boolean", "each slice is of the row above the one before", default = false},
     {"axis", "table", "what slices are that are not rows: {name, values (numbers, or texts, one "
         .. "for each slice)}"},
     {"parameters", "table", "what the reconstruction was done with"},

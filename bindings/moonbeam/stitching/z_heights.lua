@@ -100,6 +100,9 @@ local function of_hdf5(name, path)
         local z = file:value "/entry/data/z"
         facts.top = type(z) == "table" and z[1] or z
         facts.step = type(z) == "table" and z[2] and z[2] - z[1] or nil
+        if facts.step and facts.step < 0 then -- flipped frames: from the lowest row
+            facts.top, facts.step, facts.flipped = -facts.top, -facts.step, true
+        end
     end
     if file:exists "/entry/sample/z_translation" and not path then
         facts.height, facts.why = height_at(file, "/entry/sample/z_translation")
@@ -120,7 +123,9 @@ end
 local function of_text(text, step, path)
     local facts = {step = step}
     local first = in_json(text, "first_row")
-    facts.top = step and type(first) == "number" and (first - 1) * step or nil
+    facts.flipped = text:find '"upward"%s*:%s*true' ~= nil
+    facts.top = step and type(first) == "number" and (first - 1) * step
+        * (facts.flipped and -1 or 1) or nil
     local scan = in_json(text, "raw_file")
     facts.height, facts.why = height_of_scan(type(scan) == "string" and scan or nil, path)
     return facts
@@ -137,8 +142,9 @@ local function head_of_tiff(name)
 end
 
 --- What is known of an open volume with that name: {height (m, of the sample), why (it is not
--- known), top (m, from the detector's first row to the first slice), step (m, between slices)}.
--- `path` is the dataset with the height in the scan's file, where it is not NXtomo's.
+-- known), top (m, from the detector's first row to the first slice; of flipped frames upwards,
+-- below 0), step (m, between slices), flipped}. `path` is the dataset with the height in the scan's
+-- file, where it is not NXtomo's.
 function z_heights.of(volume, name, path)
     local plain = name:gsub(":/.*$", ""):lower()
     if plain:find "%.h5$" or plain:find "%.hdf5?$" or plain:find "%.nxs?$" then

@@ -21,6 +21,10 @@ return declared.options(
     {"axis_tilt", "any", "angle between the axis and the detector's columns; positive: further "
         .. "right in lower rows", unit = "rad", usual = "0"},
     {"vertical_shifts", "any", "rows to shift each projection by: one number per projection"},
+    {"flip", "any", "how the frames are stored: \"none\" (upright), \"rows\" (upside down), "
+        .. "\"columns\" (mirrored) or \"both\"", usual = "as the scan says"},
+    {"reverse_rotation", "any", "true: the stage turns the other way than the angles say",
+        usual = "as the scan says"},
     {"flat_mode", "any", "how flats and darks are averaged: \"mean\" or \"median\"",
         usual = "mean"},
     {"log", "any", "false: the frames are line integrals already", usual = "true"},

@@ -257,7 +257,8 @@ local function put_in_scan(place, found, others, band)
             list[name] = list[name] and place.column_of(list[name])
         end
     end
-    return band and {place.row_of(band[1]), place.row_of(band[2])}
+    local one, other = place.row_of(band and band[1] or 1), place.row_of(band and band[2] or 1)
+    return band and {math.min(one, other), math.max(one, other)}
 end
 
 -- How the axis was found, in words.

@@ -3,10 +3,10 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
-local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
 local iterative = require "moonbeam.pipeline.iterative"
 local lean = require "moonbeam.tomo.lean"
 local method_options = require "moonbeam.tomo.method_options"
@@ -91,11 +91,8 @@ end
 
 --- The recipe of settings, a list of steps.
 function scan_recipe.of(scan, settings, device)
-    local list = {}
+    local list = obeyed.steps(scan, settings)
     local quantity = quantity_of(scan, settings)
-    if catalog.new():has "flip" then
-        list[1] = obeyed.flip_step(scan, settings)
-    end
     if quantity == "counts" then
         list[#list + 1] = {"flat_field", mode = settings.flat_mode}
     end
@@ -130,12 +127,21 @@ function scan_recipe.chain(scan, settings, device)
         {input = quantity_of(scan, settings)}))
 end
 
+--- The rows of the volume that are rows {first, last} of the detector. Raises where it has others.
+function scan_recipe.slices(bound, rows)
+    local elements, there = geometry.row_elements(bound.geometry, rows, bound.shape[1])
+    if not elements then
+        fail("argument", "recon.plan", "rows", "rows are %d to %d; the volume is of rows %d to %d "
+            .. "of the detector", rows[1], rows[2], there[1], there[2])
+    end
+    return elements
+end
+
 --- A job of pipeline/plan.lua for these settings.
 function scan_recipe.job(scan, settings, device)
-    local overlap = settings.overlap
-    return pipeline_plan.job(scan_recipe.chain(scan, settings, device), settings.devices
-        or {device}, {
-        op = "recon.plan", rows = settings.rows, part = settings.part, ranks = settings.ranks,
+    local overlap, bound = settings.overlap, scan_recipe.chain(scan, settings, device)
+    return pipeline_plan.job(bound, settings.devices or {device}, {
+        op = "recon.plan", rows = settings.rows and scan_recipe.slices(bound, settings.rows), part = settings.part, ranks = settings.ranks,
         block = settings.chunk,
         overlap = overlap == nil and "auto" or overlap, threads = settings.threads,
         pinned = settings.pinned, out = settings.out, files = settings.slices_per_file,
@@ -261,10 +267,12 @@ function scan_recipe.plan(scan, options)
     end)
     local section, device = made.sections[1], made.job.devices[1]
     settings.overlap = section.overlap
-    local rows = {section.first, section.last}
+    local rows = geometry.rows_of(section.geometry, section.first, section.last)
     local total = rows[2] - rows[1] + 1
+    local first_row, upward = geometry.result_row(section.geometry, section.first)
     return check_out(fill({made = made, device_ids = table.concat(ids, ","),
-        difference = several_devices.difference(devices), rows = rows, chunk = section.count,
+        difference = several_devices.difference(devices), rows = rows, first_row = first_row,
+        upward = upward, chunk = section.count,
         chunks = math.ceil(total / section.count), search_peak = measure_peak(made, "center"),
         look_peak = made.job.look[device.id],
         budget = mb.pool.stats(device).budget, available = made.job.available[device.id],

@@ -220,7 +220,8 @@ local function counts_of(parts)
 end
 
 local function facts_of(part)
-    return {file = part.path, rows = ("%d:%d"):format(part.first, part.last), host = part.host,
+    return {file = part.path, rows = part.making.parameters and part.making.parameters.rows
+        or ("%d:%d"):format(part.first, part.last), host = part.host,
         seconds = part.seconds, measured_peak_bytes = part.peak,
         measured_pinned_bytes = part.pinned}
 end
@@ -240,7 +241,8 @@ function joined_parts.making(self, changes)
     for name, value in pairs(first.making.parameters or {}) do
         making.parameters[name] = value
     end
-    making.parameters.rows = ("%d:%d"):format(first.whole[1], first.whole[2])
+    making.parameters.rows = first.whole_rows
+        or ("%d:%d"):format(first.whole[1], first.whole[2]) -- of a part of an earlier program
     for name, value in pairs(changes) do
         making[name] = value
     end

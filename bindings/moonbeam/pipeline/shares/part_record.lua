@@ -4,6 +4,7 @@
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
 local journal = require "moonbeam.pipeline.journal"
 local records = require "moonbeam.result.records"
 
@@ -74,6 +75,7 @@ function part_record.add(result, made, making, facts)
     local report = facts.report
     result:provenance {[NAME] = records.text {FORMAT, VERSION, {number = part[1], count = part[2],
         first = last.first, last = last.last, whole = last.whole,
+        whole_rows = ("%d:%d"):format(geometry.told_rows(last, table.unpack(last.whole))),
         making = own, identity = identity_of(made, facts.options), values = facts.values,
         files = files_of(made.job.chain.source.scan),
         scaling = facts.scaling, totals = report.totals, sizes = report.sizes,

@@ -5,6 +5,7 @@
 -- measures or sums, the sections before it make all their rows, in every part.
 
 local fail = require "moonbeam.internal.fail"
+local geometry = require "moonbeam.pipeline.geometry"
 local file_name = require "moonbeam.internal.file_name"
 local sections = require "moonbeam.pipeline.sections"
 
@@ -90,8 +91,9 @@ function part_rows.text(section, part)
         return ("every part makes all %d %s, which later steps need"):format(
             section.last - section.first + 1, section.cut)
     end
+    local first, last = geometry.told_rows(section, section.first, section.last)
     return ("%d of %d: %s %d to %d of %d to %d"):format(part[1], part[2], section.cut,
-        section.first, section.last, whole[1], whole[2])
+        first, last, geometry.told_rows(section, whole[1], whole[2]))
 end
 
 return part_rows

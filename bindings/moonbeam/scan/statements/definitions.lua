@@ -81,9 +81,10 @@ return {
         kind = "moved", gives = "translations", option = SHIFTS,
         done = "each one is warned of where it moves the projections by half a pixel or more"},
     {name = "vector of rotation_angle", nxtomo = {"{angles}"}, kind = "downward",
-        gives = "reversed_rotation", option = "step `reverse_rotation`",
-        done = "an axis that points down, against the vertical one of the coordinates, is warned "
-            .. "of"},
+        gives = "reversed_rotation",
+        option = "`--reverse-rotation`, `--no-reverse-rotation`, step `reverse_rotation`",
+        done = "an axis that points down, against the vertical one of the coordinates: angles "
+            .. "count as their negatives"},
     {name = "tomo_n", nxtomo = {"{detector}/tomo_n"},
         exchange = {"/process/acquisition/rotation/num_angles"}, kind = "number",
         gives = "announced", option = "none; `--allow-missing` for frames that were never written",

@@ -18,18 +18,31 @@ function obeyed.flip_of(value)
     elseif type(value) == "table" then
         return {rows = value.rows == true, columns = value.columns == true}
     end
-    return FLIPS[value or "none"] or fail("argument", nil, "flip", "flip is %s; it must be none, "
-        .. "rows, columns or both", tostring(value))
+    return FLIPS[value or "none"] or fail("argument", "recon.plan", "flip", "flip is '%s'; it must "
+        .. "be none, rows, columns or both", tostring(value))
 end
 
---- The step that flips frames as settings or the scan say, or nil.
-function obeyed.flip_step(scan, settings)
-    local flip = obeyed.flip_of(settings and settings.flip)
+-- The step that flips frames as settings or the scan say, or nil.
+local function flip_step(says, settings)
+    local flip = obeyed.flip_of(settings.flip)
     if flip == nil then
-        flip = scan.says and scan.says.flip
+        flip = says.flip
     end
     return flip and (flip.rows or flip.columns)
         and {"flip", rows = flip.rows, columns = flip.columns} or nil
+end
+
+--- The steps that a chain begins with, as the settings say, or else the scan: flip and
+-- reverse_rotation. A list, which may be empty.
+function obeyed.steps(scan, settings)
+    local says, list = scan.says or {}, {}
+    list[1] = flip_step(says, settings)
+    local reverses = settings.reverse_rotation
+    if reverses == nil then
+        reverses = says.reversed_rotation
+    end
+    list[#list + 1] = reverses and "reverse_rotation" or nil
+    return list
 end
 
 --- Settings of mb.recon with what the scan says: half_acquisition.
@@ -42,33 +55,21 @@ function obeyed.settings(scan, settings)
     return settings
 end
 
-local function name_of(entry)
-    return type(entry) == "table" and entry[1] or entry
-end
-
---- Whether a recipe has a step of one of these names.
-function obeyed.has(recipe, ...)
-    local names = {}
-    for _, name in ipairs {...} do
-        names[name] = true
-    end
-    for _, entry in ipairs(type(recipe) == "table" and recipe or {}) do
-        if names[name_of(entry)] then
-            return true
-        end
-    end
-    return false
-end
-
---- A recipe with the step that flips frames as the scan says, unless it has its own. `knows(name)`:
--- whether there is a step of that name.
-function obeyed.recipe(scan, recipe, knows)
-    local step = type(recipe) == "table" and not obeyed.has(recipe, "flip")
-        and obeyed.flip_step(scan) or nil
-    if not step or not knows "flip" then
+--- A recipe with the steps that the scan asks for, flip and reverse_rotation, before it; where it
+-- has one of them it is left to itself. `settings`, nil or the flip and the reverse_rotation that
+-- were asked for, come before the scan.
+function obeyed.recipe(scan, recipe, settings)
+    if type(recipe) ~= "table" then
         return recipe
     end
-    return table.move(recipe, 1, #recipe, 2, {step})
+    local list, has = {}, {}
+    for _, entry in ipairs(recipe) do
+        has[type(entry) == "table" and entry[1] or entry] = true
+    end
+    for _, step in ipairs(obeyed.steps(scan, settings or {})) do
+        list[#list + 1] = not has[type(step) == "table" and step[1] or step] and step or nil
+    end
+    return #list > 0 and table.move(recipe, 1, #recipe, #list + 1, list) or recipe
 end
 
 --- The values of the beam that the scan says, as the steps of phase retrieval take them: energy

@@ -38,8 +38,10 @@ function told.ends(scan)
     return {
         frames = says.flip and (", mirrored %s ('%s')"):format(flip_text(says.flip),
             stated.flip.path) or "",
-        angles = says.half_acquisition and (", half acquisition ('%s')"):format(
-            stated.half_acquisition.path) or "",
+        angles = (says.reversed_rotation and (", turning the other way ('%s')"):format(
+            stated.reversed_rotation.path) or "")
+            .. (says.half_acquisition and (", half acquisition ('%s')"):format(
+                stated.half_acquisition.path) or ""),
         pixel = (stated.pixel_size and (" (%s)"):format(stated.pixel_size) or "")
             .. (optics[1] and "; " .. table.concat(optics, ", ") or ""),
     }
@@ -69,15 +71,9 @@ local function tell_half(scan, used, lines, warnings)
     end
 end
 
-local function tell_flip(scan, used, lines, warnings)
+local function tell_flip(scan, used, lines)
     local says, flip = scan.says.flip, used.flip
-    if not says then
-        return
-    elseif used.cannot_flip then
-        warnings[#warnings + 1] = ("'%s' says that the frames are mirrored %s, which is not "
-            .. "undone: the volume is mirrored or turned"):format(scan.stated.flip.path,
-            flip_text(says))
-    elseif flip and (flip.rows ~= says.rows or flip.columns ~= says.columns) then
+    if says and flip and (flip.rows ~= says.rows or flip.columns ~= says.columns) then
         beside(lines, "flip", flip_text(flip), scan.stated.flip.path, flip_text(says))
     end
 end
@@ -172,11 +168,10 @@ local function tell_cone(scan, _, _, warnings)
     end
 end
 
-local function tell_rotation(scan, used, _, warnings)
-    if scan.says.reversed_rotation and not used.reversed then
-        warnings[#warnings + 1] = ("the axis of '%s' points down, so that its angles turn the "
-            .. "other way, which is not undone: the slices are mirrored; the step "
-            .. "reverse_rotation undoes it"):format(scan.stated.reversed_rotation.path)
+local function tell_rotation(scan, used, lines)
+    if scan.says.reversed_rotation and used.reversed == false then
+        beside(lines, "rotation", "as the angles say", scan.stated.reversed_rotation.path,
+            "the other way")
     end
 end
 
@@ -190,9 +185,9 @@ end
 
 --- What is said of the statements of a scan beyond its description: lines and warnings, lists of
 -- texts. `used` is what the run does: half_acquisition (nil: a recipe without a word of it), flip
--- ({rows, columns}; nil: as the scan says), cannot_flip, vertical and lateral (whether it shifts
--- projections that way), reversed (whether it turns the angles round), shifts ({[path] = true}: the
--- lists that it reads), steps (of the chain of a recipe).
+-- ({rows, columns}; nil: as the scan says), reversed (whether angles count as their negatives; nil:
+-- as the scan says), vertical and lateral (whether it shifts projections that way), shifts ({[path]
+-- = true}: the lists that it reads), steps (of the chain of a recipe).
 function told.of(scan, used)
     local lines, warnings = {}, {}
     if scan.says and scan.stated then

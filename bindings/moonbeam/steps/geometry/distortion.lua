@@ -77,6 +77,7 @@ return frame_warp.step({
     parameters = function(options, g)
         local center = {geometry.row_element(g, options.center[1] + 1) - 1,
             geometry.element(g, options.center[2])}
-        return {center = center, factors = options.factors, scale = {g.row_step, g.column_step}}
+        return {center = center, factors = options.factors, scale = {math.abs(g.row_step),
+            g.column_step}}
     end,
 })

@@ -1,6 +1,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local reversed_rows = require "moonbeam.pipeline.definitions.reversed_rows"
 local frame_warp = require "moonbeam.pipeline.frame_warp"
 
 -- The extents of the map in a file, from its head.
@@ -18,6 +19,18 @@ local function shape_of(path, name)
     return shape
 end
 
+-- Makes a map of stored frames one of flipped ones: its rows in reverse order, and so the rows that
+-- it names.
+local function flip(map, options, axis)
+    local rows = map.shape[1]
+    local frame <close> = map:reshape(1, rows, map.shape[2])
+    reversed_rows(frame)
+    if axis == 2 then
+        mb.binary(map, "mul", {scalar = -1, out = map})
+        mb.binary(map, "add", {scalar = options.shifts and 0 or rows - 1, out = map})
+    end
+end
+
 -- A map on the device, f32; `own` is the place of each pixel, which is added to shifts.
 local function map_of(path, block, options, axis)
     local read = mb.images.read(path, block.device)
@@ -25,6 +38,9 @@ local function map_of(path, block, options, axis)
     local flat <close> = read:reshape(shape[2], shape[3])
     local map = flat:cast "f64"
     read:release()
+    if block.geometry.row_step < 0 then
+        flip(map, options, axis)
+    end
     if options.shifts then
         local n = shape[axis]
         local line <close> = mb.linspace(0, n - 1, n, {dtype = "f64",
@@ -41,7 +57,7 @@ return {
     doc = "rows and columns are files of two images of the size of a frame: for each pixel of the "
         .. "result the row and the column of the frame, from 0, from which it is taken; with "
         .. "shifts, how far that is from the pixel itself. Frames are worked on as wholes. Pixels "
-        .. "that need a NaN become NaN. The maps are for frames as they are at this step.",
+        .. "that need a NaN become NaN. The maps are for frames as they are at this step, but not flipped.",
     reference = "mb.remap",
     options = declared.options(
         {"rows", "string", "file of the rows: .npy, .tif, or FILE.h5:/path", unit = "px",

@@ -23,10 +23,10 @@ return frame_warp.step({
         if g.lean ~= 0 then
             fail("argument", nil, nil, "the axis leans already, by an earlier step tilt; remove "
                 .. "one of the two")
-        elseif math.abs(g.row_step - g.column_step) > 1e-9 * g.row_step then
+        elseif math.abs(math.abs(g.row_step) - g.column_step) > 1e-9 * g.column_step then
             fail("argument", nil, nil, "pixels are %g rows high and %g columns wide; frames of "
                 .. "square pixels can be turned: move it before the step that changes them",
-                g.row_step, g.column_step)
+                math.abs(g.row_step), g.column_step)
         end
     end,
 }, {
@@ -34,7 +34,8 @@ return frame_warp.step({
     required = {"angle"},
     parameters = function(options, g)
         local center = options.center or {(g.rows - 1) / 2, (g.cols - 1) / 2}
-        return {angle = options.angle, center = {geometry.row_element(g, center[1] + 1) - 1,
+        local angle = g.row_step > 0 and options.angle or -options.angle -- of the stored frames
+        return {angle = angle, center = {geometry.row_element(g, center[1] + 1) - 1,
             geometry.element(g, center[2])}}
     end,
 })

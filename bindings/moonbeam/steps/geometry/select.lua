@@ -26,8 +26,9 @@ local function selected(options, g)
     local first, last = frames_of(options, g)
     local low = options.angles and options.angles[1] - TOLERANCE or -math.huge
     local high = options.angles and options.angles[2] + TOLERANCE or math.huge
+    local angles = geometry.stored_angles(g)
     for i, frame in ipairs(g.frames) do
-        local angle = g.angles[i]
+        local angle = angles[i]
         if frame >= first and frame <= last and angle >= low and angle <= high then
             count = count + 1
             kept[#kept + 1] = (count - 1) % options.every == 0 and not bad[frame] and i or nil
@@ -41,7 +42,7 @@ local function check_nothing(options, g)
         return
     end
     local least, most = math.huge, -math.huge
-    for _, angle in ipairs(g.angles) do
+    for _, angle in ipairs(geometry.stored_angles(g)) do
         least, most = math.min(least, angle), math.max(most, angle)
     end
     local range = options.angles

@@ -15,14 +15,16 @@ local function place_of(g)
     end}
 end
 
-local function check_search(options, g)
+local function check_search(options, shape, g)
     local first, last = g.first_column - 1, g.cols - 1
     if options.guess and not (options.guess >= first and options.guess <= last) then
         fail("argument", nil, "guess", "guess is %g; the data have columns %g to %g",
             options.guess, first, last)
-    elseif options.row and (options.row > g.rows or options.row < g.first_row) then
+    end
+    local rows = geometry.rows_of(g, 1, shape[2])
+    if options.row and (options.row < rows[1] or options.row > rows[2]) then
         fail("argument", nil, "row", "row is %d; the data have rows %g to %g", options.row,
-            g.first_row, g.rows)
+            rows[1], rows[2])
     end
     if not OWN[options.method] then
         axis_methods.check(options.method, g.angles, g.half_acquisition)
@@ -94,12 +96,12 @@ return {
     known = function(options)
         return options.column
     end,
-    check = function(options, _, g)
+    check = function(options, shape, g)
         if options.column and not (options.column >= 0 and options.column <= g.cols - 1) then
             fail("argument", nil, "column", "column is %g; the detector has columns 0 to %g",
                 options.column, g.cols - 1)
         elseif not options.column then
-            check_search(options, g)
+            check_search(options, shape, g)
         end
     end,
     bounds = function(options, _, step)

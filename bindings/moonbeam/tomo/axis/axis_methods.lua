@@ -135,7 +135,8 @@ function axis_methods.find(scan, settings, axis, place)
                 list[i] = scan.place.column_of(value)
             end
         end
-        band = {scan.place.row_of(band[1]), scan.place.row_of(band[2])}
+        local one, other = scan.place.row_of(band[1]), scan.place.row_of(band[2])
+        band = {math.min(one, other), math.max(one, other)}
     end
     local name = NAMES[axis.method]
     details.column, details.method, details.curve = column, axis.method, nil
