@@ -96,6 +96,29 @@ local function values_of(steps, step)
     return values
 end
 
+-- Whether one of these steps gives the axis.
+local function has_center(steps)
+    for _, step in ipairs(steps) do
+        if step.def.gives_value == "center" then
+            return true
+        end
+    end
+    return false
+end
+
+-- Gives a step that needs the axis the one that an earlier step knows (geometry.axis), unless a
+-- step finds it.
+local function take_axis(steps, step, g)
+    if g.axis and table.concat(step.def.uses or {}, " "):find "center" and not has_center(steps)
+    then
+        if step.options.center == nil then
+            step.options = tables.merged(step.options, {center = g.axis})
+        else
+            called(step, geometry.check_axis, g, "center", step.options.center)
+        end
+    end
+end
+
 local function check_order(steps, step)
     local before = steps[#steps]
     if before and before.def.last then
@@ -217,6 +240,7 @@ function chain.bind(recipe, source, options)
     end
     local state, done = source, {}
     for _, step in ipairs(steps) do
+        take_axis(done, step, state.geometry)
         for i, part in ipairs(parts_of(step, state)) do
             state = connect(done, part, state, source) -- what is wrong is said of the step
             part.label = part.partial and ("%s:%d"):format(step.label, i) or step.label

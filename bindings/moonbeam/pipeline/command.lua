@@ -399,8 +399,9 @@ local function write_preview(options, result)
 end
 
 --- Writes --preview: slices of a result that is complete. `result`: {shape, dtype, first (row of
--- slice 1), upward (the next one is above it), pixel_size (m) and row_size (nil: not known), caption}. A vertical slice is one
--- picture. A budget that leaves no memory for it is a warning: the result is there.
+-- slice 1), upward (the next one is above it), pixel_size (m) and row_size (nil: not known),
+-- caption}. A vertical slice is one picture. A budget that leaves no memory for it is a warning:
+-- the result is there.
 function command.preview(options, result)
     local ok, problem = pcall(write_preview, options, result)
     if not ok and type(problem) == "table" and problem.code == "budget" then

@@ -9,7 +9,9 @@
 -- first_y, first_x: the pixel of the whole slice, from 1, of the first element; slice: {ny, nx} of
 -- the whole slice, nil if the data tell it, false if nothing does before the axis is found;
 -- pixel_size (m) of an element, or nil; row_size (m) of a row, or nil; turn: "half" or "whole";
--- half_acquisition; lean: the slope of the axis in columns per row; vertical_shifts: by how many
+-- half_acquisition; axis, axis_given: the column of the axis about which step stitch has joined
+-- frames, and the one that it was given, or nil; lean: the slope of the axis in columns per row;
+-- vertical_shifts: by how many
 -- rows of the scan each projection of the scan was shifted, or nil; timeline, currents: those of
 -- the scan (scan/timeline.lua), or nil; says, stated: what its file states (scan/statements).
 
@@ -145,6 +147,29 @@ end
 function geometry.axis_range(g, cols)
     return math.min(0, g.first_column - 1),
         math.max(g.cols - 1, geometry.column(g, cols - 1))
+end
+
+-- Columns by which an axis that is given twice may differ.
+local SAME_AXIS <const> = 0.01
+
+--- Raises an error if an earlier step has joined frames about another axis than this column.
+function geometry.check_axis(g, name, column)
+    if g.axis and math.abs(column - g.axis) > SAME_AXIS
+        and math.abs(column - (g.axis_given or g.axis)) > SAME_AXIS then
+        fail("argument", nil, name, "%s is %g; step stitch has joined the frames about column %g: "
+            .. "leave it out, or give step stitch center = %g", name, column, g.axis, column)
+    end
+end
+
+--- What to do about an axis at this column, which is beyond the detector; "" where nothing helps.
+function geometry.beyond_text(g, column)
+    local overlap = 2 * math.min(column, g.cols - 1 - column) + 1
+    if g.turn ~= "whole" or overlap < -g.cols or g.axis then
+        return ""
+    end
+    return ("; step stitch joins a whole turn about an axis beyond the detector: {\"stitch\", "
+        .. "center = %g}%s"):format(column, g.half_acquisition and " instead of half_acquisition"
+        or "")
 end
 
 --- The elements {first, last}, from 1, of a range of the scan's rows or columns. The data begin at

@@ -86,8 +86,8 @@ local function check(options, shape, g, kind)
             .. "or step rotate with angle = %.6g instead of step tilt", -math.atan(g.lean))
     end
     if options.center and not (options.center >= low and options.center <= high) then
-        fail("argument", nil, "center", "center is %g; the detector has columns %g to %g",
-            options.center, low, high)
+        fail("argument", nil, "center", "center is %g; the detector has columns %g to %g%s",
+            options.center, low, high, geometry.beyond_text(g, options.center))
     elseif options.weights == "poisson" and kind and kind.quantity == "phase" then
         fail("argument", nil, "weights", "weights is poisson, which is for line integrals of "
             .. "attenuation; the data are phase: leave it out")

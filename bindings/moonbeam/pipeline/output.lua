@@ -65,7 +65,8 @@ local function parameters_of(self, made)
         devices = table.concat(devices, ","),
         devices_differ = several_devices.difference(self.devices),
         input = self.chain.source.kind.quantity,
-        own_steps = own_steps(self), rows = ("%d:%d"):format(geometry.told_rows(last, last.first, last.last))}
+        own_steps = own_steps(self),
+        rows = ("%d:%d"):format(geometry.told_rows(last, last.first, last.last))}
 end
 
 -- The scaling of the stored values if a step has rescaled them: {scale, offset}.

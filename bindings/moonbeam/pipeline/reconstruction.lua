@@ -79,8 +79,8 @@ local function check(options, shape, g)
     local center = options.center
     local low, high = geometry.axis_range(g, shape[3])
     if center and not (center >= low and center <= high) then
-        fail("argument", nil, "center", "center is %g; the detector has columns %g to %g", center,
-            low, high)
+        fail("argument", nil, "center", "center is %g; the detector has columns %g to %g%s", center,
+            low, high, geometry.beyond_text(g, center))
     end
     tomo_fbp.check_pad_width(options.pad_width, shape[3])
     local ny, nx = whole(options, shape, g)

@@ -141,7 +141,8 @@ end
 function scan_recipe.job(scan, settings, device)
     local overlap, bound = settings.overlap, scan_recipe.chain(scan, settings, device)
     return pipeline_plan.job(bound, settings.devices or {device}, {
-        op = "recon.plan", rows = settings.rows and scan_recipe.slices(bound, settings.rows), part = settings.part, ranks = settings.ranks,
+        op = "recon.plan", rows = settings.rows and scan_recipe.slices(bound, settings.rows),
+        part = settings.part, ranks = settings.ranks,
         block = settings.chunk,
         overlap = overlap == nil and "auto" or overlap, threads = settings.threads,
         pinned = settings.pinned, out = settings.out, files = settings.slices_per_file,

@@ -234,6 +234,64 @@ describe("the step stitch", function()
         slices:release()
     end)
 
+    it("hands the axis on", function()
+        local turn = {angles = mb.tomo.angles(2 * N, 2 * math.pi)}
+        for _, center in ipairs {33.5, 6.25, -4, 43} do -- of columns 0 to 39
+            local data <close> = disk(turn.angles, 2, COLS, center, 4, 6, 8)
+            local scan = check.scan(data, turn)
+            local left = center < COLS / 2
+            local overlap = left and 2 * center + 1 or 2 * (COLS - center) - 1
+            local given = {"stitch", center = center}
+            for _, last in ipairs {"fbp", "fourier", "sirt"} do
+                local own = last == "sirt" and {last, iterations = 2} or {last}
+                local with = {last, iterations = own.iterations, center = center}
+                local want <close> = check.gives(nil, scan, {given, with}, LINES)
+                local _ <close> = check.gives(want, scan, {given, own}, LINES)
+                local _ <close> = check.gives(want, scan, {{"stitch", overlap = overlap,
+                    side = left and "left" or "right"}, own}, LINES)
+                local small = {{"bin", columns = 1}, {"flip", rows = true}, given, own}
+                local _ <close> = check.gives(nil, scan, small, LINES)
+            end
+            for _, later in ipairs {{"fbp", center = center - 1}, {"sirt", center = center + 1},
+                {"center", column = math.abs(center - 2) % COLS}} do
+                check.refused(("step stitch has joined the frames about column %g: leave it out, "
+                    .. "or give step stitch center = "):format(center), scan, {given, later,
+                    later[1] == "center" and "fbp" or nil}, LINES)
+            end
+        end
+    end)
+
+    it("hands on the axis of an overlap that is rounded, and takes the one that it was given",
+        function()
+        local data <close> = mb.random({2 * N, 2, COLS}, {seed = 1})
+        local scan = check.scan(data, {angles = mb.tomo.angles(2 * N, 2 * math.pi)})
+        local step = {"stitch", center = 33.3, even = true} -- overlap 12.4, which becomes 12
+        local want <close> = check.gives(nil, scan, {step, {"fbp", center = 33.5}}, LINES)
+        local _ <close> = check.gives(want, scan, {step, "fbp"}, LINES)
+        local _ <close> = check.gives(nil, scan, {step, {"fbp", center = 33.3}}, LINES)
+        check.refused("about column 33.5", scan, {step, {"fbp", center = 33.1}}, LINES)
+    end)
+
+    it("is what messages name for an axis beyond the detector", function()
+        local data <close> = disk(mb.tomo.angles(2 * N, 2 * math.pi), 2, COLS, 43, 4, 6, 8)
+        local scan = check.scan(data, {angles = mb.tomo.angles(2 * N, 2 * math.pi)})
+        local remedy = "step stitch joins a whole turn about an axis beyond the detector: "
+            .. "{\"stitch\", center = 43} instead of half_acquisition"
+        for _, last in ipairs {{"fbp", center = 43}, {"cgls", center = 43}} do
+            check.refused(remedy, scan, {"half_acquisition", last}, LINES)
+        end
+        check.refused(remedy, scan, {"half_acquisition", {"center", column = 43}, "fbp"}, LINES)
+        check.refused("an axis beyond the detector: {\"stitch\", center = -3}", scan,
+            {{"fbp", center = -3}}, LINES)
+        local half = check.scan(data) -- half a turn: no remedy
+        local text = helper.failure(mb.pipeline, half, {{"fbp", center = 43}}, {quiet = true,
+            input = LINES})
+        assert.is_nil(text:find("stitch", 1, true), text)
+        local slices <close> = check.gives(nil, scan, {{"stitch", center = 43}, {"fbp",
+            filter = "hann"}}, LINES)
+        assert.same({2, 87, 87}, slices.shape)
+    end)
+
     it("refuses what makes no sense", function()
         local data <close> = mb.random({2 * N, 2, COLS}, {seed = 1})
         local half = check.scan(data)

@@ -57,7 +57,8 @@ return {
     doc = "rows and columns are files of two images of the size of a frame: for each pixel of the "
         .. "result the row and the column of the frame, from 0, from which it is taken; with "
         .. "shifts, how far that is from the pixel itself. Frames are worked on as wholes. Pixels "
-        .. "that need a NaN become NaN. The maps are for frames as they are at this step, but not flipped.",
+        .. "that need a NaN become NaN. The maps are for frames as they are at this step, but for "
+        .. "step flip.",
     reference = "mb.remap",
     options = declared.options(
         {"rows", "string", "file of the rows: .npy, .tif, or FILE.h5:/path", unit = "px",

@@ -15,10 +15,10 @@ return {
         .. "left-right; no data move, because frames that are mirrored about the axis are those of "
         .. "half a turn later: the slices are turned, and columns stay those of the stored "
         .. "frames. Both change the handedness of the volume: give what the detector does, and the "
-        .. "volume has the handedness of the object. rows = false, columns = false says that "
-        .. "the frames are upright, whatever the file says. Rows and columns, in options of all steps, "
-        .. "reports and results, are still those of the stored frames, and so is the direction of "
-        .. "shifts and leaning axes.",
+        .. "volume has the handedness of the object. rows = false, columns = false says that the "
+        .. "frames are upright, whatever the file says.\n"
+        .. "Rows and columns, in options of all steps, reports and results, are still those of the "
+        .. "stored frames, and so is the direction of shifts and leaning axes.",
     options = declared.options(
         {"rows", "boolean", "the frames are upside down", usual = "false"},
         {"columns", "boolean", "left and right are interchanged", usual = "false"}),

@@ -98,8 +98,10 @@ return {
     end,
     check = function(options, shape, g)
         if options.column and not (options.column >= 0 and options.column <= g.cols - 1) then
-            fail("argument", nil, "column", "column is %g; the detector has columns 0 to %g",
-                options.column, g.cols - 1)
+            fail("argument", nil, "column", "column is %g; the detector has columns 0 to %g%s",
+                options.column, g.cols - 1, geometry.beyond_text(g, options.column))
+        elseif options.column then
+            geometry.check_axis(g, "column", options.column)
         elseif not options.column then
             check_search(options, shape, g)
         end
