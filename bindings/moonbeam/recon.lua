@@ -220,22 +220,22 @@ function recon.decoded(scan, options, plan, searched)
 end
 
 --- What a reconstruction will take: method, chunk height, number of chunks, bytes. Reads nothing.
--- The options are those of `recon.run`. A half acquisition and mirrored frames are as the scan says
--- (scan.says), unless half_acquisition or flip is given. The method follows only from the scan and
--- the options (see `tomo.reconstruct`). `mode` becomes the faster mode that fits with at least one
--- row, provided that the values stay the same. Without a `center` the plan is an upper bound (exact = false): it
--- holds for every axis that the search may return, and includes the search (search_peak) and, if
--- `dtype` needs a `range`, the search for it (range_peak). `recon.settle` makes it exact. `overlap`
--- (reading and writing while computing, which takes a second set of chunks on the device): "auto"
--- becomes true if that fits with at least one row. `dtype` "f16" or "u16" stores the slices as that
--- type, scaled by `range` = {low, high} (see op quantize). `slices_per_file` is that of the result.
--- `out` is a host array for the slices instead of a result. `pinned` is the pinned host memory that
--- the run may take (pinned arrays need none), and `threads` is the number of threads that read, and
--- of threads that write. Returns {rows =
--- {first, last}, method, mode, reason, chunk, chunks, peak (of everything), run_peak,
--- search_peak, range_peak, exact, at_most, worst_axis, process (a bound for the resident bytes of
--- the whole process, if the host's budget is no more than at_most; nil for a device that is not
--- here), overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
+-- The options are those of `recon.run`. A half acquisition and mirrored frames are as the scan
+-- says (scan.says), unless half_acquisition or flip is given. The method follows only from the
+-- scan and the options (see `tomo.reconstruct`). `mode` becomes the faster mode that fits with at
+-- least one row, provided that the values stay the same. Without a `center` the plan is an upper
+-- bound (exact = false): it holds for every axis that the search may return, and includes the
+-- search (search_peak) and, if `dtype` needs a `range`, the search for it (range_peak).
+-- `recon.settle` makes it exact. `overlap` (reading and writing while computing, which takes a
+-- second set of chunks on the device): "auto" becomes true if that fits with at least one row.
+-- `dtype` "f16" or "u16" stores the slices as that type, scaled by `range` = {low, high} (see op
+-- quantize). `slices_per_file` is that of the result. `out` is a host array for the slices instead
+-- of a result. `pinned` is the pinned host memory that the run may take (pinned arrays need none),
+-- and `threads` is the number of threads that read, and of threads that write. Returns {rows =
+-- {first, last}, method, mode, reason, chunk, chunks, peak (of everything), run_peak, search_peak,
+-- range_peak, exact, at_most, worst_axis, process (a bound for the resident bytes of the whole
+-- process, if the host's budget is no more than at_most; nil for a device that is not here),
+-- overlap, pinned, budget, device, volume = {nz, ny, nx}, settings, ...}.
 function recon.plan(scan, options)
     return scan_recipe.plan(scan, obeyed.settings(scan, options))
 end
