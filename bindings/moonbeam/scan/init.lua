@@ -144,6 +144,21 @@ function methods:warn(text)
     self.warnings[#self.warnings + 1] = core.error.printable(text)
 end
 
+-- What flats or darks there are, as text.
+local function references_text(self, what)
+    if self.constants and self.constants[what] then
+        return ("%s: %s"):format(what, self.constants[what])
+    end
+    local source = self[what == "flats" and "flat_source" or "dark_source"]
+    local groups, parts = 1, source and #source.parts or 1
+    if what == "flats" and self.timeline then
+        groups = #timeline.groups(self.timeline).counts
+    end
+    return ("%d %s%s"):format(self["n_" .. what], what,
+        groups > 1 and (" in %d groups"):format(groups)
+        or parts > 1 and (" in %d datasets"):format(parts) or "")
+end
+
 --- What was found in the file, as text of several lines; the warnings are a list of their own.
 methods.describe = declared.method("scan:describe()", nil, function(self)
     local lines = {}
@@ -151,13 +166,13 @@ methods.describe = declared.method("scan:describe()", nil, function(self)
         lines[#lines + 1] = core.error.printable(("%-11s"):format(name) .. string.format(...))
     end
     line("scan", "%s (%s)", self.path, self.format)
-    line("frames", "%d projection%s of %d rows x %d columns, %s, in %s", self.n_angles,
+    line("frames", "%d projection%s of %d rows x %d columns, %s, in %s%s", self.n_angles,
         self.n_angles == 1 and "" or "s", self.rows, self.cols,
-        surface.TYPES[self.data.stored] or self.data.stored, self.data_path)
-    local groups = self.timeline and #timeline.groups(self.timeline).counts or 1
-    line("reference", "%d flats%s, %d darks%s", self.n_flats,
-        groups > 1 and (" in %d groups"):format(groups) or "", self.n_darks,
-        self.currents and ", ring current of each frame" or "")
+        surface.TYPES[self.data.stored] or self.data.stored, self.data_path,
+        self.left_out and "; " .. self.left_out or "")
+    line("reference", "%s, %s%s%s", references_text(self, "flats"), references_text(self, "darks"),
+        self.currents and ", ring current of each frame" or "",
+        self.exposures and ", " .. self.exposures.text or "")
     line("angles", "%.4f to %.4f degrees%s%s, read as %s%s", self.angle_ends[1], self.angle_ends[2],
         self.step_deg and (", step %.4f, span %.3f"):format(self.step_deg, self.span_deg) or "",
         self.turns and self.turns > 2 and (" (%.1f turns, taken within one)"):format(self.turns)

@@ -30,6 +30,8 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Data Exchange
 
+local acquisition <const> = "/process/acquisition"
+
 local function data_exchange(file)
     local axes = file:attribute("/exchange/data", "axes")
     if type(axes) == "string" and axes ~= "theta:y:x" then
@@ -39,11 +41,24 @@ local function data_exchange(file)
     return {
         format = "Data Exchange",
         data = "/exchange/data",
-        flats = "/exchange/data_white",
-        darks = "/exchange/data_dark",
+        flats = {
+            { path = "/exchange/data_white_pre", place = "before" },
+            { path = "/exchange/data_white" }, { path = "/exchange/bright" },
+            { path = "/exchange/data_white_post", place = "after" },
+        },
+        darks = {
+            { path = "/exchange/data_dark_pre", place = "before" },
+            { path = "/exchange/data_dark" }, { path = "/exchange/dark" },
+            { path = "/exchange/data_dark_post", place = "after" },
+        },
+        constants = {
+            flats = acquisition .. "/flat_fields/flat_field_value",
+            darks = acquisition .. "/dark_fields/dark_field_value",
+        },
         angles = file:exists("/exchange/theta") and "/exchange/theta" or nil,
         angles_hint = " (/exchange/theta)",
-        flat_mode = "/process/acquisition/flat_fields/flat_field_mode",
+        flat_mode = acquisition .. "/flat_fields/flat_field_mode",
+        rotation = acquisition .. "/rotation",
         pixel_sizes = {
             { path = "/measurement/instrument/detector/actual_pixel_size_x" },
             { path = "/measurement/instrument/detection_system/objective/resolution" },
@@ -168,11 +183,15 @@ local function nxtomo(file, objects, entry, options)
     end
     local detector = data and parent_of(data) or entry .. "/instrument/detector"
     local outer = parent_of(entry)
-    local key = by_path[detector .. "/image_key"] and detector .. "/image_key"
-        or find_named(objects, by_path, entry, { "image_key" }, "NXdetector")
-    if not key and outer and outer ~= "" then
-        key = find_named(objects, by_path, outer, { "image_key" }, "NXdetector")
+    local key
+    for _, name in ipairs { "image_key", "image_key_control" } do
+        key = key or by_path[detector .. "/" .. name] and detector .. "/" .. name
+            or find_named(objects, by_path, entry, { name }, "NXdetector")
+        if not key and outer and outer ~= "" then
+            key = find_named(objects, by_path, outer, { name }, "NXdetector")
+        end
     end
+    local control = key and parent_of(key) .. "/image_key_control"
     if not key and options.image_key == nil then
         refuse_lost(file, objects, entry, { "image_key" })
     end
@@ -186,6 +205,7 @@ local function nxtomo(file, objects, entry, options)
         entry = entry,
         data = data,
         image_key = key,
+        image_key_control = control ~= key and by_path[control] and control or nil,
         angles = angles,
         angles_hint = " (rotation_angle of the sample)",
         current = by_path[entry .. "/control/data"] and entry .. "/control/data" or nil,
@@ -282,6 +302,7 @@ return function(file, options)
     end
     if options.image_key ~= nil then
         layout.image_key = options.image_key or nil
+        layout.image_key_given = true
     end
     return layout
 end

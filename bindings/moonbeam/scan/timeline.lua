@@ -7,6 +7,7 @@
 
 local fail = require "moonbeam.internal.fail"
 local picked = require "moonbeam.scan.picked"
+local references = require "moonbeam.scan.references"
 local source = require "moonbeam.scan.source"
 local tables = require "moonbeam.internal.tables"
 
@@ -60,25 +61,15 @@ local function by_projections(numbers, positions, op)
     return {frames = list, flats = positions}
 end
 
--- The frames of a source of flats that are there, of all that its dataset has.
-local function there(flat_source, list)
-    local kept = {}
-    for _, run in ipairs(flat_source.runs) do
-        table.move(list, run[1], run[2], #kept + 1, kept)
-    end
-    return kept
-end
-
 -- How many projections were before each flat, by the mode that Data Exchange files of some
 -- beamlines name: flats at the start, at the end, or half of them at both. nil where there is
 -- none.
 local function by_mode(s, layout)
     local path = layout.flat_mode
-    local mode = path and s.file:exists(path) and s.file:value(path)
+    local mode = path and #s.flat_source.parts == 1 and s.file:exists(path) and s.file:value(path)
     mode = type(mode) == "table" and mode[1] or mode
     mode = type(mode) == "string" and mode:lower():match "%a+"
-    local shape, list = s.flat_source.dataset.shape, {}
-    local count = #shape == 3 and shape[1] or 1
+    local list, count = {}, references.listed(s.flat_source)
     if not (mode == "start" or mode == "end" or mode == "both" and count % 2 == 0) then
         return nil
     end
@@ -86,7 +77,22 @@ local function by_mode(s, layout)
         local late = mode == "end" or mode == "both" and i > count // 2
         list[i] = late and s.n_projections or 0
     end
-    return there(s.flat_source, list)
+    return references.picked(s.flat_source, list)
+end
+
+-- The same by the datasets that the flats are in: before the projections, or after them. nil where
+-- one of them is neither.
+local function by_place(s)
+    local list = {}
+    for _, part in ipairs(s.flat_source.parts) do
+        if not part.place then
+            return nil
+        end
+        for _ = 1, part.count do
+            list[#list + 1] = part.place == "after" and s.n_projections or 0
+        end
+    end
+    return list
 end
 
 -- The current at all frames of the file, which NXtomo has beside the data; nil where it is not
@@ -102,7 +108,7 @@ end
 --- Sets `timeline` and `currents` of a scan in a file. `flats`: the indices of those among the
 -- projections.
 function timeline.find(s, layout, options, flats)
-    local own = s.flat_source and s.flat_source.dataset ~= s.data
+    local own = s.flat_source and not s.flat_source.keyed
     if not s.flat_source then
         flats = {}
     elseif own then
@@ -110,13 +116,13 @@ function timeline.find(s, layout, options, flats)
     end
     if options.flat_positions and s.flat_source then
         local list, count = given(s, options.flat_positions, "flat_positions",
-            {s.n_flats, own and s.flat_source.dataset.shape[1] or s.n_flats}, "scan.open")
+            {s.n_flats, own and references.listed(s.flat_source) or s.n_flats}, "scan.open")
         s.timeline = by_projections(s.positions, count ~= s.n_flats
-            and there(s.flat_source, list) or list, "scan.open")
+            and references.picked(s.flat_source, list) or list, "scan.open")
     elseif flats and #flats > 0 then
         s.timeline = {frames = s.frames, flats = flats}
     elseif own then
-        local list = by_mode(s, layout)
+        local list = by_place(s) or by_mode(s, layout)
         s.timeline = list and by_projections(s.positions, list, "scan.open")
     end
     local all, of_frames, of_flats

@@ -35,8 +35,9 @@ end
 -- What flat_field takes as it is stored; everything else (wider integers, f64) is read as f32.
 local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
 
-local function read_as(dataset)
-    return dataset and not TAKEN[dataset.dtype] and "f32" or nil
+-- `source`: a dataset, or flats or darks (scan/references.lua).
+local function read_as(source)
+    return source and not TAKEN[source.dtype] and "f32" or nil
 end
 
 -- Darks and flats of some rows; by a carrier if there is one.
@@ -47,9 +48,9 @@ function scan_frames.references(scan, device, rows, carrier)
     end
     local _ <close> = on_error(function() frames:release() end)
     frames.darks = scan:darks(rows, {device = device, carrier = carrier,
-        dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
+        dtype = read_as(scan.dark_source)})
     frames.flats = scan:flats(rows, {device = device, carrier = carrier,
-        dtype = read_as(scan.flat_source and scan.flat_source.dataset)})
+        dtype = read_as(scan.flat_source)})
     return frames
 end
 
