@@ -52,9 +52,9 @@ local function find_frames(s, layout, options)
     if #s.frames == 0 then
         fail("io", "scan.open", "data", "no projection of '%s' was written", s.path)
     end
-    flats = missing.keep(flats, runs)
+    flats, darks = missing.keep(flats, runs), missing.keep(darks, runs)
     s.flat_source = frames.reference(s, layout, options, "flats", flats)
-    s.dark_source = frames.reference(s, layout, options, "darks", (missing.keep(darks, runs)))
+    s.dark_source = frames.reference(s, layout, options, "darks", darks)
     s.n_flats = s.flat_source and s.flat_source.count or 0
     s.n_darks = s.dark_source and s.dark_source.count or 0
     if s.n_flats == 0 and options.flats ~= false then
@@ -63,7 +63,7 @@ local function find_frames(s, layout, options)
     if s.n_darks == 0 and options.darks ~= false then
         s:warn "there are no darks: they count as zero"
     end
-    timeline.find(s, layout, options, flats)
+    timeline.find(s, layout, options, flats, darks)
 end
 
 local function fill(s, options)
@@ -124,7 +124,7 @@ scan.open = declared("scan.open", {
         pixel_size.option,
         {"flats_file", "string", "a file of their own for the flats, HDF5 or an image"},
         {"darks_file", "string", "a file of their own for the darks, HDF5 or an image"},
-        timeline.options[1], timeline.options[2], timeline.options[3],
+        timeline.options[1], timeline.options[2], timeline.options[3], timeline.options[4],
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
             .. "only for files that you trust"},
@@ -149,8 +149,8 @@ local function references_text(self, what)
     if self.constants and self.constants[what] then
         return ("%s: %s"):format(what, self.constants[what])
     end
-    local source = self[what == "flats" and "flat_source" or "dark_source"]
-    local groups, parts = 1, source and #source.parts or 1
+    local from = self[what == "flats" and "flat_source" or "dark_source"]
+    local groups, parts = 1, from and #from.parts or 1
     if what == "flats" and self.timeline then
         groups = #timeline.groups(self.timeline).counts
     end

@@ -31,6 +31,7 @@ end
 -- Data Exchange
 
 local acquisition <const> = "/process/acquisition"
+local detector_group <const> = "/measurement/instrument/detector"
 
 local function data_exchange(file)
     local axes = file:attribute("/exchange/data", "axes")
@@ -59,6 +60,23 @@ local function data_exchange(file)
         angles_hint = " (/exchange/theta)",
         flat_mode = acquisition .. "/flat_fields/flat_field_mode",
         rotation = acquisition .. "/rotation",
+        ids = { "/defaults/NDArrayUniqueId", "/exchange/NDArrayUniqueId",
+            "/measurement/instrument/detector/NDArrayUniqueId",
+            "/entry/instrument/NDAttributes/NDArrayUniqueId",
+            "/entry/instrument/detector/NDAttributes/NDArrayUniqueId" },
+        id_locations = "/defaults/HDF5FrameLocation",
+        exposures = {
+            frames = { detector_group .. "/exposure_time" },
+            flats = { detector_group .. "/exposure_time_flat",
+                acquisition .. "/flat_fields/flat_exposure_time",
+                detector_group .. "/flat_exposure_time",
+                detector_group .. "/brightfield_exposure_time",
+                acquisition .. "/flat_fields/flat_field_exposure" },
+            darks = { detector_group .. "/exposure_time_dark",
+                acquisition .. "/dark_fields/dark_exposure_time" },
+            same = { detector_group .. "/different_flat_exposure",
+                acquisition .. "/flat_fields/different_flat_exposure" },
+        },
         pixel_sizes = {
             { path = "/measurement/instrument/detector/actual_pixel_size_x" },
             { path = "/measurement/instrument/detection_system/objective/resolution" },
@@ -205,6 +223,10 @@ local function nxtomo(file, objects, entry, options)
         entry = entry,
         data = data,
         image_key = key,
+        ids = { find_named(objects, by_path, entry, { "NDArrayUniqueId" })
+            or outer and outer ~= "" and find_named(objects, by_path, outer, { "NDArrayUniqueId" })
+            or nil },
+        exposures = { frames = { detector .. "/count_time", detector .. "/exposure_time" } },
         image_key_control = control ~= key and by_path[control] and control or nil,
         angles = angles,
         angles_hint = " (rotation_angle of the sample)",

@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local on_error = require "moonbeam.internal.on_error"
+local timeline = require "moonbeam.scan.timeline"
 
 local scan_frames = {}
 
@@ -60,6 +61,18 @@ local function raw_of(scan, device, rows, angles, carrier)
         dtype = read_as(scan.data)})
 end
 
+-- The factors of the projections {first, last} (nil: all) and of the flats, where these were not
+-- exposed equally.
+local function scales_of(scan, angles)
+    return timeline.scales(scan.exposures, nil, function(list)
+        local own = {}
+        for i = angles and angles[1] or 1, angles and angles[2] or #list do
+            own[#own + 1] = list[i]
+        end
+        return own
+    end, "scan_frames")
+end
+
 -- The raw projections {first, last}, all rows of them; by a carrier if there is one.
 function scan_frames.projections(scan, device, angles, carrier)
     return raw_of(scan, device, nil, angles, carrier)
@@ -72,16 +85,19 @@ function scan_frames.read(scan, device, rows, angles, carrier, alone)
         or scan_frames.references(scan, device, rows, carrier)
     local _ <close> = on_error(function() frames:release() end)
     frames.raw = raw_of(scan, device, rows, angles, carrier)
+    frames.scale, frames.flat_scale = scales_of(scan, angles)
     return frames
 end
 
 -- Raw frames, which are gone when it returns, as line integrals, and the counts of mended values:
 -- what is not finite becomes no attenuation, a transmission of 1 or, where the frames are line
 -- integrals already, 0.
-local function normalized(raw, references, settings, log)
+-- `scale`, `flat_scale`: see scales_of.
+local function normalized(raw, references, settings, log, scale, flat_scale)
     local _ <close> = on_error(function() raw:release() end)
     return mb.tomo.line_integrals(raw, {darks = references.darks, flats = references.flats,
-        mode = settings.flat_mode, log = log, consume = true,
+        mode = settings.flat_mode, log = log, consume = true, scale = scale,
+        flat_scale = references.flats and flat_scale,
         nonfinite = settings.log == false and not references.flats and 0 or nil})
 end
 
@@ -100,7 +116,7 @@ function scan_frames.transmissions(scan, device, rows, angles, references, setti
         return scan.chain(rows, angles)
     end
     local raw = raw_of(scan, device, rows, angles)
-    local frames, counts = normalized(raw, references, settings, false)
+    local frames, counts = normalized(raw, references, settings, false, scales_of(scan, angles))
     counts:release()
     return frames
 end
@@ -110,7 +126,7 @@ function scan_frames.integrals(frames, settings)
     local rest <close> = frames -- luacheck: ignore
     local raw = frames.raw
     frames.raw = nil -- becomes the result when it is f32
-    return normalized(raw, frames, settings, settings.log)
+    return normalized(raw, frames, settings, settings.log, frames.scale, frames.flat_scale)
 end
 
 -- The same of the frames {first, last} of a scan (nil: all), without the counts. `bad`: the defects
