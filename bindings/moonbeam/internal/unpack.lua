@@ -36,11 +36,12 @@ end
 local function with_data(scan, dataset, file, seconds)
     return setmetatable({data = dataset, chunk_rows = false, unpack_seconds = seconds,
         flat_source = references.moved(scan.flat_source, scan.data, dataset),
-        dark_source = references.moved(scan.dark_source, scan.data, dataset)}, {__index = scan, __close = function()
-        if file then
-            file:close()
-        end
-    end})
+        dark_source = references.moved(scan.dark_source, scan.data, dataset)},
+        {__index = scan, __close = function()
+            if file then
+                file:close()
+            end
+        end})
 end
 
 -- Blocks of whole stored chunks: frames {first, last}.

@@ -117,13 +117,17 @@ scan.open = declared("scan.open", {
         .. "or pattern of TIFF files, Zarr, .npy"},
     options = declared.options(
         {"data", "string", "dataset with the projections"},
-        {"flats", "any", "dataset with the flats"}, {"darks", "any", "dataset with the darks"},
+        {"flats", "any", "dataset with the flats, or several (a list, or between commas): of two, "
+            .. "the first was taken before the projections, the second after them"},
+        {"darks", "any", "dataset with the darks, or several"},
         {"angles", "any", "dataset with the angles"},
         {"angle_unit", "string", "unit of the angles, where the file does not say: deg or rad"},
-        {"image_key", "any", "dataset with the image keys"},
+        {"image_key", "any", "dataset with the image keys; frames whose image_key_control is not "
+            .. "their key are then taken, too"},
         pixel_size.option,
-        {"flats_file", "string", "a file of their own for the flats, HDF5 or an image"},
-        {"darks_file", "string", "a file of their own for the darks, HDF5 or an image"},
+        {"flats_file", "string", "a file of their own for the flats, HDF5 or an image, or several "
+            .. "between commas; or a number, the counts of every pixel without the sample"},
+        {"darks_file", "string", "the same for the darks"},
         timeline.options[1], timeline.options[2], timeline.options[3], timeline.options[4],
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "

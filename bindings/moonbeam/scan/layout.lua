@@ -270,11 +270,40 @@ local function names_of(entries)
     return table.concat(entries, ", ", 1, math.min(#entries, 4)) .. (#entries > 4 and ", ..." or "")
 end
 
+local MOST_LINKED <const> = 256 -- groups of other files that are looked into
+
+-- Does one path lie on the way to the other?
+local function same_way(path, other)
+    return not other or (other .. "/"):sub(1, #path + 1) == path .. "/"
+        or path:sub(1, #other + 1) == other .. "/"
+end
+
+-- All objects of a file, and those of the groups of other files that it links to, which a walk of
+-- the file does not enter. `wanted`: the path of an entry or dataset that is looked for, or nil.
+local function all_objects(file, wanted)
+    local objects = file:walk("/", { attributes = true })
+    local looked, at = 0, 1
+    while at <= #objects and looked < MOST_LINKED do
+        local object = objects[at]
+        if object.kind == "group" and object.link and object.link:find(":", 1, true)
+            and same_way(object.path, wanted) and select(2, object.path:gsub("/", "")) <= 8 then
+            looked = looked + 1
+            local ok, list = pcall(file.walk, file, object.path, { attributes = true })
+            for _, inner in ipairs(ok and list or {}) do -- what is damaged may be of no use here
+                objects[#objects + 1] = inner
+            end
+        end
+        at = at + 1
+    end
+    return objects
+end
+
 local function find(file, options)
     if not options.entry and file:exists("/exchange/data") then
         return data_exchange(file)
     end
-    local objects = file:walk("/", { attributes = true })
+    local objects = all_objects(file, options.entry
+        and "/" .. options.entry:gsub("^/+", ""):gsub("/+$", "") or options.data)
     local entries, results = find_entries(file, objects)
     local entry = options.entry
     if entry then
