@@ -282,12 +282,12 @@ end
 -- the file does not enter. `wanted`: the path of an entry or dataset that is looked for, or nil.
 local function all_objects(file, wanted)
     local objects = file:walk("/", { attributes = true })
-    local looked, at = 0, 1
+    local looked, at, seen = 0, 1, {} -- the same place is looked into once, so that circles end
     while at <= #objects and looked < MOST_LINKED do
         local object = objects[at]
         if object.kind == "group" and object.link and object.link:find(":", 1, true)
-            and same_way(object.path, wanted) and select(2, object.path:gsub("/", "")) <= 8 then
-            looked = looked + 1
+            and not seen[object.link] and same_way(object.path, wanted) then
+            looked, seen[object.link] = looked + 1, true
             local ok, list = pcall(file.walk, file, object.path, { attributes = true })
             for _, inner in ipairs(ok and list or {}) do -- what is damaged may be of no use here
                 objects[#objects + 1] = inner
