@@ -6,6 +6,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local references = require "moonbeam.scan.references"
 local stream = require "moonbeam.stream"
 
 local unpack = {}
@@ -33,17 +34,14 @@ end
 
 -- A copy of the scan with its frames in another dataset, which took `seconds` to make.
 local function with_data(scan, dataset, file, seconds)
-    local source = function(known)
-        return known and known.dataset == scan.data and {dataset = dataset, runs = known.runs,
-            count = known.count} or known
-    end
     return setmetatable({data = dataset, chunk_rows = false, unpack_seconds = seconds,
-        flat_source = source(scan.flat_source),
-        dark_source = source(scan.dark_source)}, {__index = scan, __close = function()
-        if file then
-            file:close()
-        end
-    end})
+        flat_source = references.moved(scan.flat_source, scan.data, dataset),
+        dark_source = references.moved(scan.dark_source, scan.data, dataset)},
+        {__index = scan, __close = function()
+            if file then
+                file:close()
+            end
+        end})
 end
 
 -- Blocks of whole stored chunks: frames {first, last}.

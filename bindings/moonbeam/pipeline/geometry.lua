@@ -31,7 +31,7 @@ function geometry.of_scan(scan)
         column_step = 1, rows = scan.rows, cols = scan.cols, projections = #frames, first_y = 1,
         first_x = 1, turned = 0, sense = 1, pixel_size = scan.pixel_size,
         row_size = scan.pixel_size, half_acquisition = false, lean = 0,
-        timeline = scan.timeline, currents = scan.currents,
+        timeline = scan.timeline, currents = scan.currents, exposures = scan.exposures,
         says = scan.says, stated = scan.stated,
         turn = axis_pairs.is_turn(scan.angles) and "whole" or "half"}
 end

@@ -80,7 +80,7 @@ scan_arrays.new = declared("scan.of_arrays", {
         {"darks", "array", "(frame, row, column)"}, pixel_size.option,
         {"flat_positions", "list", "how many projections were taken before each flat"},
         {"current", "list", "ring current of each projection"},
-        {"flats_current", "list", "ring current of each flat"}),
+        {"flats_current", "list", "ring current of each flat"}, timeline.options[4]),
 }, scan_arrays.made)
 
 -- Some rows of some frames on a device: filled by the carrier if there is one, else at once. All

@@ -1,8 +1,11 @@
 --- Which frames of a file are projections, flats and darks, and where they are stored.
 
+local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local image_frames = require "moonbeam.scan.image_frames"
 local missing = require "moonbeam.scan.missing"
+local picked = require "moonbeam.scan.picked"
+local references = require "moonbeam.scan.references"
 local source = require "moonbeam.scan.source"
 local stored_frames = require "moonbeam.scan.stored_frames"
 
@@ -31,22 +34,81 @@ function frames.count(runs)
     return count
 end
 
---- The indices of the projections, flats and darks by the image keys; without those every frame is
--- a projection.
-function frames.sorted(s, layout)
-    local lists, ignored, keys = {[0] = {}, {}, {}}, 0, layout.image_key
-    if type(keys) == "string" then
-        local file, path = source.find(s, keys, "image_key")
+-- One whole number for each frame, from a dataset that the file or an option names.
+local function keys_of(s, name, option, what)
+    local keys = name
+    if type(name) == "string" then
+        local file, path = source.find(s, name, option)
         keys = source.numbers(file, path, s.n_frames)
     end
     if keys and #keys ~= s.n_frames then
-        fail("shape", "scan.open", "image_key", "'%s' has %d image keys for %d frames", s.path,
-            keys.count or #keys, s.n_frames)
+        fail("shape", "scan.open", "image_key", "'%s' has %d %s for %d frames%s", s.path,
+            keys.count or #keys, what, s.n_frames, type(name) == "string"
+            and (", in '%s': give the option image_key"):format(name) or "")
     end
+    return keys
+end
+
+-- The image_key_control of each frame where it says more than the image keys; nil where it is not
+-- there, is the same for all frames, which nobody has filled in then, or is overruled.
+local function control_of(s, layout, keys)
+    local path = layout.image_key_control
+    if not path or not keys then
+        return nil
+    end
+    local ok, control = pcall(keys_of, s, path, "image_key", "values of image_key_control")
+    if not ok and layout.image_key_given then
+        return nil
+    elseif not ok then
+        error(control, 0)
+    end
+    local differing, one = 0, true
+    for i, key in ipairs(keys) do
+        differing = differing + (control[i] ~= key and 1 or 0)
+        one = one and control[i] == control[1]
+    end
+    if differing > 0 and layout.image_key_given then
+        s:warn(("the option image_key is taken for all frames; the image_key_control of %d of them "
+            .. "('%s') says something else"):format(differing, path))
+        return nil
+    elseif differing > 0 and one and #control > 1 then
+        s:warn(("image_key_control ('%s') is %s for every frame, and is not used"):format(path,
+            tostring(control[1])))
+        return nil
+    end
+    return differing > 0 and control or nil
+end
+
+-- What was left out because of its control, for the report.
+local function left_out(s, values)
+    local names = {}
+    for value in pairs(values.set) do
+        names[#names + 1] = ("%g"):format(value)
+    end
+    table.sort(names)
+    s.left_out = ("%d frame%s left out, whose image_key_control (%s%s) is not the image key")
+        :format(values.count, values.count == 1 and "" or "s", table.concat(names, ", ", 1,
+        math.min(#names, 4)), #names == 1 and names[1] == "-1" and ": alignment images" or "")
+end
+
+--- The indices of the projections, flats and darks by the image keys; without those every frame is
+-- a projection. Frames whose image_key_control is not their key are left out: alignment images,
+-- which are projections by their key. `s.keyed` is {count, positions}: how many frames are
+-- projections by their key, and which of them those are that are taken.
+function frames.sorted(s, layout)
+    local lists, ignored = {[0] = {}, {}, {}}, 0
+    local keys = keys_of(s, layout.image_key, "image_key", "image keys")
+    local control = control_of(s, layout, keys)
+    local others, keyed = {count = 0, set = {}}, {count = 0, positions = {}}
     for i = 1, s.n_frames do
-        local list = lists[keys and keys[i] or 0]
-        if list then
+        local key = keys and keys[i] or 0
+        local list, other = lists[key], control and control[i] ~= key
+        keyed.count = keyed.count + (key == 0 and 1 or 0)
+        if list and other then
+            others.count, others.set[control[i]] = others.count + 1, true
+        elseif list then
             list[#list + 1] = i
+            keyed.positions[#keyed.positions + 1] = key == 0 and keyed.count or nil
         else
             ignored = ignored + 1
         end
@@ -55,11 +117,28 @@ function frames.sorted(s, layout)
         s:warn(("%d frames are marked invalid (image key not 0, 1 or 2) and are left out"):format(
             ignored))
     end
-    if #lists[0] == 0 then
-        fail("shape", "scan.open", "image_key", "no frame of '%s' is a projection (image key 0)",
-            s.path)
+    if others.count > 0 then
+        left_out(s, others)
     end
+    if #lists[0] == 0 then
+        fail("shape", "scan.open", "image_key", "no frame of '%s' is a projection (image key 0%s)",
+            s.path, keyed.count > 0 and " and image_key_control 0" or "")
+    end
+    s.keyed = keyed
     return lists[0], lists[1], lists[2]
+end
+
+--- The indices of the projections in a list of `count` values: one for each projection, for each
+-- frame of the file, or for each that is a projection by its image key. nil where it is none of
+-- these.
+function frames.within(s, count)
+    if count == s.n_projections then
+        return s.positions
+    elseif count == s.n_frames then
+        return s.frames
+    elseif s.keyed and count == s.keyed.count then
+        return picked(s.keyed.positions, s.positions)
+    end
 end
 
 --- A dataset of frames with the shape checked: (frame, row, column), or (row, column) for one
@@ -89,11 +168,35 @@ function frames.dataset(s, file, path, what)
     return dataset
 end
 
--- The path of flats or darks in a file of their own.
-local function path_in(file, options, what, usual)
-    if options[what] then
-        return options[what]
-    elseif usual and file:exists(usual) then
+-- Where the format has flats or darks in a file, those that are there and not empty: a list of
+-- {path, place}. What is stored before and after the projections comes in that order.
+local function usual_places(s, file, layout, what)
+    local found, whole, timed = {}, nil, 0
+    for _, place in ipairs(layout[what] or {}) do
+        if (place.place or not whole) and file:exists(place.path) then
+            local shape = file:dataset(place.path).shape
+            if #shape ~= 3 or shape[1] > 0 then
+                found[#found + 1] = place
+                timed = timed + (place.place and 1 or 0)
+                whole = whole or not place.place and #found
+            end
+        end
+    end
+    if whole and timed == 2 then
+        s:warn(("'%s' is left out, as the %s before and after the projections are in datasets of "
+            .. "their own: the option %s names what is to be used"):format(found[whole].path, what,
+            what))
+        table.remove(found, whole)
+    elseif whole and timed == 1 and found[#found].place == "after" then
+        found[whole] = {path = found[whole].path, place = "before"}
+    end
+    return found
+end
+
+-- The places of flats or darks in a file of their own.
+local function places_in(s, file, layout, what)
+    local usual = usual_places(s, file, layout, what)
+    if #usual > 0 then
         return usual
     end
     local found = {}
@@ -108,7 +211,7 @@ local function path_in(file, options, what, usual)
             "'%s' has %d datasets of frames%s: name the right one with the option %s", file.path,
             #found, list, what)
     end
-    return found[1]
+    return {{path = found[1]}}
 end
 
 --- Flats or darks that are an image. They stay in their files, unless they are compressed: then
@@ -128,41 +231,137 @@ function frames.of_image(s, name, what)
             .. "pixels; the projections have %d x %d", what, name, shape[2], shape[3], s.rows,
             s.cols)
     end
-    return {array = array, stored = stored, dataset = array or stored, runs = {{1, shape[1]}},
-        count = shape[1]}
+    return {array = array, stored = stored, count = shape[1], path = name}
 end
 
---- Where the flats or darks come from: {dataset, runs, count}, or nil if there are none. `keyed`:
--- the indices of those among the projections.
-function frames.reference(s, layout, options, what, keyed)
-    local file, path, own = s.file, options[what], options[what .. "_file"]
-    if path == false then
-        return nil
-    elseif own and image_frames.is(own) then
-        return frames.of_image(s, own, what)
-    elseif own then
-        file = source.open(s, own)
-        path = path_in(file, options, what, layout[what])
-    elseif path then
-        file, path = source.find(s, path, what)
-    elseif #keyed > 0 then
-        return {dataset = s.data, runs = frames.runs(keyed), count = #keyed}
-    elseif layout[what] and file:exists(layout[what]) then
-        path = layout[what]
-    else
-        source.confirm_absence(s)
-        return nil
-    end
-    -- Some files keep the place of flats or darks with nothing in it.
-    local dataset = file:dataset(path)
+-- Frames of a dataset as a part. Some files keep the place of flats or darks with nothing in it:
+-- nil, unless the caller has named it.
+local function part_of(s, file, place, what, options)
+    local dataset = frames.dataset(s, file, place.path, what)
     local count = #dataset.shape == 3 and dataset.shape[1] or 1
-    if count == 0 and not options[what] and not own then
+    missing.check_count(file, place.path, count)
+    local runs = missing.present(s, dataset, file, options.allow_missing)
+    return {dataset = dataset, runs = runs, count = frames.count(runs), place = place.place,
+        path = file == s.file and place.path or file.path .. ":" .. place.path}
+end
+
+-- When a dataset was taken, by its name.
+local function place_of(path)
+    return path:match "_pre$" and "before" or path:match "_post$" and "after" or nil
+end
+
+-- What an option names, as a list: a name, several between commas, or a list. `there` says whether
+-- a name with a comma is that of one thing.
+local function names_of(value, there)
+    if type(value) ~= "string" or not value:find(",", 1, true) or there(value) then
+        return type(value) == "table" and value or {value}
+    end
+    local names = {}
+    for name in value:gmatch "[^,]+" do
+        names[#names + 1] = name:match "^%s*(.-)%s*$"
+    end
+    return names
+end
+
+-- One frame of a constant.
+local function constant_of(s, value, what, name)
+    if not (value >= 0 and value < math.huge and (value > 0 or what == "darks")) then
+        fail("argument", "scan.open", what, "%s are the constant %g; give a number above 0", what,
+            value)
+    end
+    s.constants = s.constants or {}
+    s.constants[what] = ("the constant %.10g%s"):format(value, name and " (" .. name .. ")" or "")
+    return {constant = value, count = 1}
+end
+
+--- The number that stands for a file of flats or darks, or nil.
+function frames.constant(name)
+    return type(name) == "string" and not core.system.stat(name) and tonumber(name) or nil
+end
+
+-- Parts in files of their own: HDF5 or images; a number is a constant.
+local function parts_of_files(s, layout, own, options, what)
+    local parts, one = {}, not (type(own) == "string" and own:find(",", 1, true))
+    local names = names_of(own, function(name)
+        local first = name:match "^[^,]*"
+        return core.system.stat(name) ~= nil
+            or not (core.system.stat(first) or first:find "[*?]")
+    end)
+    for i, name in ipairs(names) do
+        local place = #names == 2 and (i == 1 and "before" or "after") or nil
+        local constant = frames.constant(name)
+        if constant and one then
+            parts[#parts + 1] = constant_of(s, constant, what, "as given")
+        elseif image_frames.is(name) then
+            parts[#parts + 1] = frames.of_image(s, name, what)
+            parts[#parts].place = place
+        else
+            local file = source.open(s, name)
+            local inside = type(options[what]) == "string" and {{path = options[what]}}
+                or places_in(s, file, layout, what)
+            for _, each in ipairs(inside) do
+                parts[#parts + 1] = part_of(s, file, {path = each.path,
+                    place = place or each.place or place_of(each.path)}, what, options)
+            end
+        end
+    end
+    return parts
+end
+
+-- Parts that an option names in the scan's file or others.
+local function parts_named(s, given, options, what)
+    local parts = {}
+    local names = names_of(given, function(name) return s.file:exists(name) end)
+    for i, name in ipairs(names) do
+        if type(name) ~= "string" then
+            fail("argument", "scan.open", what, "%s are named by texts, or by a list of them; "
+                .. "element %d is a %s", what, i, type(name))
+        end
+        local file, path = source.find(s, name, what)
+        parts[i] = part_of(s, file, {path = path,
+            place = #names == 2 and (i == 1 and "before" or "after")
+                or #names == 1 and place_of(path) or nil}, what, options)
+    end
+    return parts
+end
+
+-- The constant that a file has in place of flats or darks, or nil.
+local function stored_constant(s, layout, what)
+    local path = layout.constants and layout.constants[what]
+    if not path or not s.file:exists(path) then
         return nil
     end
-    dataset = frames.dataset(s, file, path, what)
-    missing.check_count(file, path, count)
-    local runs = missing.present(s, dataset, file, options.allow_missing)
-    return {dataset = dataset, runs = runs, count = frames.count(runs)}
+    local value = source.number(s.file, path)
+    if value and value > 0 and value < math.huge then
+        return constant_of(s, value, what, path:match "[^/]*$")
+    end
+end
+
+--- Where the flats or darks come from (scan/references.lua), or nil if there are none. `keyed`: the
+-- indices of those among the projections.
+function frames.reference(s, layout, options, what, keyed)
+    local given, own = options[what], options[what .. "_file"]
+    if given == false then
+        return nil
+    elseif own then
+        return references.of(parts_of_files(s, layout, own, options, what))
+    elseif type(given) == "number" then
+        return references.of {constant_of(s, given, what, "as given")}
+    elseif given then
+        return references.of(parts_named(s, given, options, what))
+    elseif #keyed > 0 then
+        return references.of({{dataset = s.data, runs = frames.runs(keyed), count = #keyed,
+            path = s.data_path}}, true)
+    end
+    local parts = {}
+    for i, place in ipairs(usual_places(s, s.file, layout, what)) do
+        parts[i] = part_of(s, s.file, place, what, options)
+    end
+    if #parts == 0 then
+        parts[1] = stored_constant(s, layout, what)
+        source.confirm_absence(s)
+    end
+    return references.of(parts)
 end
 
 return frames

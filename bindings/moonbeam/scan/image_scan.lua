@@ -139,7 +139,7 @@ function image_scan.open(path, options)
     local made = scan_arrays.made(frames.data, s.angles, {flats = frames.flats,
         darks = frames.darks, pixel_size = options.pixel_size,
         flat_positions = options.flat_positions, current = options.current,
-        flats_current = options.flats_current})
+        flats_current = options.flats_current, flats_exposure = options.flats_exposure})
     made.path, made.files, made.owned, made.warnings = path, own.files, own.list, s.warnings
     made.warnings[#made.warnings + 1] = warning
     if not frames.flats and options.flats ~= false then

@@ -54,9 +54,9 @@ local function find_frames(s, layout, options)
     if #s.frames == 0 then
         fail("io", "scan.open", "data", "no projection of '%s' was written", s.path)
     end
-    flats = missing.keep(flats, runs)
+    flats, darks = missing.keep(flats, runs), missing.keep(darks, runs)
     s.flat_source = frames.reference(s, layout, options, "flats", flats)
-    s.dark_source = frames.reference(s, layout, options, "darks", (missing.keep(darks, runs)))
+    s.dark_source = frames.reference(s, layout, options, "darks", darks)
     s.n_flats = s.flat_source and s.flat_source.count or 0
     s.n_darks = s.dark_source and s.dark_source.count or 0
     if s.n_flats == 0 and options.flats ~= false then
@@ -65,7 +65,7 @@ local function find_frames(s, layout, options)
     if s.n_darks == 0 and options.darks ~= false then
         s:warn "there are no darks: they count as zero"
     end
-    timeline.find(s, layout, options, flats)
+    timeline.find(s, layout, options, flats, darks)
 end
 
 local function fill(s, options)
@@ -121,14 +121,18 @@ scan.open = declared("scan.open", {
         .. "or pattern of TIFF files, Zarr, .npy"},
     options = declared.options(
         {"data", "string", "dataset with the projections"},
-        {"flats", "any", "dataset with the flats"}, {"darks", "any", "dataset with the darks"},
+        {"flats", "any", "dataset with the flats, or several (a list, or between commas): of two, "
+            .. "the first was taken before the projections, the second after them"},
+        {"darks", "any", "dataset with the darks, or several"},
         {"angles", "any", "dataset with the angles"},
         {"angle_unit", "string", "unit of the angles, where the file does not say: deg or rad"},
-        {"image_key", "any", "dataset with the image keys"},
+        {"image_key", "any", "dataset with the image keys; frames whose image_key_control is not "
+            .. "their key are then taken, too"},
         pixel_size.option,
-        {"flats_file", "string", "a file of their own for the flats, HDF5 or an image"},
-        {"darks_file", "string", "a file of their own for the darks, HDF5 or an image"},
-        timeline.options[1], timeline.options[2], timeline.options[3],
+        {"flats_file", "string", "a file of their own for the flats, HDF5 or an image, or several "
+            .. "between commas; or a number, the counts of every pixel without the sample"},
+        {"darks_file", "string", "the same for the darks"},
+        timeline.options[1], timeline.options[2], timeline.options[3], timeline.options[4],
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
             .. "only for files that you trust"},
@@ -148,6 +152,21 @@ function methods:warn(text)
     self.warnings[#self.warnings + 1] = core.error.printable(text)
 end
 
+-- What flats or darks there are, as text.
+local function references_text(self, what)
+    if self.constants and self.constants[what] then
+        return ("%s: %s"):format(what, self.constants[what])
+    end
+    local from = self[what == "flats" and "flat_source" or "dark_source"]
+    local groups, parts = 1, from and #from.parts or 1
+    if what == "flats" and self.timeline then
+        groups = #timeline.groups(self.timeline).counts
+    end
+    return ("%d %s%s"):format(self["n_" .. what], what,
+        groups > 1 and (" in %d groups"):format(groups)
+        or parts > 1 and (" in %d datasets"):format(parts) or "")
+end
+
 --- What was found in the file, as text of several lines; the warnings are a list of their own.
 methods.describe = declared.method("scan:describe()", nil, function(self)
     local lines, ends = {}, told.ends(self)
@@ -157,11 +176,11 @@ methods.describe = declared.method("scan:describe()", nil, function(self)
     line("scan", "%s (%s)", self.path, self.format)
     line("frames", "%d projection%s of %d rows x %d columns, %s, in %s%s", self.n_angles,
         self.n_angles == 1 and "" or "s", self.rows, self.cols,
-        surface.TYPES[self.data.stored] or self.data.stored, self.data_path, ends.frames)
-    local groups = self.timeline and #timeline.groups(self.timeline).counts or 1
-    line("reference", "%d flats%s, %d darks%s", self.n_flats,
-        groups > 1 and (" in %d groups"):format(groups) or "", self.n_darks,
-        self.currents and ", ring current of each frame" or "")
+        surface.TYPES[self.data.stored] or self.data.stored, self.data_path,
+        (self.left_out and "; " .. self.left_out or "") .. ends.frames)
+    line("reference", "%s, %s%s%s", references_text(self, "flats"), references_text(self, "darks"),
+        self.currents and ", ring current of each frame" or "",
+        self.exposures and ", " .. self.exposures.text or "")
     line("angles", "%.4f to %.4f degrees%s%s, read as %s%s%s", self.angle_ends[1],
         self.angle_ends[2],
         self.step_deg and (", step %.4f, span %.3f"):format(self.step_deg, self.span_deg) or "",

@@ -31,6 +31,9 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Data Exchange
 
+local acquisition <const> = "/process/acquisition"
+local detector_group <const> = "/measurement/instrument/detector"
+
 local function data_exchange(file)
     local axes = file:attribute("/exchange/data", "axes")
     if type(axes) == "string" and axes ~= "theta:y:x" then
@@ -40,11 +43,41 @@ local function data_exchange(file)
     return {
         format = "Data Exchange",
         data = "/exchange/data",
-        flats = "/exchange/data_white",
-        darks = "/exchange/data_dark",
+        flats = {
+            { path = "/exchange/data_white_pre", place = "before" },
+            { path = "/exchange/data_white" }, { path = "/exchange/bright" },
+            { path = "/exchange/data_white_post", place = "after" },
+        },
+        darks = {
+            { path = "/exchange/data_dark_pre", place = "before" },
+            { path = "/exchange/data_dark" }, { path = "/exchange/dark" },
+            { path = "/exchange/data_dark_post", place = "after" },
+        },
+        constants = {
+            flats = acquisition .. "/flat_fields/flat_field_value",
+            darks = acquisition .. "/dark_fields/dark_field_value",
+        },
         angles = file:exists("/exchange/theta") and "/exchange/theta" or nil,
         angles_hint = " (/exchange/theta)",
-        flat_mode = "/process/acquisition/flat_fields/flat_field_mode",
+        flat_mode = acquisition .. "/flat_fields/flat_field_mode",
+        rotation = acquisition .. "/rotation",
+        ids = { "/defaults/NDArrayUniqueId", "/exchange/NDArrayUniqueId",
+            "/measurement/instrument/detector/NDArrayUniqueId",
+            "/entry/instrument/NDAttributes/NDArrayUniqueId",
+            "/entry/instrument/detector/NDAttributes/NDArrayUniqueId" },
+        id_locations = "/defaults/HDF5FrameLocation",
+        exposures = {
+            frames = { detector_group .. "/exposure_time" },
+            flats = { detector_group .. "/exposure_time_flat",
+                acquisition .. "/flat_fields/flat_exposure_time",
+                detector_group .. "/flat_exposure_time",
+                detector_group .. "/brightfield_exposure_time",
+                acquisition .. "/flat_fields/flat_field_exposure" },
+            darks = { detector_group .. "/exposure_time_dark",
+                acquisition .. "/dark_fields/dark_exposure_time" },
+            same = { detector_group .. "/different_flat_exposure",
+                acquisition .. "/flat_fields/different_flat_exposure" },
+        },
         pixel_sizes = pixel_sizes.of_exchange,
         warnings = {},
     }
@@ -163,11 +196,15 @@ local function nxtomo(file, objects, entry, options)
     end
     local detector = data and parent_of(data) or entry .. "/instrument/detector"
     local outer = parent_of(entry)
-    local key = by_path[detector .. "/image_key"] and detector .. "/image_key"
-        or find_named(objects, by_path, entry, { "image_key" }, "NXdetector")
-    if not key and outer and outer ~= "" then
-        key = find_named(objects, by_path, outer, { "image_key" }, "NXdetector")
+    local key
+    for _, name in ipairs { "image_key", "image_key_control" } do
+        key = key or by_path[detector .. "/" .. name] and detector .. "/" .. name
+            or find_named(objects, by_path, entry, { name }, "NXdetector")
+        if not key and outer and outer ~= "" then
+            key = find_named(objects, by_path, outer, { name }, "NXdetector")
+        end
     end
+    local control = key and parent_of(key) .. "/image_key_control"
     if not key and options.image_key == nil then
         refuse_lost(file, objects, entry, { "image_key" })
     end
@@ -183,6 +220,11 @@ local function nxtomo(file, objects, entry, options)
         detector = detector, sample = sample_group, objects = objects,
         data = data,
         image_key = key,
+        ids = { find_named(objects, by_path, entry, { "NDArrayUniqueId" })
+            or outer and outer ~= "" and find_named(objects, by_path, outer, { "NDArrayUniqueId" })
+            or nil },
+        exposures = { frames = { detector .. "/count_time", detector .. "/exposure_time" } },
+        image_key_control = control ~= key and by_path[control] and control or nil,
         angles = angles,
         angles_hint = " (rotation_angle of the sample)",
         current = by_path[entry .. "/control/data"] and entry .. "/control/data" or nil,
@@ -222,11 +264,40 @@ local function names_of(entries)
     return table.concat(entries, ", ", 1, math.min(#entries, 4)) .. (#entries > 4 and ", ..." or "")
 end
 
+local MOST_LINKED <const> = 256 -- groups of other files that are looked into
+
+-- Does one path lie on the way to the other?
+local function same_way(path, other)
+    return not other or (other .. "/"):sub(1, #path + 1) == path .. "/"
+        or path:sub(1, #other + 1) == other .. "/"
+end
+
+-- All objects of a file, and those of the groups of other files that it links to, which a walk of
+-- the file does not enter. `wanted`: the path of an entry or dataset that is looked for, or nil.
+local function all_objects(file, wanted)
+    local objects = file:walk("/", { attributes = true })
+    local looked, at, seen = 0, 1, {} -- the same place is looked into once, so that circles end
+    while at <= #objects and looked < MOST_LINKED do
+        local object = objects[at]
+        if object.kind == "group" and object.link and object.link:find(":", 1, true)
+            and not seen[object.link] and same_way(object.path, wanted) then
+            looked, seen[object.link] = looked + 1, true
+            local ok, list = pcall(file.walk, file, object.path, { attributes = true })
+            for _, inner in ipairs(ok and list or {}) do -- what is damaged may be of no use here
+                objects[#objects + 1] = inner
+            end
+        end
+        at = at + 1
+    end
+    return objects
+end
+
 local function find(file, options)
     if not options.entry and file:exists("/exchange/data") then
         return data_exchange(file)
     end
-    local objects = file:walk("/", { attributes = true })
+    local objects = all_objects(file, options.entry
+        and "/" .. options.entry:gsub("^/+", ""):gsub("/+$", "") or options.data)
     local entries, results = find_entries(file, objects)
     local entry = options.entry
     if entry then
@@ -276,6 +347,7 @@ return function(file, options)
     end
     if options.image_key ~= nil then
         layout.image_key = options.image_key or nil
+        layout.image_key_given = true
     end
     return layout
 end

@@ -4,7 +4,7 @@ local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local frames = require "moonbeam.scan.frames"
-local on_error = require "moonbeam.internal.on_error"
+local references = require "moonbeam.scan.references"
 
 local reading = {methods = {}}
 local methods = reading.methods
@@ -79,63 +79,22 @@ methods.projections = declared.method("scan:projections(rows: any?, options)",
     return read_runs(self, self.data, frames.runs(indices), rows or core.array.all, options)
 end)
 
--- The array in the type that is asked for, in its place.
-local function as_type(array, dtype)
-    if not dtype or dtype == array.dtype then
-        return array
-    end
-    local stored <close> = array
-    return stored:cast(dtype)
-end
-
--- Some rows of frames that are in memory; by a carrier if there is one.
-local function of_array(array, rows, options)
-    local part <close> = array:view(core.array.all, rows)
-    local device = options.device or core.device.default()
-    if not options.carrier then
-        return as_type(part:to(device), options.dtype)
-    end
-    local result = core.array.empty(part.shape, {device = device, dtype = array.dtype})
-    local _ <close> = on_error(function() result:release() end)
-    options.carrier:carry(part, result)
-    return result
-end
-
--- Flats or darks; a single frame (row, column) becomes (1, row, column).
-local function reference_reader(name, field)
+-- Flats or darks.
+local function reference_reader(field)
     return function(self, rows, options)
         local source = self[field]
         rows = rows or core.array.all
-        if not source then
-            return nil
-        elseif source.array then
-            return of_array(source.array, rows, options)
-        elseif source.stored then
-            local part = source.stored:part(core.array.all, rows, options)
-            return options.carrier and part or as_type(part, options.dtype)
-        elseif #source.dataset.shape == 3 then
-            return read_runs(self, source.dataset, source.runs, rows, options)
-        elseif options.out then
-            fail("unsupported", name, "out", "a single stored frame cannot be read into out")
-        end
-        local frame <close> = options.carrier
-            and core.array.empty({row_extent(self, rows), self.cols},
-                {device = options.device, dtype = options.dtype or source.dataset.dtype})
-            or source.dataset:read(rows, declared.part(FRAME, options))
-        if options.carrier then
-            options.carrier:carry(source.dataset, frame, rows)
-        end
-        return frame:reshape(1, table.unpack(frame.shape))
+        return source and references.read(source, rows, row_extent(self, rows), self.cols, options)
     end
 end
 
 --- Flats (frame, row, column) of some rows, or nil if the scan has none.
 methods.flats = declared.method("scan:flats(rows: any?, options)", reading.references,
-    reference_reader("scan:flats", "flat_source"))
+    reference_reader "flat_source")
 
 --- Darks (frame, row, column) of some rows, or nil if the scan has none.
 methods.darks = declared.method("scan:darks(rows: any?, options)", reading.references,
-    reference_reader("scan:darks", "dark_source"))
+    reference_reader "dark_source")
 
 --- One projection (row, column).
 methods.frame = declared.method("scan:frame(i: any, options)", FRAME, function(self, i, options)

@@ -4,8 +4,13 @@
 
 local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
+local frame_ids = require "moonbeam.scan.frame_ids"
+local frames = require "moonbeam.scan.frames"
 local picked = require "moonbeam.scan.picked"
 local source = require "moonbeam.scan.source"
+local tables = require "moonbeam.internal.tables"
+
+local MOST <const> = 1 << 20 -- angles of a file whose frames have ids
 
 local UNITS = {
     deg = "deg", degs = "deg", degree = "deg", degrees = "deg", ["°"] = "deg",
@@ -19,9 +24,19 @@ local function given_unit(options)
         "angle_unit must be 'deg' or 'rad', not '%s'", unit))
 end
 
+-- Adds to what is said of the angles in the report.
+local function note(s, text)
+    s.angle_note = s.angle_note and s.angle_note .. "; " .. text or text
+end
+
+local function note_ids(s, ids)
+    note(s, ("%d projections were lost, by the ids of the frames in '%s'"):format(ids.lost,
+        ids.path))
+end
+
 -- Angles that the caller gave as numbers: one for each projection, or {first, last}, the others
--- evenly between.
-local function given_angles(s, given, options)
+-- evenly between; where the ids of the frames tell of lost ones, with their places left out.
+local function given_angles(s, given, options, ids)
     local count = s.n_projections
     if not options.angle_unit then
         fail("argument", "scan.open", "angle_unit",
@@ -34,11 +49,16 @@ local function given_angles(s, given, options)
         end
     end
     if #given == 2 and count ~= 2 then
-        local first, last = given[1], given[2]
-        given = {first}
-        for i = 2, count do
-            given[i] = first + (last - first) * (i - 1) / (count - 1)
+        local first, last, list = given[1], given[2], {}
+        local lost = ids and ids.lost or 0
+        for i, position in ipairs(s.positions) do
+            local index = lost > 0 and ids.indices[i] or position - 1
+            list[i] = index == 0 and first or first + (last - first) * index / (count + lost - 1)
         end
+        if lost > 0 then
+            note_ids(s, ids)
+        end
+        return list
     elseif #given ~= count then
         fail("shape", "scan.open", "angles", "%d angles were given for %d projections", #given,
             count)
@@ -60,7 +80,7 @@ local function unit_of(s, layout, options, file, path)
             "the angles '%s' have the unit '%s', which is neither degrees nor radians: give the "
             .. "option angle_unit ('deg' or 'rad')", path, source.shown(stored))
     elseif layout.format == "Data Exchange" then
-        s.angle_note = "no unit stored; Data Exchange defines degrees"
+        note(s, "no unit stored; Data Exchange defines degrees")
         return "deg"
     end
     fail("argument", "scan.open", "angle_unit", "the angles '%s' in '%s' have no unit, and "
@@ -68,9 +88,106 @@ local function unit_of(s, layout, options, file, path)
         file.path)
 end
 
+-- Why the ids of frames do not help, as the end of a message.
+local function unused_ids(ids, why)
+    why = why or ids and ids.why
+    return why and ("; the ids of the frames in '%s' do not tell which are missing: %s"):format(
+        ids.path, why) or ""
+end
+
+-- The names of a file for where its projections begin and how they go on.
+local FIRST <const> = {"rotation_start", "start", "start_angle", "angle_start"}
+local STEP <const> = {"rotation_step", "step", "angle_step"}
+local COUNT <const> = {"num_angles", "num_projections"}
+
+-- The first of these names in a group that a file has: its number and path, or nil.
+local function number_of(s, group, names)
+    for _, name in ipairs(names) do
+        local path = group .. "/" .. name
+        if s.file:exists(path) then
+            local value = source.number(s.file, path)
+            if not value or value ~= value or math.abs(value) == math.huge then
+                fail("io", "scan.open", "angles", "'%s' in '%s' is not a number: give the option "
+                    .. "angles", path, s.file.path)
+            end
+            return value, path
+        end
+    end
+end
+
+-- Ids with gaps beside as many angles as there are frames, without gaps.
+local function tell_lost(s, ids, path)
+    s:warn(("the ids of the frames in '%s' leave %d number%s out, the first after projection %d, "
+        .. "and '%s' does not: one angle is taken for each frame; if frames were lost, name the "
+        .. "angles with the option angles"):format(ids.path, ids.lost, ids.lost == 1 and "" or "s",
+        ids.first_lost, path))
+end
+
+-- Angles by their first and their step, where the file has these; and their unit.
+local function stepped_angles(s, layout, options, ids)
+    local first, first_path = number_of(s, layout.rotation, FIRST)
+    local step, step_path = number_of(s, layout.rotation, STEP)
+    if not first or not step then
+        return nil
+    elseif step == 0 then
+        fail("io", "scan.open", "angles", "'%s' in '%s' is 0: give the option angles", step_path,
+            s.file.path)
+    end
+    local total, path = number_of(s, layout.rotation, COUNT)
+    local indices, why
+    local lost = ids and ids.lost > 0
+    if total == s.n_projections or not total and not lost then
+        indices = tables.mapped(s.positions, function(position) return position - 1 end)
+    elseif not total then
+        indices = ids.indices
+    elseif ids and ids.indices then
+        indices, why = ids.within(total)
+    end
+    if not indices then
+        fail("shape", "scan.open", "angles", "'%s' says %d angles, and '%s' has %d projections%s: "
+            .. "the file is incomplete; give the option angles (the first and the last) and the "
+            .. "option angle_unit", path, total, s.path, s.n_projections, unused_ids(ids, why))
+    end
+    local unit = unit_of(s, layout, options, s.file, step_path)
+    note(s, ("by %s and %s"):format(first_path:match "[^/]*$", step_path:match "[^/]*$"))
+    if lost and total == s.n_projections then
+        tell_lost(s, ids, path)
+    elseif lost then
+        note_ids(s, ids)
+    end
+    return tables.mapped(indices, function(index) return first + index * step end), unit
+end
+
+-- Do the steps of the angles follow the gaps of the ids, so that nothing is lost?
+local function follows(values, indices)
+    local steps = {}
+    for i = 2, #values do
+        if type(values[i]) ~= "number" or type(values[i - 1]) ~= "number" then
+            return true -- which is told elsewhere
+        end
+        steps[#steps + 1] = math.abs(values[i] - values[i - 1]) / (indices[i] - indices[i - 1])
+    end
+    local sorted = table.move(steps, 1, #steps, 1, {})
+    table.sort(sorted)
+    local usual = sorted[(#sorted + 1) // 2]
+    for i, step in ipairs(steps) do
+        if indices[i + 1] - indices[i] > 1 and math.abs(step - usual) > 0.2 * usual then
+            return false
+        end
+    end
+    return true
+end
+
 -- Angles of the file, one for each projection, and their unit.
-local function stored_angles(s, layout, options)
+local function stored_angles(s, layout, options, ids)
     if not layout.angles then
+        local values, unit
+        if layout.rotation and s.file:exists(layout.rotation) then
+            values, unit = stepped_angles(s, layout, options, ids)
+        end
+        if values then
+            return values, unit
+        end
         fail("argument", "scan.open", "angles",
             "'%s' has no angles%s: give the option angles (the first and the last) "
             .. "and the option angle_unit, or the option angles = PATH",
@@ -78,16 +195,27 @@ local function stored_angles(s, layout, options)
     end
     local file, path = source.find(s, layout.angles, "angles",
         ": name the angles with the option angles = PATH")
-    local values = source.numbers(file, path, s.n_frames)
-    if #values == s.n_projections then
-        values = picked(values, s.positions)
-    elseif #values == s.n_frames then
-        values = picked(values, s.frames)
-    elseif #values ~= #s.frames then -- those without the missing ones
+    local usable = ids and ids.indices
+    local values = source.numbers(file, path, usable and MOST or s.n_frames)
+    local have = values.count or #values
+    local at, why = frames.within(s, have), nil
+    if at then
+        values = picked(values, at)
+        if usable and ids.lost > 0 and not follows(values, ids.indices) then
+            tell_lost(s, ids, path)
+        end
+    elseif usable and have > s.n_projections then
+        at, why = ids.within(have)
+        values = at and picked(values, tables.mapped(at, function(index) return index + 1 end))
+        if at then
+            note(s, ("%d of %d, by the ids of the frames in '%s'"):format(#values, have, ids.path))
+        end
+    end
+    if not at and have ~= #s.frames then -- those without the missing ones
         fail("shape", "scan.open", "angles", "'%s' has %d angles in '%s' for %d frames%s: the file "
-            .. "is incomplete, or angles names the wrong dataset", file.path,
-            values.count or #values, path, s.n_frames, s.n_frames == #s.frames and ""
-                or (" (%d projections)"):format(#s.frames))
+            .. "is incomplete, or angles names the wrong dataset%s", file.path, have, path,
+            s.n_frames, s.n_frames == #s.frames and "" or (" (%d projections)"):format(#s.frames),
+            unused_ids(ids, why))
     end
     return values, unit_of(s, layout, options, file, path)
 end
@@ -96,12 +224,13 @@ end
 -- `span_deg`, `step_deg`, `turns`, `angle_ends` in degrees.
 return function(s, layout, options)
     local given = type(options.angles) == "table"
+    local ids = s.file and frame_ids.find(s, layout)
     local values, unit
     if given then
-        values = given_angles(s, options.angles, options)
+        values = given_angles(s, options.angles, options, ids)
         unit = given_unit(options)
     else
-        values, unit = stored_angles(s, layout, options)
+        values, unit = stored_angles(s, layout, options, ids)
     end
     local radians = {}
     for i, value in ipairs(values) do
@@ -112,10 +241,14 @@ return function(s, layout, options)
     end
     local found = examine(radians, {op = "scan.open", code = "io", unit = unit,
         given = options.angle_unit ~= nil,
-        where = (" of '%s'"):format(not given and layout.angles or s.path)})
+        where = (" of '%s'"):format(not given and (layout.angles or layout.rotation) or s.path)})
     s.angles, s.n_angles, s.angle_unit = found.angles, #radians, unit
     s.span_deg, s.step_deg, s.turns = found.span_deg, found.step_deg, found.turns
-    s.angle_ends = {math.deg(radians[1]), math.deg(radians[#radians])}
+    s.angle_ends = {math.huge, -math.huge}
+    for _, angle in ipairs(radians) do
+        s.angle_ends = {math.min(s.angle_ends[1], math.deg(angle)),
+            math.max(s.angle_ends[2], math.deg(angle))}
+    end
     for _, text in ipairs(found.warnings) do
         s:warn(text)
     end

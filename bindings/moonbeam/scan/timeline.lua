@@ -1,12 +1,15 @@
---- When the frames of a scan were taken, and the current of the storage ring then: what a flat
--- field needs for a beam that changes.
+--- When the frames of a scan were taken, how long, and the current of the storage ring then: what a
+-- flat field needs for a beam that changes.
 --
 -- A scan's `timeline` is {frames, flats}: numbers that ascend in the order of acquisition, one for
 -- each projection and one for each flat; nil where it is not known when the flats were taken.
--- `currents` is {frames, flats, name}, in any unit; nil where they are not known.
+-- `currents` is {frames, flats, name}, in any unit; nil where they are not known. `exposures` is
+-- {frames, flats, text}; nil where all were exposed equally, as far as is known.
 
 local fail = require "moonbeam.internal.fail"
+local frames = require "moonbeam.scan.frames"
 local picked = require "moonbeam.scan.picked"
+local references = require "moonbeam.scan.references"
 local source = require "moonbeam.scan.source"
 local tables = require "moonbeam.internal.tables"
 
@@ -19,6 +22,8 @@ timeline.options = {
     {"current", "any", "ring current of each projection: a list, or a dataset, which may have "
         .. "all frames", usual = "control/data of NXtomo"},
     {"flats_current", "any", "ring current of each flat: a list, or a dataset"},
+    {"flats_exposure", "number", "how many times longer flats were exposed than projections; 1: "
+        .. "equally", min = 1e-3, max = 1e3, usual = "as the file says"},
 }
 
 -- Numbers that an option gives, a list or the name of a dataset, for one of the counts; the count
@@ -60,25 +65,15 @@ local function by_projections(numbers, positions, op)
     return {frames = list, flats = positions}
 end
 
--- The frames of a source of flats that are there, of all that its dataset has.
-local function there(flat_source, list)
-    local kept = {}
-    for _, run in ipairs(flat_source.runs) do
-        table.move(list, run[1], run[2], #kept + 1, kept)
-    end
-    return kept
-end
-
 -- How many projections were before each flat, by the mode that Data Exchange files of some
 -- beamlines name: flats at the start, at the end, or half of them at both. nil where there is
 -- none.
 local function by_mode(s, layout)
     local path = layout.flat_mode
-    local mode = path and s.file:exists(path) and s.file:value(path)
+    local mode = path and #s.flat_source.parts == 1 and s.file:exists(path) and s.file:value(path)
     mode = type(mode) == "table" and mode[1] or mode
     mode = type(mode) == "string" and mode:lower():match "%a+"
-    local shape, list = s.flat_source.dataset.shape, {}
-    local count = #shape == 3 and shape[1] or 1
+    local list, count = {}, references.listed(s.flat_source)
     if not (mode == "start" or mode == "end" or mode == "both" and count % 2 == 0) then
         return nil
     end
@@ -86,7 +81,22 @@ local function by_mode(s, layout)
         local late = mode == "end" or mode == "both" and i > count // 2
         list[i] = late and s.n_projections or 0
     end
-    return there(s.flat_source, list)
+    return references.picked(s.flat_source, list)
+end
+
+-- The same by the datasets that the flats are in: before the projections, or after them. nil where
+-- one of them is neither.
+local function by_place(s)
+    local list = {}
+    for _, part in ipairs(s.flat_source.parts) do
+        if not part.place then
+            return nil
+        end
+        for _ = 1, part.count do
+            list[#list + 1] = part.place == "after" and s.n_projections or 0
+        end
+    end
+    return list
 end
 
 -- The current at all frames of the file, which NXtomo has beside the data; nil where it is not
@@ -99,10 +109,163 @@ local function stored_currents(s, layout)
     end
 end
 
---- Sets `timeline` and `currents` of a scan in a file. `flats`: the indices of those among the
--- projections.
-function timeline.find(s, layout, options, flats)
-    local own = s.flat_source and s.flat_source.dataset ~= s.data
+-- ---- exposure times ----
+
+local SAME <const> = 1e-3 -- part by which equal exposure times may differ
+local MOST_RATIO <const> = 1e3
+
+-- Seconds by the names of units; without one the numbers are compared as they are.
+local TIMES <const> = {none = 1, s = 1, sec = 1, second = 1, seconds = 1, ms = 1e-3, msec = 1e-3,
+    millisecond = 1e-3, milliseconds = 1e-3, us = 1e-6, ["µs"] = 1e-6, microseconds = 1e-6}
+
+-- The numbers at the first of these places that the file has, the place and the unit; nil where
+-- there is none, or no numbers.
+local function numbers_at(s, places, most)
+    for _, path in ipairs(places or {}) do
+        local object = s.file:exists(path) and s.file:dataset(path)
+        if object and object.dtype then
+            return source.numbers(s.file, path, most), path, source.units(s.file, path) or "none"
+        end
+    end
+end
+
+-- Does a file of tomoscan say that flats are exposed as projections are? Texts of EPICS may be
+-- lists of characters.
+local function said_same(s, places)
+    for _, path in ipairs(places or {}) do
+        local value = s.file:exists(path) and s.file:value(path)
+        while type(value) == "table" and #value == 1 do
+            value = value[1]
+        end
+        if type(value) == "table" and math.type(value[1]) == "integer" then
+            local bytes = {}
+            for i, byte in ipairs(value) do
+                bytes[i] = byte > 0 and byte < 128 and string.char(byte) or ""
+            end
+            value = table.concat(bytes)
+        end
+        if type(value) == "string" then
+            return value:lower():match "^%s*same" ~= nil or value:lower():match "^%s*no" ~= nil
+        end
+    end
+    return false
+end
+
+-- The middle of positive numbers, and whether they are all the same; nil where one is no exposure
+-- time.
+local function exposure_of(list)
+    local low, high, sum = math.huge, 0, 0
+    for _, value in ipairs(list) do
+        if type(value) ~= "number" or not (value > 0 and value < math.huge) then
+            return nil
+        end
+        low, high, sum = math.min(low, value), math.max(high, value), sum + value
+    end
+    return sum / #list, high <= low * (1 + SAME)
+end
+
+-- The same number, `count` times.
+local function repeated(value, count)
+    local list = {}
+    for i = 1, count do
+        list[i] = value
+    end
+    return list
+end
+
+-- The exposure times of projections, flats and darks of the file: lists by name, with the path.
+-- `keyed`: the indices of flats and darks among the projections.
+local function stored_exposures(s, layout, options, keyed)
+    local places = layout.exposures
+    local list, path, unit = numbers_at(s, places and places.frames, s.n_frames)
+    local at = list and #list > 1 and frames.within(s, #list)
+    if not list or list.count or not at and #list ~= 1 then
+        return nil
+    end
+    local found = {path = path, listed = at ~= false,
+        frames = at and picked(list, at) or repeated(list[1], #s.frames)}
+    for what, indices in pairs(keyed) do
+        local from = s[what == "flats" and "flat_source" or "dark_source"]
+        local own = from and not from.keyed and not options[what] and not options[what .. "_file"]
+            and not (what == "flats" and said_same(s, places.same))
+        if from and from.keyed and at and #list == s.n_frames then
+            found[what] = picked(list, indices)
+        elseif own and not (s.constants and s.constants[what]) then
+            local others, _, other = numbers_at(s, places[what], 1)
+            if others and #others == 1 then
+                local factor = unit == other and 1 or unit ~= "none" and other ~= "none"
+                    and TIMES[unit] and TIMES[other] and TIMES[other] / TIMES[unit] or 0
+                found[what] = repeated(type(others[1]) == "number" and others[1] * factor or 0,
+                    s["n_" .. what])
+            end
+        end
+    end
+    return found
+end
+
+-- What the file's exposure times are good for: those of projections and flats, or nil. What makes
+-- no sense is told, and darks that were exposed otherwise.
+local function judged_exposures(s, layout, options, keyed)
+    local found = stored_exposures(s, layout, options, keyed)
+    if not found then
+        return nil
+    end
+    local usual, same = exposure_of(found.frames)
+    local flats, flats_same = nil, true
+    if found.flats then
+        flats, flats_same = exposure_of(found.flats)
+    end
+    local ratio = usual and flats and flats / usual
+    if found.flats and not ratio or ratio and (ratio > MOST_RATIO or ratio < 1 / MOST_RATIO)
+        or not usual and found.listed then
+        s:warn(("the exposure times in '%s' are not used: %s; the option flats_exposure says how "
+            .. "flats were exposed"):format(found.path, ratio and ("those of the flats are %.4g "
+            .. "times those of the projections"):format(ratio)
+            or "some are not above 0, or have another unit"))
+        return nil
+    end
+    local darks = usual and found.darks and exposure_of(found.darks)
+    if darks and math.abs(darks / usual - 1) > SAME then
+        s:warn(("the darks were exposed for %.6g, the projections for %.6g ('%s'): if the dark "
+            .. "current matters, name other darks with the option darks"):format(darks, usual,
+            found.path))
+    end
+    if not found.flats and usual and not same then
+        s:warn(("the projections were exposed differently ('%s'), and it is not known how the "
+            .. "flats were: the exposure times are not used"):format(found.path))
+    end
+    if not ratio or math.abs(ratio - 1) <= SAME and same and flats_same then
+        return nil
+    end
+    return {frames = found.frames, flats = found.flats, path = found.path, ratio = ratio}
+end
+
+-- Sets `exposures` of a scan where its flats or projections were not all exposed equally.
+local function find_exposures(s, layout, options, keyed)
+    local ratio = s.n_flats > 0 and options.flats_exposure
+    local stored = layout and s.n_flats > 0 and judged_exposures(s, layout, options, keyed)
+    if ratio and stored and math.abs(ratio / stored.ratio - 1) > SAME then
+        s:warn(("the option flats_exposure is %g, and '%s' says %.6g: the former is taken"):format(
+            ratio, stored.path, stored.ratio))
+    end
+    if ratio then
+        s.exposures = math.abs(ratio - 1) > SAME and {frames = repeated(1, s.n_angles or #s.frames),
+            flats = repeated(ratio, s.n_flats),
+            text = ("flats exposed %g times as long, and scaled"):format(ratio)} or nil
+    elseif stored then
+        s.exposures = stored
+        stored.text = math.abs(stored.ratio - 1) <= SAME
+            and ("scaled by the exposure times in '%s'"):format(stored.path)
+            or ("flats exposed %.6g times as long ('%s'), and scaled"):format(stored.ratio,
+                stored.path)
+    end
+end
+
+--- Sets `timeline`, `currents` and `exposures` of a scan in a file. `flats`, `darks`: the indices
+-- of those among the projections.
+function timeline.find(s, layout, options, flats, darks)
+    find_exposures(s, layout, options, {flats = flats, darks = darks})
+    local own = s.flat_source and not s.flat_source.keyed
     if not s.flat_source then
         flats = {}
     elseif own then
@@ -110,13 +273,13 @@ function timeline.find(s, layout, options, flats)
     end
     if options.flat_positions and s.flat_source then
         local list, count = given(s, options.flat_positions, "flat_positions",
-            {s.n_flats, own and s.flat_source.dataset.shape[1] or s.n_flats}, "scan.open")
+            {s.n_flats, own and references.listed(s.flat_source) or s.n_flats}, "scan.open")
         s.timeline = by_projections(s.positions, count ~= s.n_flats
-            and there(s.flat_source, list) or list, "scan.open")
+            and references.picked(s.flat_source, list) or list, "scan.open")
     elseif flats and #flats > 0 then
         s.timeline = {frames = s.frames, flats = flats}
     elseif own then
-        local list = by_mode(s, layout)
+        local list = by_place(s) or by_mode(s, layout)
         s.timeline = list and by_projections(s.positions, list, "scan.open")
     end
     local all, of_frames, of_flats
@@ -154,6 +317,7 @@ function timeline.of_arrays(s, options)
             "scan.of_arrays"), flats = options.flats_current and given(s, options.flats_current,
             "flats_current", {s.n_flats}, "scan.of_arrays")}
     end
+    find_exposures(s, nil, options)
 end
 
 -- ---- what a flat field makes of it ----
@@ -177,6 +341,27 @@ function timeline.groups(line)
         groups.positions[n] = sum / groups.counts[n]
     end
     return groups
+end
+
+--- The factors of projections and flats, less the dark, that exposures and currents ask for: two
+-- lists, or nothing where neither is given. `own(list)`: the values of the projections that are
+-- meant, out of those of all.
+function timeline.scales(exposures, currents, own, op)
+    local scale, flat_scale
+    for _, each in ipairs {exposures or false, currents or false} do
+        if each then
+            local of_frames = timeline.factors(own(each.frames), each.flats, "projection", op)
+            local of_flats = timeline.factors(each.flats, each.flats, "flat", op)
+            for i, factor in ipairs(scale or {}) do
+                of_frames[i] = of_frames[i] * factor
+            end
+            for i, factor in ipairs(flat_scale or {}) do
+                of_flats[i] = of_flats[i] * factor
+            end
+            scale, flat_scale = of_frames, of_flats
+        end
+    end
+    return scale, flat_scale
 end
 
 --- The factors by which a usual current exceeds those of a list: the mean of `usual` over each.

@@ -48,9 +48,8 @@ local function by_references(mask, scan, references)
     local beam = usual(flats) - (darks and usual(darks) or 0)
     local least = beam > 0 and beam < math.huge and DIM * beam or 0
     unite(mask, dim(flats, darks, least))
-    local source = scan.flat_source -- compressed images are an array, of the type of the flats
-    local stored = source and not source.array and source.dataset.stored
-    local top = TOP[stored or flats.dtype]
+    local source = scan.flat_source -- what is in memory has the type of the flats
+    local top = TOP[source and source.stored or flats.dtype]
     if top then
         local most <close> = mb.full({1, flats.shape[2], flats.shape[3]}, top,
             {dtype = flats.dtype, device = flats.device})

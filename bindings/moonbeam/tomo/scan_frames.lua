@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local on_error = require "moonbeam.internal.on_error"
+local timeline = require "moonbeam.scan.timeline"
 
 local scan_frames = {}
 
@@ -35,8 +36,9 @@ end
 -- What flat_field takes as it is stored; everything else (wider integers, f64) is read as f32.
 local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
 
-local function read_as(dataset)
-    return dataset and not TAKEN[dataset.dtype] and "f32" or nil
+-- `source`: a dataset, or flats or darks (scan/references.lua).
+local function read_as(source)
+    return source and not TAKEN[source.dtype] and "f32" or nil
 end
 
 -- Darks and flats of some rows; by a carrier if there is one.
@@ -47,9 +49,9 @@ function scan_frames.references(scan, device, rows, carrier)
     end
     local _ <close> = on_error(function() frames:release() end)
     frames.darks = scan:darks(rows, {device = device, carrier = carrier,
-        dtype = read_as(scan.dark_source and scan.dark_source.dataset)})
+        dtype = read_as(scan.dark_source)})
     frames.flats = scan:flats(rows, {device = device, carrier = carrier,
-        dtype = read_as(scan.flat_source and scan.flat_source.dataset)})
+        dtype = read_as(scan.flat_source)})
     return frames
 end
 
@@ -57,6 +59,18 @@ end
 local function raw_of(scan, device, rows, angles, carrier)
     return scan:projections(rows, {device = device, angles = angles, carrier = carrier,
         dtype = read_as(scan.data)})
+end
+
+-- The factors of the projections {first, last} (nil: all) and of the flats, where these were not
+-- exposed equally.
+local function scales_of(scan, angles)
+    return timeline.scales(scan.exposures, nil, function(list)
+        local own = {}
+        for i = angles and angles[1] or 1, angles and angles[2] or #list do
+            own[#own + 1] = list[i]
+        end
+        return own
+    end, "scan_frames")
 end
 
 -- The raw projections {first, last}, all rows of them; by a carrier if there is one.
@@ -71,16 +85,19 @@ function scan_frames.read(scan, device, rows, angles, carrier, alone)
         or scan_frames.references(scan, device, rows, carrier)
     local _ <close> = on_error(function() frames:release() end)
     frames.raw = raw_of(scan, device, rows, angles, carrier)
+    frames.scale, frames.flat_scale = scales_of(scan, angles)
     return frames
 end
 
 -- Raw frames, which are gone when it returns, as line integrals, and the counts of mended values:
 -- what is not finite becomes no attenuation, a transmission of 1 or, where the frames are line
 -- integrals already, 0.
-local function normalized(raw, references, settings, log)
+-- `scale`, `flat_scale`: see scales_of.
+local function normalized(raw, references, settings, log, scale, flat_scale)
     local _ <close> = on_error(function() raw:release() end)
     return mb.tomo.line_integrals(raw, {darks = references.darks, flats = references.flats,
-        mode = settings.flat_mode, log = log, consume = true,
+        mode = settings.flat_mode, log = log, consume = true, scale = scale,
+        flat_scale = references.flats and flat_scale,
         nonfinite = settings.log == false and not references.flats and 0 or nil})
 end
 
@@ -99,7 +116,7 @@ function scan_frames.transmissions(scan, device, rows, angles, references, setti
         return scan.chain(rows, angles)
     end
     local raw = raw_of(scan, device, rows, angles)
-    local frames, counts = normalized(raw, references, settings, false)
+    local frames, counts = normalized(raw, references, settings, false, scales_of(scan, angles))
     counts:release()
     return frames
 end
@@ -109,7 +126,7 @@ function scan_frames.integrals(frames, settings)
     local rest <close> = frames -- luacheck: ignore
     local raw = frames.raw
     frames.raw = nil -- becomes the result when it is f32
-    return normalized(raw, frames, settings, settings.log)
+    return normalized(raw, frames, settings, settings.log, frames.scale, frames.flat_scale)
 end
 
 -- The same of the frames {first, last} of a scan (nil: all), without the counts. `bad`: the defects

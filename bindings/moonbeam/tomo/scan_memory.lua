@@ -38,7 +38,7 @@ local function scan_of(options, op)
     local stored = {dtype = dtype}
     local scan = {n_angles = shape[1], rows = shape[2], cols = shape[3], dtype = dtype,
         data = stored, angles = {}, n_flats = options.flats, n_darks = options.darks,
-        flat_source = {dataset = stored}, dark_source = {dataset = stored}}
+        flat_source = stored, dark_source = stored}
     for i = 1, shape[1] do
         scan.angles[i] = (i - 1) * (options.half_acquisition and 2 or 1) * math.pi / shape[1]
     end

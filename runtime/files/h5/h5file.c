@@ -106,7 +106,9 @@ static mb_status open_contents(mb_h5 *file)
 {
     struct stat about;
     H5_OWNED hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+    /* As libhdf5 itself opens the files of links and virtual datasets: a file can be open in one
+    ** way only. The datasets are closed before the file. */
+    H5Pset_fclose_degree(access, H5F_CLOSE_WEAK);
     /* Readers are never locked out; writers lock, where the file system can. */
     H5Pset_file_locking(access, file->writable, true);
     if (file->writable)

@@ -35,11 +35,9 @@ local function lists_of(options, g, first, last)
         own.frames = of_projections(g.timeline.frames, g, first, last)
     end
     local currents = currents_of(options, g)
-    if currents then
-        own.scale = timeline.factors(of_projections(currents.frames, g, first, last),
-            currents.flats, "projection", "step flat_field")
-        own.flat_scale = timeline.factors(currents.flats, currents.flats, "flat", "step flat_field")
-    end
+    own.scale, own.flat_scale = timeline.scales(g.exposures, currents, function(list)
+        return of_projections(list, g, first, last)
+    end, "step flat_field")
     return own
 end
 
@@ -72,7 +70,10 @@ return {
         .. "normalize_current divides flats and projections, less the dark, by the ring current at "
         .. "each of them, before flats are averaged and interpolated: a beam that decays or is "
         .. "refilled leaves no trace. Currents are those of control/data in NXtomo, or options of "
-        .. "the scan.",
+        .. "the scan.\n"
+        .. "Where the scan says that flats and projections were not exposed equally long, both, "
+        .. "less the dark, are divided by their exposure times. The option flats_exposure of the "
+        .. "scan says otherwise.",
     reference = "(data - dark) / (flat - dark)",
     options = declared.options(
         {"mode", "choice", "how flats and darks are averaged", choices = {"mean", "median"},

@@ -7,9 +7,21 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Decoded chunks larger than this are not cached between reads. */
 #define CACHE_BYTES ((size_t)64 << 20)
+
+/* The size of the file with a dataset that is open as `id`, if it is another than `file`; or 0. */
+static int64_t linked_bytes(const mb_h5 *file, hid_t id)
+{
+    struct stat status;
+    H5_OWNED hid_t owner = H5Iget_file_id(id);
+    const int descriptor = mb_h5_descriptor(owner);
+    return descriptor != mb_h5_descriptor(file->id) && fstat(descriptor, &status) == 0
+               ? status.st_size
+               : 0;
+}
 
 mb_status mb_h5_adopt(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **out)
 {
@@ -22,6 +34,7 @@ mb_status mb_h5_adopt(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **o
     dataset->id = id;
     dataset->file = file;
     dataset->made = -1;
+    dataset->linked_bytes = linked_bytes(file, id);
     const mb_status status = mb_h5_describe_dataset(file, id, path, &dataset->info);
     if (status != MB_STATUS_OK) {
         dataset->file = NULL;

@@ -139,7 +139,8 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
         return "its file is open for changes";
     take_extents(raw, info);
     H5_OWNED hid_t properties = H5Dget_create_plist(dataset->id);
-    H5_OWNED hid_t made = H5Fget_create_plist(file->id);
+    H5_OWNED hid_t owner = H5Iget_file_id(dataset->id); /* the file that a link leads to */
+    H5_OWNED hid_t made = H5Fget_create_plist(owner);
     const H5D_layout_t layout = H5Pget_layout(properties);
     hsize_t user_block = 0;
     H5Pget_userblock(made, &user_block);
@@ -156,7 +157,7 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
     raw->address = calloc((size_t)(raw->grid[0] * raw->grid[1]), sizeof *raw->address);
     raw->created = file->created;
     raw->chunked = layout == H5D_CHUNKED;
-    raw->fd = fcntl(file->created ? file->fd : mb_h5_descriptor(file->id), F_DUPFD_CLOEXEC, 0);
+    raw->fd = fcntl(file->created ? file->fd : mb_h5_descriptor(owner), F_DUPFD_CLOEXEC, 0);
     if (!raw->address || raw->fd < 0)
         return "its file cannot be opened a second time";
     if (layout == H5D_CONTIGUOUS) {

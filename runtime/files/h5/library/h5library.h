@@ -111,10 +111,11 @@ struct mb_h5_dataset {
     hid_t id;
     char *path;
     mb_h5_info info;
-    int made;           /* number in file->made, or -1 */
-    int users;          /* transfers under way that refer to it */
-    bool destroyed;     /* frees itself with the last of them */
-    struct h5_raw *raw; /* where its bytes are, once that was asked for (h5raw.c) */
+    int64_t linked_bytes; /* of the file that a link leads to, when it was opened; 0: no link */
+    int made;             /* number in file->made, or -1 */
+    int users;            /* transfers under way that refer to it */
+    bool destroyed;       /* frees itself with the last of them */
+    struct h5_raw *raw;   /* where its bytes are, once that was asked for (h5raw.c) */
     mb_h5_dataset *previous, *next;
 };
 

@@ -158,6 +158,7 @@ static herr_t follow_external(const char *parent, const char *group, const char 
     char found[PATH_MAX], said[200];
     (void)group, (void)flags;
     H5Pset_file_locking(access, file->writable, true); /* readers are never locked out */
+    H5Pset_fclose_degree(access, H5F_CLOSE_WEAK);      /* as libhdf5 opens the file after this */
     if (file->link_depth >= MOST_LINKS) {
         snprintf(file->refused, sizeof file->refused,
                  "more than %d links to other files follow each other: they probably form a circle",

@@ -8,6 +8,7 @@
 */
 #include "files/h5/missing/h5missing.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,6 +132,15 @@ mb_status mb_h5_check_whole(mb_h5_dataset *dataset, const mb_range *ranges)
     const int descriptor = mb_h5_descriptor(file->id);
     if (descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_size < file->bytes)
         return cut_off(dataset, file->path);
+    if (dataset->linked_bytes > 0) {
+        char name[PATH_MAX] = "";
+        H5_OWNED hid_t owner = H5Iget_file_id(dataset->id);
+        if (fstat(mb_h5_descriptor(owner), &status) == 0 &&
+            status.st_size < dataset->linked_bytes) {
+            H5Fget_name(owner, name, sizeof name);
+            return cut_off(dataset, name);
+        }
+    }
     for (const h5_gaps *gaps = file->gaps; gaps; gaps = gaps->next)
         for (int64_t i = 0; i < gaps->source_count && strcmp(gaps->path, dataset->path) == 0; i++) {
             const h5_source *source = &gaps->sources[i];
