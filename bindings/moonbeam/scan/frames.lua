@@ -2,6 +2,7 @@
 
 local fail = require "moonbeam.internal.fail"
 local image_frames = require "moonbeam.scan.image_frames"
+local read_list = require("moonbeam.scan.lists").read
 local missing = require "moonbeam.scan.missing"
 local source = require "moonbeam.scan.source"
 local stored_frames = require "moonbeam.scan.stored_frames"
@@ -36,8 +37,8 @@ end
 function frames.sorted(s, layout)
     local lists, ignored, keys = {[0] = {}, {}, {}}, 0, layout.image_key
     if type(keys) == "string" then
-        local file, path = source.find(s, keys, "image_key")
-        keys = source.numbers(file, path, s.n_frames)
+        keys = read_list(s, keys, {op = "scan.open", option = "image_key", what = "image keys",
+            most = s.n_frames, fits = function(count) return count == s.n_frames end})
     end
     if keys and #keys ~= s.n_frames then
         fail("shape", "scan.open", "image_key", "'%s' has %d image keys for %d frames", s.path,

@@ -4,6 +4,7 @@
 
 local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
+local lists = require "moonbeam.scan.lists"
 local picked = require "moonbeam.scan.picked"
 local source = require "moonbeam.scan.source"
 
@@ -76,20 +77,24 @@ local function stored_angles(s, layout, options)
             .. "and the option angle_unit, or the option angles = PATH",
             s.path, layout.angles_hint)
     end
-    local file, path = source.find(s, layout.angles, "angles",
-        ": name the angles with the option angles = PATH")
-    local values = source.numbers(file, path, s.n_frames)
+    local counts = {[s.n_projections] = true, [s.n_frames] = true, [#s.frames] = true}
+    local values, file, path = lists.read(s, layout.angles, {op = "scan.open", option = "angles",
+        what = "angles", remedy = ": name the angles with the option angles = PATH",
+        most = s.n_frames, fits = function(count) return counts[count] end})
     if #values == s.n_projections then
         values = picked(values, s.positions)
     elseif #values == s.n_frames then
         values = picked(values, s.frames)
     elseif #values ~= #s.frames then -- those without the missing ones
-        fail("shape", "scan.open", "angles", "'%s' has %d angles in '%s' for %d frames%s: the file "
-            .. "is incomplete, or angles names the wrong dataset", file.path,
-            values.count or #values, path, s.n_frames, s.n_frames == #s.frames and ""
-                or (" (%d projections)"):format(#s.frames))
+        fail(file and "shape" or "argument", "scan.open", "angles", "'%s' has %d angles%s for %d "
+            .. "frames%s: the file is incomplete, or angles names the wrong %s",
+            file and file.path or layout.angles, values.count or #values,
+            file and (" in '%s'"):format(path) or "", s.n_frames, s.n_frames == #s.frames and ""
+                or (" (%d projections)"):format(#s.frames), file and "dataset" or "list")
     end
-    return values, unit_of(s, layout, options, file, path)
+    return values, file and unit_of(s, layout, options, file, path) or given_unit(options)
+        or fail("argument", "scan.open", "angle_unit", "the angles '%s' have no unit, and a unit "
+            .. "is never guessed: give the option angle_unit ('deg' or 'rad')", layout.angles)
 end
 
 --- Sets what is known of the angles: `angles` in radians, `n_angles`, `angle_unit` of the source,

@@ -2,47 +2,14 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
+local lists = require "moonbeam.scan.lists"
 
 local vertical_shifts = {}
 
--- Bytes of a text of numbers beyond which it is none.
-local MOST_TEXT = 64 << 20
-
--- The text of an ordinary file: a device or a pipe could go on for ever. nil where there is none.
-local function text_of(path)
-    local facts = mb.system.stat(path)
-    if not facts then
-        return nil
-    elseif facts.kind == "other" then
-        fail("argument", "recon.read_shifts", "where", "%s is not an ordinary file; copy it to one",
-            path)
-    elseif facts.kind ~= "file" then
-        return nil
-    elseif facts.bytes > MOST_TEXT then
-        return nil -- a dataset's file, or nothing that could be meant
-    end
-    local file <close> = io.open(path)
-    return file and file:read(MOST_TEXT)
-end
-
-local function numbers_of_text(path)
-    local text = text_of(path)
-    if not text or text:find("\0", 1, true) then
-        return nil
-    end
-    local values = {}
-    for line in text:gmatch("[^\r\n]+") do
-        for word in line:gsub("#.*", ""):gmatch("[^%s,;]+") do
-            values[#values + 1] = tonumber(word) or fail("argument", "recon.read_shifts", "where",
-                "%s: '%s' is not a number", path, word)
-        end
-    end
-    return values
-end
-
 --- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a
--- text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the
--- scan's file ("/path"), or one of another file ("other.h5:/path").
+-- list that is typed ("0,0.5,1") or in a text file (numbers between spaces, commas or line ends; #
+-- starts a comment; "FILE:2" is the second column), a dataset of the scan's file ("/path"), or one
+-- of another file ("other.h5:/path").
 function vertical_shifts.read(scan, where, unit)
     local name_of, most = unit == "columns" and "horizontal" or "vertical",
         unit == "columns" and scan.cols or scan.rows
@@ -50,7 +17,9 @@ function vertical_shifts.read(scan, where, unit)
         fail("argument", "recon.read_shifts", "where",
             "where is a file, a dataset or both, FILE:/PATH")
     end
-    local values = not where:match("^(.+):(/.*)$") and numbers_of_text(where) or nil
+    local values = not where:match("^(.+):(/.*)$") and lists.written(where, {
+        op = "recon.read_shifts", option = "where", what = name_of .. " shifts",
+        fits = function(count) return count == scan.n_angles end}) or nil
     if not values then
         local name, path = where:match("^(.+):(/.*)$")
         local opened, problem = mb.h5.open(name or scan.path)
