@@ -145,7 +145,9 @@ local function set_angles(s, parts, options)
     for i = 1, count do
         s.positions[i], s.frames[i] = i, i
     end
-    find_angles(s, {}, {angles = pairing.angles(s, options), angle_unit = options.angle_unit})
+    local angles, from = pairing.angles(s, options)
+    find_angles(s, {angles = options.angles, source = from}, {angles = angles,
+        angle_unit = options.angle_unit})
 end
 
 --- The scan of an image; `options` are those of scan.open.

@@ -86,7 +86,10 @@ end
 
 -- The scan, or nil and an error object.
 local function open_once(path, options)
-    local of_images = image_frames.is(path)
+    local known, of_images = pcall(image_frames.is, path)
+    if not known then
+        return nil, of_images
+    end
     local s = not of_images and setmetatable({path = path, warnings = {}, files = {}}, metatable)
     local ok, made = pcall(of_images and image_scan.open or fill, s or path, options)
     if ok then

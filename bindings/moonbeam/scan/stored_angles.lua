@@ -4,6 +4,7 @@
 
 local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
+local growing = require "moonbeam.scan.growing"
 local lists = require "moonbeam.scan.lists"
 local picked = require "moonbeam.scan.picked"
 local source = require "moonbeam.scan.source"
@@ -22,9 +23,9 @@ end
 
 -- Angles that the caller gave as numbers: one for each projection, or {first, last}, the others
 -- evenly between.
-local function given_angles(s, given, options)
+local function given_angles(s, given, unit)
     local count = s.n_projections
-    if not options.angle_unit then
+    if not unit then
         fail("argument", "scan.open", "angle_unit",
             "angles given as numbers need the option angle_unit ('deg' or 'rad')")
     end
@@ -86,9 +87,9 @@ local function stored_angles(s, layout, options)
     elseif #values == s.n_frames then
         values = picked(values, s.frames)
     elseif #values ~= #s.frames then -- those without the missing ones
-        fail(file and "shape" or "argument", "scan.open", "angles", "'%s' has %d angles%s for %d "
-            .. "frames%s: the file is incomplete, or angles names the wrong %s",
-            file and file.path or layout.angles, values.count or #values,
+        fail((file or growing.is_fresh(s.path)) and "shape" or "argument", "scan.open", "angles",
+            "'%s' has %d angles%s for %d frames%s: the file is incomplete, or angles names "
+            .. "the wrong %s", file and file.path or layout.angles, values.count or #values,
             file and (" in '%s'"):format(path) or "", s.n_frames, s.n_frames == #s.frames and ""
                 or (" (%d projections)"):format(#s.frames), file and "dataset" or "list")
     end
@@ -98,13 +99,15 @@ local function stored_angles(s, layout, options)
 end
 
 --- Sets what is known of the angles: `angles` in radians, `n_angles`, `angle_unit` of the source,
--- `span_deg`, `step_deg`, `turns`, `angle_ends` in degrees.
+-- `span_deg`, `step_deg`, `turns`, `angle_ends` in degrees. layout.source: the file and the path of
+-- the dataset that options.angles are from, or nil.
 return function(s, layout, options)
     local given = type(options.angles) == "table"
     local values, unit
     if given then
-        values = given_angles(s, options.angles, options)
-        unit = given_unit(options)
+        unit = layout.source and unit_of(s, layout, options, table.unpack(layout.source))
+            or given_unit(options)
+        values = given_angles(s, options.angles, unit)
     else
         values, unit = stored_angles(s, layout, options)
     end

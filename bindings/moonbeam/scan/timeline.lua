@@ -62,12 +62,15 @@ end
 
 -- A timeline in which a projection has its number, less one half, and a flat the number of
 -- projections before it.
-local function by_projections(numbers, positions, op)
+local function by_projections(numbers, positions, most, op)
     local list = tables.mapped(numbers, function(number) return number - 0.5 end)
     for i, position in ipairs(positions) do
         if i > 1 and position < positions[i - 1] then
             fail("argument", op, "flat_positions", "element %d of flat_positions is %g, after %g; "
                 .. "they must ascend", i, position, positions[i - 1])
+        elseif position < 0 or position > most then
+            fail("argument", op, "flat_positions", "element %d of flat_positions is %g; there are "
+                .. "%d projections", i, position, most)
         end
     end
     return {frames = list, flats = positions}
@@ -125,12 +128,12 @@ function timeline.find(s, layout, options, flats)
         local list, count = given(s, options.flat_positions, "flat_positions",
             {s.n_flats, own and s.flat_source.dataset.shape[1] or s.n_flats}, "scan.open")
         s.timeline = by_projections(s.positions, count ~= s.n_flats
-            and there(s.flat_source, list) or list, "scan.open")
+            and there(s.flat_source, list) or list, s.n_projections, "scan.open")
     elseif flats and #flats > 0 then
         s.timeline = {frames = s.frames, flats = flats}
     elseif own then
         local list = by_mode(s, layout)
-        s.timeline = list and by_projections(s.positions, list, "scan.open")
+        s.timeline = list and by_projections(s.positions, list, s.n_projections, "scan.open")
     end
     local all, of_frames, of_flats
     if options.current then
@@ -161,7 +164,7 @@ function timeline.of_arrays(s, options)
     end
     if options.flat_positions then
         s.timeline = by_projections(numbers, (given(own, options.flat_positions, "flat_positions",
-            {s.n_flats}, "scan.of_arrays")), "scan.of_arrays")
+            {s.n_flats}, "scan.of_arrays")), s.n_angles, "scan.of_arrays")
     end
     if options.current then
         local list, count = given(own, options.current, "current", {s.n_angles, own.n_frames},

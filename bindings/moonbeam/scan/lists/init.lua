@@ -25,10 +25,11 @@ local piped = {}
 function lists.typed(value)
     local list = {}
     for word in value:gmatch "[^%s,;]+" do
-        list[#list + 1] = text.number(word)
-        if not list[#list] then
+        local number = text.number(word)
+        if not number then
             return nil
         end
+        list[#list + 1] = number
     end
     return #list > 0 and list or nil
 end
@@ -86,7 +87,8 @@ end
 
 --- The numbers of a list that is typed or in a file of its own; nil where it is neither, as the
 -- name of a dataset. `facts`: op, option (what gave it), what (of the numbers, such as "angles"),
--- fits (a function: may it have so many?), and files, a list to which the file is added, or nil.
+-- fits (a function: may it have so many?), flat (lists/text.lua), and files, a list to which the
+-- file is added, or nil.
 function lists.written(value, facts)
     local typed = lists.typed(value)
     if typed then
@@ -100,11 +102,11 @@ function lists.written(value, facts)
     end
     if stat.kind == "file" and file_name.extension(name) == "npy" then
         local array <close> = images.read(name, "host")
-        local flat <close> = array:reshape(array.size)
+        local flat <close> = array:reshape(array.elements)
         return flat:to_table()
     end
     return text.numbers(read_text(name, stat, facts), {name = name, column = column,
-        fits = facts.fits, wrong = function(...)
+        fits = facts.fits, flat = facts.flat, wrong = function(...)
             wrong(facts, "argument", ...)
         end})
 end

@@ -3,7 +3,8 @@
 -- which one counts the lines; # starts a comment.
 --
 -- `facts`: name (of the file), fits (a function: may a list have so many numbers?), column (that
--- the user named, or nil), wrong (a function(format, ...) that raises).
+-- the user named, or nil), flat (all numbers are meant, those of all columns, or none), wrong (a
+-- function(format, ...) that raises).
 
 local text = {}
 
@@ -21,8 +22,9 @@ end
 -- Words that mean a number which is none.
 local NO_NUMBERS <const> = {nan = true, inf = true, infinity = true}
 
+-- Is a word meant as a number? Then the head is over.
 local function is_number_like(word)
-    return text.number(word) or NO_NUMBERS[word:lower():gsub("^[+-]", "")]
+    return word:find "^[+-]?%.?%d" or NO_NUMBERS[word:lower():gsub("^[+-]", "")]
 end
 
 -- The words of a line; `decimal`: commas are in numbers, rather than between them.
@@ -37,7 +39,7 @@ end
 
 -- The lines that say something, without comments and the head: {number, text}.
 local function lines_of(content, facts)
-    local lines, number, begun = {}, 0, false
+    local lines, number, begun = {}, 0, facts.flat
     content = content:gsub("^\239\187\191", ""):gsub("\r\n?", "\n")
     for line in (content .. "\n"):gmatch "([^\n]*)\n" do
         number = number + 1
@@ -53,7 +55,7 @@ local function lines_of(content, facts)
             lines.head = lines.head or line
         end
     end
-    if #lines == 0 then
+    if #lines == 0 and not facts.flat then
         facts.wrong("'%s' has no numbers%s", facts.name, lines.head
             and (", but '%s'"):format(shown(lines.head)) or "")
     end
@@ -215,7 +217,7 @@ end
 function text.numbers(content, facts)
     local lines = lines_of(content, facts)
     local plain, line, word = rows_of(lines, false)
-    local decimal = decimal_rows(lines)
+    local decimal = not facts.flat and decimal_rows(lines) or nil
     local rows = plain
     if decimal and (not plain or are_decimal(lines, plain, decimal, facts)) then
         rows = decimal
@@ -225,6 +227,8 @@ function text.numbers(content, facts)
     end
     if facts.column then
         return named(rows, lines, facts)
+    elseif facts.flat then
+        return numbers_of(rows)
     end
     local columns, total = columns_of(rows)
     if (columns or 1) == 1 or #rows == 1 or facts.fits(total) and not facts.fits(#rows) then

@@ -2,15 +2,16 @@
 -- the series?
 --
 -- Names of one form differ in their numbers alone. One of the numbers counts the files, if any
--- does: it rises from name to name by the same step, or by a multiple of the step where files lack.
--- Angles, times and dates count nothing. Where a number counts without a gap, nothing lacks, whatever
--- the other numbers do.
+-- does: it rises from name to name by the same step, or by a multiple of the step where files
+-- lack. Angles, times and dates count nothing. Where a number counts without a gap, nothing lacks,
+-- whatever the other numbers do.
 
 local numbering = {}
 
 -- Words before and after a number that say that it counts nothing.
 local BEFORE <const> = {"angle", "ang", "theta", "omega", "phi", "deg", "time", "date", "energy"}
-local AFTER <const> = {deg = true, degree = true, degrees = true, ["°"] = true, rad = true,
+local ANGLES <const> = {deg = true, degree = true, degrees = true, ["°"] = true, rad = true}
+local UNITS <const> = {
     ms = true, s = true, sec = true, us = true, um = true, mm = true, nm = true, kev = true,
     ev = true, min = true}
 
@@ -33,10 +34,11 @@ local function cut(name)
         if fraction then
             to, decimal = to + 1 + #fraction, true
         end
-        local after = stem:sub(to + 1):match "^[%a°]+" or ""
+        local after = (stem:sub(to + 1):match "^[%a°]+" or ""):lower()
+        local angle = (stem:sub(to + 1):match "^[_ -]?([%a°]+)" or ""):lower()
         local word = (before:match "(%a+)[^%a]?$" or ""):lower()
         local text = stem:sub(from, to)
-        local other = decimal or AFTER[after:lower()] or false
+        local other = decimal or UNITS[after] or ANGLES[angle] or false
         for _, known in ipairs(BEFORE) do
             other = other or word == known
         end

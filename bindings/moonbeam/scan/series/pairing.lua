@@ -66,6 +66,11 @@ local function check_names(s, numbered, refused)
     end
 end
 
+-- The code of an error about files that lack: with "shape" they are waited for (growing.lua).
+local function waits(options)
+    return (options.wait or 0) > 0 and "shape" or "argument"
+end
+
 -- Angles from the first to the last, each file at its place among those that there would be.
 local function computed(s, ends, numbered, options)
     local count = s.n_projections
@@ -73,10 +78,10 @@ local function computed(s, ends, numbered, options)
     if numbered.full == count then
         return ends
     elseif not options.allow_missing then
-        fail("argument", "scan.open", "angles", "'%s' has %d files, and %s: angles from the first "
-            .. "to the last would be spread over those that are there; the option allow_missing "
-            .. "pairs files and angles by number, and a list (the option angles = PATH) has an "
-            .. "angle for each file or for each number", s.path, count,
+        fail(waits(options), "scan.open", "angles", "'%s' has %d files, and %s: angles from the "
+            .. "first to the last would be spread over those that are there; the option "
+            .. "allow_missing pairs files and angles by number, and a list (the option angles = "
+            .. "PATH) has an angle for each file or for each number", s.path, count,
             missing_text(numbered, count))
     end
     s:warn(missing_text(numbered, count) .. "; each file has the angle of its number")
@@ -117,7 +122,7 @@ local function longer(s, list, numbered, options)
         return own
     end
     local fresh = growing.is_fresh(s.last_file or s.path) or growing.is_fresh(s.place)
-    local wait = fresh or (options.wait or 0) > 0
+    local wait = fresh or waits(options) == "shape"
     fail(wait and "shape" or "argument", "scan.open", "angles", "'%s' has %d frames for %d angles: "
         .. "frames %d to %d are missing%s%s", s.path, count, #list, count + 1, #list,
         s.last_file and ("; the last file is '%s'"):format(s.last_file) or "", fresh
@@ -135,39 +140,47 @@ local function given(s, numbered, options)
     elseif type(angles) ~= "string" then
         return angles
     end
-    local list = lists.read(s, angles, {op = "scan.open", option = "angles", what = "angles",
-        most = math.maxinteger, fits = function(count)
+    local list, file, path = lists.read(s, angles, {op = "scan.open", option = "angles",
+        what = "angles", most = 1 << 24, fits = function(count)
             return count == s.n_projections or count == numbered.full or count == s.n_frames
         end})
-    if #list == 2 and s.n_projections ~= 2 then
+    if list.count then
+        fail("argument", "scan.open", "angles", "'%s' has %d elements, and there are %d frames",
+            angles, list.count, s.n_frames)
+    elseif #list == 2 and s.n_projections ~= 2 then
         fail("argument", "scan.open", "angles", "'%s' has 2 angles for %d projections",
             angles, s.n_projections)
     end
-    return list
+    return list, file and {file, path}
 end
 
 --- The angles of the projections, as scan/stored_angles.lua takes them: one for each, or the first
 -- and the last. `s`: path, n_projections, n_frames (of the series, with flats and darks), chosen
 -- (the projections among them), names (all files of the series, or nil), indices (of the
--- projections among the names), last_file, place (the folder or file), warn.
+-- projections among the names), last_file, place (the folder or file), warn. Returns also {file,
+-- path} where they are from a dataset.
 function pairing.angles(s, options)
     local count = s.n_projections
     local numbered = s.names and numbering.of(s.names, s.indices)
         or {strangers = {}, gaps = {}, full = count}
-    local list = given(s, numbered, options)
+    local list, from = given(s, numbered, options)
     if #list == 2 and count ~= 2 then
         return computed(s, list, numbered, options)
     elseif #list == count then
         check_names(s, numbered, false)
-        return list
+        return list, from
     elseif #list == numbered.full and numbered.full > count then
         check_names(s, numbered, true)
+        if waits(options) == "shape" and not options.allow_missing then
+            fail("shape", "scan.open", "angles", "'%s' has %d files for %d angles: %s", s.path,
+                count, #list, missing_text(numbered, count))
+        end
         s:warn(missing_text(numbered, count) .. "; each file has the angle of its number")
-        return picked(list, numbered.places)
+        return picked(list, numbered.places), from
     elseif #list == s.n_frames then
-        return picked(list, s.chosen)
+        return picked(list, s.chosen), from
     elseif #list > count then
-        return longer(s, list, numbered, options)
+        return longer(s, list, numbered, options), from
     end
     fail("argument", "scan.open", "angles", "%d angles were given for %d projections", #list, count)
 end

@@ -30,8 +30,8 @@ local function one(part, name, count)
     local low = first == "" and 1 or math.tointeger(tonumber(first))
     local high = last == "" and count or math.tointeger(tonumber(last))
     if not low or not high or low < 1 or high > count then
-        fail("argument", "scan.open", nil, "'%s': the range %s does not lie within the %d frames",
-            name, part, count)
+        fail("shape", "scan.open", "allow_missing", "'%s': the range %s does not lie within the %d "
+            .. "frames", name, part, count)
     elseif low > high then
         fail("argument", "scan.open", nil, "'%s': the range %s ends before it begins", name, part)
     end
