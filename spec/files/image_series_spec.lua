@@ -283,6 +283,54 @@ describe("a series of files", function()
         end
     end)
 
+    it("is divided the same in parts, and by batch", function()
+        local line = "one:6:45 --darks one:1:3 --flats one:4:5,46:47 --angle-unit deg " .. ENDS
+        local expected = must(line)
+        for part = 1, 2 do
+            local text, ok = files.run(("cd '%s' && %s reconstruct %s -d host -c 11.5 "
+                .. "--pixel-size 1 -o p.h5 --part %d/2"):format(folder, helper.program, line, part))
+            assert.is_true(ok, text)
+        end
+        local text, ok = files.run(("cd '%s' && %s join p-part-*.h5 -o p.h5 && %s batch one:6:45 -- "
+            .. "--darks one:1:3 --flats one:4:5,46:47 --angle-unit deg %s -d host -c 11.5 "
+            .. "--pixel-size 1"):format(folder, helper.program, helper.program, ENDS))
+        assert.is_true(ok, text)
+        for _, name in ipairs {"p.h5", "one-volume.h5"} do
+            local volume <close> = mb.images.read(folder .. "/" .. name, "host")
+            assert(volume:to_string() == expected, name)
+        end
+        local file <close> = assert(mb.h5.open(folder .. "/one-volume.h5"))
+        assert.equal(mb.system.real_path(folder) .. "/one:6:45",
+            file:value "/entry/provenance/input/path")
+    end)
+
+    it("gives any pages of a volume, and what a plan says of them", function()
+        local volumes = require "moonbeam.volumes"
+        local pages, host = {2, 3, 4, 9, 30, 31}, mb.device "host"
+        for _, name in ipairs {"frames", "both.tif", "one.npy"} do
+            local whole <close> = mb.images.read(folder .. "/" .. name, "host")
+            local own = name == "both.tif" and {1, 3, 4} or pages
+            local volume <close> = volumes.pages(mb.images.open(folder .. "/" .. name), own)
+            assert.same({#own, 3, 24}, volume.shape)
+            for first = 0, #own - 1 do
+                local count = math.min(3, #own - first)
+                local function read()
+                    return volume:read({first, 1, 0}, {count, 2, 24}, host)
+                end
+                local block <close> = read()
+                for i = 1, count do
+                    local got <close> = block:view(i)
+                    local want <close> = whole:view(own[first + i], {2, 3})
+                    assert.equal(want:to_string(), got:to_string())
+                end
+                local function released()
+                    read():release()
+                end
+                assert.equal(mb.plan.peak(released, host).peak, mb.pool.peak(released, host))
+            end
+        end
+    end)
+
     it("goes on after an interruption only with the same frames", function()
         local identity = require "moonbeam.pipeline.journal".scan_files
         local function names(name, flats)

@@ -71,6 +71,52 @@ describe("a list", function()
         assert.same({10.5, 20.5, 30.5}, read("1 10.5\n2 20.5\n3 30.5", 2))
     end)
 
+    -- A list of numbers as somebody may write it: the text, and the numbers.
+    local function random_list(random)
+        local function one_of(list)
+            return list[random(#list)]
+        end
+        local count, form = random(3, 90), one_of {"%.3f", "%.1f", "%.6e", "%g", "%05.1f"}
+        local first, step = one_of {0, -90, 1, 33.3}, one_of {1, 0.5, -1, 2, 180 / count, 137.5}
+        local decimal = random(3) == 1
+        local between = one_of(decimal and {" ", "\t", ";", "; "} or {" ", "\t", ";", ",", ", "})
+        local lines, numbers, columns = {}, {}, one_of {"one", "before", "behind", "wrapped"}
+        for i = 1, count do
+            local word = form:format(first + step * (i - 1))
+            numbers[i] = tonumber(word)
+            word = decimal and word:gsub("%.", ",") or word
+            lines[i] = columns == "before" and i .. between .. word
+                or columns == "behind" and word .. between .. i - 1
+                or word .. (columns == "wrapped" and i % 7 > 0 and between or "")
+        end
+        for i = 7, columns == "wrapped" and count or 0, 7 do
+            lines[i] = lines[i] .. "\n"
+        end
+        local text = table.concat(lines, columns ~= "wrapped" and "\r\n" or nil)
+        return one_of {"", "\239\187\191", "angle\n", "# n\n"} .. text, numbers
+    end
+
+    it("of any form is read, or refused as unclear, and never read wrongly", function()
+        local seed, refusals = 1, 0
+        local function random(low, high)
+            seed = seed * 6364136223846793005 + 1442695040888963407
+            local value = seed >> 33
+            return high and low + value % (high - low + 1) or 1 + value % low
+        end
+        for _ = 1, 400 do
+            local text, numbers = random_list(random)
+            local ok, got = pcall(read, text, #numbers)
+            if ok then
+                assert.same(numbers, got, text)
+            else
+                assert.matches("name the column, %S+:%d$", (tostring(got)
+                    :gsub("name one of them, such as", "name the column,")))
+                refusals = refusals + 1
+            end
+        end
+        assert.is_true(refusals <= 12, refusals)
+    end)
+
     it("may be a column that is named", function()
         local text = "5 10.5 7\n6 20.5 8\n9 30.5 1\n"
         assert.same({10.5, 20.5, 30.5}, read(text, 3, ":2"))
@@ -91,6 +137,8 @@ describe("a list", function()
         assert.matches("line 1: '0,10' may be a number with a decimal comma, or two columns",
             message, 1, true)
         assert.same({10, 11, 12}, lists.written(message:match "name the column, (%S+:2)", facts(3)))
+        assert.matches("may be a number with a decimal comma", refused("0,1\n1,2\n2,3", 3), 1, true)
+        assert.same({0.1, 0.2, 0.3}, read("0,1\n0,2\n0,3", 3))
         assert.same({0.10, 1.11, 2.12}, read("0.10\n1.11\n2.12", 3))
     end)
 

@@ -193,12 +193,13 @@ local function are_decimal(lines, plain, decimal, facts)
         return false
     end
     local column = value_column(plain, 2)
-    if not column or #lines > 2 and is_constant(plain, column) then
+    if column and #lines > 2 and is_constant(plain, column)
+        or not (column or counts(plain, 1) or counts(plain, 2)) then
         return true
     end
     facts.wrong("'%s', line %d: '%s' may be a number with a decimal comma, or two columns: write "
         .. "decimal points, or name the column, %s:%d", facts.name, lines[1].number,
-        shown(lines[1].text), facts.name, column)
+        shown(lines[1].text), facts.name, column or 2)
 end
 
 -- ---- columns ----
