@@ -188,6 +188,26 @@ describe("a series of files", function()
             .. "--angles-path more.txt"))
     end)
 
+    it("whose files come in any order is waited for", function()
+        for _, angles in ipairs {{0, 175.5}, folder .. "/deg.txt"} do
+            local options = {angles = angles, angle_unit = "deg", flats = false, darks = false,
+                wait = 0.2}
+            os.execute(("rm -rf %s/late && cp -r %s/gap %s/late"):format(folder, folder, folder))
+            local scan, problem = mb.scan.open(folder .. "/late", options)
+            assert.is_nil(scan)
+            assert.matches("6 of 40 numbers in its names lack: 12 to 17[^\n]*; waited for 0.2 s$",
+                tostring(problem))
+            os.execute(("(sleep 0.3; cp %s/frames/img_0001[2-7].tif %s/late) &"):format(folder,
+                folder))
+            options.wait = 60
+            local whole <close> = assert(mb.scan.open(folder .. "/late", options))
+            assert.equal(ANGLES, whole.n_angles)
+        end
+        local ranged <close> = assert(mb.scan.open(folder .. "/late:1:40", {angles = {0, 175.5},
+            angle_unit = "deg", wait = 60}))
+        assert.equal(ANGLES, ranged.n_angles)
+    end)
+
     it("with files of other names, or two of one number, is refused by name", function()
         mb.system.mkdir(folder .. "/mixed")
         os.execute(("cp %s/frames/* %s/mixed && cp %s/frames/img_00003.tif %s/mixed/mask.tif")
