@@ -4,6 +4,7 @@
 local core = require "moonbeam.core"
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
+local ranges = require "moonbeam.scan.series.ranges"
 
 local VALUED <const> = {["--into"] = true, ["--format"] = true}
 
@@ -73,7 +74,7 @@ end
 
 -- The result of a scan.
 local function result_of(scan)
-    local stem = scan:gsub("/+$", ""):gsub("%.[^./]*$", "")
+    local stem = ranges.parts(scan):gsub("/+$", ""):gsub("%.[^./]*$", "")
     if options.into then
         return ("%s/%s.%s"):format(options.into:gsub("/+$", ""), stem:match "[^/]*$",
             options.format)
@@ -92,7 +93,7 @@ local function check()
     end
     for _, scan in ipairs(scans) do
         local name = result_of(scan)
-        if not core.system.stat(scan) then
+        if not core.system.stat((ranges.parts(scan))) then
             cli.wrong("there is no scan '%s'", scan)
         elseif taken[name] then
             cli.wrong("'%s' and '%s' would have the same result, '%s'", taken[name], scan, name)

@@ -19,7 +19,9 @@ local part_record = require "moonbeam.pipeline.shares.part_record"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local team = require "moonbeam.pipeline.shares.team"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
+local lists = require "moonbeam.scan.lists"
 local method = require "moonbeam.tomo.method"
+local ranges = require "moonbeam.scan.series.ranges"
 
 local entries, opening = method.options, declared.of(mb.scan.open).options
 local named = table.move(iterative.names, 1, #iterative.names, #entries.method.choices + 1,
@@ -46,7 +48,8 @@ local options = cli.parse(arg, {
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
     .. "filtered back-projection.",
     {"scan", positional = true, required = true, doc = "HDF5 file, Data Exchange or NXtomo; "
-        .. "or images (with --angles): a TIFF stack, a folder or pattern of TIFF files, Zarr"},
+        .. "or images (with --angles): a TIFF stack, a folder or pattern of TIFF files, Zarr; "
+        .. "FOLDER:41:220 are its files 41 to 220"},
     {"output", short = "o", value = "FILE", doc = "result: FILE.h5; a TIFF stack, FILE.tif or "
         .. "FILE.ome.tif; or OME-Zarr, FILE.zarr (default: SCAN with -volume.h5)"},
     cli.shared.overwrite,
@@ -78,9 +81,8 @@ local options = cli.parse(arg, {
         .. "of view of up to twice its width (default: as SCAN says)"},
     {"no-half-acquisition", library = "half_acquisition = false",
         doc = "it is none, also where SCAN says so"},
-    {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text "
-        .. "file, a dataset of SCAN, or FILE:/PATH, whose @units may be a length; with - before "
-        .. "it the other way"},
+    {"vertical-shifts", value = "LIST", doc = "rows to shift each projection by: "
+        .. lists.FORMS .. ", whose @units may be a length; with - before its name the other way"},
     cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm",
         "recon-algorithm"}, type = cli.choice(table.unpack(named)), doc = entries.method.doc
         .. "; or an iterative one, with the options below that name it: "
@@ -154,16 +156,16 @@ local options = cli.parse(arg, {
     cli.option(opening.darks, {"darks-path", value = "[FILE:]/PATH[,...]"}),
     {"flats", library = "flats_file", value = "FILE[:/PATH]|COUNTS",
         doc = "a file of their own for the flats: HDF5, TIFF, a folder "
-        .. "or pattern of TIFF files, Zarr, or several between commas; or a number, the counts of "
-        .. "every pixel without the sample"},
+        .. "or pattern of TIFF files, Zarr, or several between commas; ranges of the series that "
+        .. "SCAN is, FOLDER:21:40,221:240; or a number, the counts of every pixel without the "
+        .. "sample"},
     {"darks", library = "darks_file", value = "FILE[:/PATH]|COUNTS",
         doc = "the same for the darks"},
-    cli.option(opening.angles, {"angles-path", value = "[FILE:]/PATH",
-        library = "angles = PATH"}),
-    cli.option(opening.image_key, {"image-key-path", value = "[FILE:]/PATH"}),
-    cli.option(opening.flat_positions, {"flat-positions-path", value = "[FILE:]/PATH"}),
-    cli.option(opening.current, {"current-path", value = "[FILE:]/PATH"}),
-    cli.option(opening.flats_current, {"flats-current-path", value = "[FILE:]/PATH"}),
+    cli.option(opening.angles, {"angles-path", value = "LIST", library = "angles = PATH"}),
+    cli.option(opening.image_key, {"image-key-path", value = "LIST"}),
+    cli.option(opening.flat_positions, {"flat-positions-path", value = "LIST"}),
+    cli.option(opening.current, {"current-path", value = "LIST"}),
+    cli.option(opening.flats_current, {"flats-current-path", value = "LIST"}),
     cli.option(opening.flats_exposure, {value = "RATIO"}),
     cli.option(opening.entry, {value = "PATH"}),
     cli.options(opening, {}, "allow_missing", "allow_external"),
@@ -234,15 +236,16 @@ elseif options.part then
     end
 end
 
-local output = options.output or options.scan:gsub("/?[^/]*[*?].*$", ""):gsub("/+$", "")
+local scan_place = ranges.parts(options.scan)
+local output = options.output or scan_place:gsub("/?[^/]*[*?].*$", ""):gsub("/+$", "")
     :gsub("%.[^./]*$", "") .. (options.layout == "nabu" and "_rec.hdf5" or "-volume.h5")
 local function check_outputs(name)
-    local inputs = {scan = options.scan}
+    local inputs = {scan = scan_place}
     for _, input in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
         "flats", "darks",
         "image_key_path", "flat_positions_path", "current_path", "flats_current_path",
         "recipe"} do
-        inputs[input] = options[input]
+        inputs[input] = options[input] and ranges.parts(options[input])
     end
     for _, path in ipairs(options.steps or {}) do
         inputs[#inputs + 1] = path
@@ -263,11 +266,11 @@ if options.png then
     if not options.plan then
         cli.wrong("--png is the picture of a --plan; --preview is that of a slice")
     end
-    cli.outputs(options, {scan = options.scan, recipe = options.recipe},
+    cli.outputs(options, {scan = scan_place, recipe = options.recipe},
         {{"png", extensions = {"png", "svg"}}})
 end
 -- A scan that is not there is what is wrong, not the result that would be beside it.
-if not mb.system.stat(options.scan) and not options.scan:find "[*?]" then
+if not mb.system.stat(scan_place) and not options.scan:find "[*?]" then
     local file, path = options.scan:match "^([^:]+):(/.*)$"
     if file and mb.system.stat(file) then
         cli.wrong("SCAN is %s: give the file alone, as in %s --data-path %s", options.scan, file,

@@ -273,6 +273,52 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Volumes that stand before another
 
+local picked = volumes.file_class {}
+
+-- Calls fn(part, first) for each run of pages that lie one after the other in the file: the part of
+-- a block that they fill, and where they begin.
+local function each_run(self, block, first, fn)
+    local pages, at = self.pages, 1
+    while at <= block.shape[1] do
+        local page, last = pages[first[1] + at], at
+        while last < block.shape[1] and pages[first[1] + last + 1] == page + last + 1 - at do
+            last = last + 1
+        end
+        local part <close> = block:view({at, last})
+        fn(part, {page - 1, table.unpack(first, 2)})
+        at = last + 1
+    end
+end
+
+function picked:fill(block, first)
+    each_run(self, block, first, function(part, from)
+        self.inner:fill(part, from)
+    end)
+end
+
+function picked:carries(device)
+    return self.inner:carries(device)
+end
+
+function picked:carry(carrier, array, first)
+    each_run(self, array, first, function(part, from)
+        self.inner:carry(carrier, part, from)
+    end)
+end
+
+function picked:close()
+    self.inner:close()
+end
+picked.__close = picked.close
+
+--- Some pages of a volume in a file, to be read: `pages` are their numbers from 1, ascending. It
+-- closes the volume.
+function volumes.pages(volume, pages)
+    return setmetatable({inner = volume, pages = pages, dtype = volume.dtype, place = volume.place,
+        meta = volume.meta, compressed = volume.compressed,
+        shape = {#pages, table.unpack(volume.shape, 2)}}, picked)
+end
+
 local mapped = setmetatable({}, any)
 mapped.__index = mapped
 
@@ -461,6 +507,7 @@ return declared.module(volumes, "volumes", {
         planned = "shape: table, dtype: string",
     scratch = "beside: string, shape: table, dtype: string",
         hdf5 = "file: any, dataset: any?, shape: table, dtype: string",
+    pages = "volume: volume, pages: table",
     map = "volume: volume, dtype: string, fn: callable", watch = "volume: volume",
         load = "volume: volume, device: device?", load_real = "volume: volume, device: device?",
     real = "array: array",

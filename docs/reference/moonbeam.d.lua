@@ -2576,7 +2576,7 @@ function mb.recon.plan(scan, options) end
 ---@param options? moonbeam.options.recon_range_codes
 function mb.recon.range_codes(scan, options) end
 
----Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
+---Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a list that is typed ("0,0.5,1") or in a text file (numbers between spaces, commas or line ends; # starts a comment; "FILE:2" is the second column), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 ---@param scan table 
 function mb.recon.read_shifts(scan) end
 
@@ -2692,23 +2692,23 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field data? string dataset with the projections
 ---@field flats? any dataset with the flats
 ---@field darks? any dataset with the darks
----@field angles? any dataset with the angles
+---@field angles? any the angles: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
 ---@field angle_unit? string unit of the angles, where the file does not say: deg or rad
----@field image_key? any dataset with the image keys
+---@field image_key? any image keys of all frames (0 projection, 1 flat, 2 dark): numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
 ---@field pixel_size? number edge of a detector pixel
----@field flats_file? string a file of their own for the flats, HDF5 or an image
----@field darks_file? string a file of their own for the darks, HDF5 or an image
----@field flat_positions? any how many projections were taken before each flat: a list, or a dataset
----@field current? any ring current of each projection: a list, or a dataset, which may have all frames
----@field flats_current? any ring current of each flat: a list, or a dataset
+---@field flats_file? string a file of their own for the flats, HDF5 or images, also with ranges
+---@field darks_file? string a file of their own for the darks, HDF5 or images, also with ranges
+---@field flat_positions? any how many projections were taken before each flat: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
+---@field current? any ring current of each projection, or of all frames: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
+---@field flats_current? any ring current of each flat: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
 ---@field entry? string the NXtomo entry, where the file has several
 ---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
----@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition
+---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition; of a series of files, those whose numbers lack: the others keep the angles of their numbers
 ---@field wait? number how long a scan that is still being written, or not there yet, is waited for
 ---@field tell? function gets a line where the wait begins, and when it sees more
 
 ---Opens a scan: the scan, or nil and an error object.
----@param path string HDF5 file, Data Exchange or NXtomo; or a stack of images: TIFF, a folder or pattern of TIFF files, Zarr, .npy
+---@param path string HDF5 file, Data Exchange or NXtomo; or a stack of images: TIFF, a folder or pattern of TIFF files, Zarr, .npy, each with ranges of its frames, or all
 ---@param options? moonbeam.options.scan_open
 function mb.scan.open(path, options) end
 
@@ -3796,6 +3796,11 @@ function mb.volumes.map(volume, dtype, fn) end
 ---An array as a volume; the array stays its maker's.
 ---@param array moonbeam.array 
 function mb.volumes.of_array(array) end
+
+---Some pages of a volume in a file, to be read: `pages` are their numbers from 1, ascending.
+---@param volume table 
+---@param pages table 
+function mb.volumes.pages(volume, pages) end
 
 ---A volume that a plan takes for a file which does not exist yet.
 ---@param shape table 

@@ -261,7 +261,7 @@ print(mb.debug.steps() - before)]]):format(folder, folder, folder, folder)
         refused("scan.h5", {darks_file = folder .. "/small.tif"}, "have 3 x 5 pixels")
         files.write(folder .. "/words.txt", "1 2 three")
         refused("frames", {angles = folder .. "/words.txt", angle_unit = "deg"},
-            "is not a list of angles: it has 'three'")
+            "words.txt', line 1: 'three' is not a number")
         local _, output = reconstruct("scan.h5", "--flats flats.tif --no-log")
         assert.matches("--flats cannot be used with --no-log", output, 1, true)
     end)

@@ -41,6 +41,18 @@ local function angles_of(scan)
     return catalog.hash(table.concat(words, " "))
 end
 
+-- When flats were taken, and the ring currents, as one word; nil where a scan has neither.
+local function in_time_of(scan)
+    local words = {}
+    for _, lists in ipairs {scan.timeline or {}, scan.currents or {}} do
+        for _, name in ipairs {"frames", "flats"} do
+            words[#words + 1] = lists[name] and table.concat(tables.mapped(lists[name],
+                function(number) return ("%a"):format(number) end), " ")
+        end
+    end
+    return #words > 0 and catalog.hash(table.concat(words, "; ")) or nil
+end
+
 --- What identifies a run: a list of {name, text}. `options`: those of journal.open.
 function journal.identity(made, options)
     local job, scan = made.job, made.job.chain.source.scan
@@ -53,6 +65,8 @@ function journal.identity(made, options)
         {"rows", ("%d:%d"):format(rows[1], rows[2])}, {"dtype", last.dtype},
         {"slices_per_file", tostring(options.slices_per_file or "all")},
         {"devices", unfinished.models(job.devices)}}
+    local in_time = in_time_of(scan)
+    list[#list + 1] = in_time and {"flats in time and ring currents", in_time}
     list[#list + 1] = last.whole and {"part", table.concat(job.options.part, "/")} or nil
     for _, record in ipairs(job.chain.recorded or {}) do
         list[#list + 1] = {"steps of " .. (record.path or "the script"), record.hash or "?"}

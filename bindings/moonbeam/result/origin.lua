@@ -1,6 +1,7 @@
 -- Where a result comes from: what every format says about how it was made.
 
 local core = require "moonbeam.core"
+local ranges = require "moonbeam.scan.series.ranges"
 local tables = require "moonbeam.internal.tables"
 
 local origin = {}
@@ -59,6 +60,12 @@ local function iso_time(seconds)
     return os.date("!%Y-%m-%dT%H:%M:%S+00:00", seconds and math.floor(seconds))
 end
 
+-- The whole path of an input, with the ranges that its name may have (FOLDER:1:20).
+local function path_of(input)
+    local place, text = ranges.parts(input)
+    return (core.system.real_path(place) or place) .. (text and ":" .. text or "")
+end
+
 -- Identity of the input: enough to tell whether a file is still the one that was read.
 local function input_facts(options)
     local input, was = options.input, options.input_was
@@ -66,7 +73,7 @@ local function input_facts(options)
         return {path = was.path, bytes = was.bytes, modified = was.modified
             and iso_time(was.modified)}
     end
-    local facts, err = core.system.stat(input)
+    local facts, err = core.system.stat((ranges.parts(input)))
     if not facts and input:find "[*?]" then
         return {path = input} -- a pattern of files
     end
@@ -74,7 +81,7 @@ local function input_facts(options)
         error(err, 0)
     end
     return {
-        path = core.system.real_path(input) or input,
+        path = path_of(input),
         bytes = facts.bytes,
         modified = iso_time(facts.modified),
     }
@@ -89,7 +96,7 @@ function origin.parameters(options)
     if options.input_was then
         parameters.raw_file = options.input_was.path
     elseif options.input then
-        parameters.raw_file = core.system.real_path(options.input) or options.input
+        parameters.raw_file = path_of(options.input)
     end
     return parameters
 end

@@ -11,6 +11,7 @@ local examine = require "moonbeam.scan.angles"
 local on_error = require "moonbeam.internal.on_error"
 local pixel_size = require "moonbeam.scan.pixel_size"
 local reading = require "moonbeam.scan.reading"
+local report_lines = require "moonbeam.scan.report_lines"
 local timeline = require "moonbeam.scan.timeline"
 
 local scan_arrays = {}
@@ -111,13 +112,18 @@ methods.projections = reader("projections", "frames")
 methods.flats = reader("flats", "own_flats")
 methods.darks = reader("darks", "own_darks")
 
---- What there is, as text.
+--- What there is, as text; of images with the angles and the size of a pixel.
 function methods:describe()
-    local text = "%-11s%d projection%s of %d rows x %d columns, %s, in %s\n"
-        .. "%-11s%d flats, %d darks"
-    return text:format("scan", self.n_angles, self.n_angles == 1 and "" or "s", self.rows,
-        self.cols, self.dtype, self.arrays
-        and "memory" or core.error.printable(self.path), "reference", self.n_flats, self.n_darks)
+    local groups = self.timeline and #timeline.groups(self.timeline).counts or 1
+    local lines = {report_lines.line("scan", "%d projection%s of %d rows x %d columns, %s, in %s",
+        self.n_angles, self.n_angles == 1 and "" or "s", self.rows, self.cols, self.dtype,
+        self.path or "memory"), report_lines.line("reference", "%d flats%s, %d darks%s",
+        self.n_flats, groups > 1 and (" in %d groups"):format(groups) or "", self.n_darks,
+        self.currents and ", ring current of each frame" or "")}
+    if self.path then
+        lines[3], lines[4] = report_lines.angles(self), report_lines.pixel(self)
+    end
+    return table.concat(lines, "\n")
 end
 
 --- Closes the scan's files and releases the arrays that it has read from files itself; those of

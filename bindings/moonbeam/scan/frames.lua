@@ -3,6 +3,7 @@
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local image_frames = require "moonbeam.scan.image_frames"
+local read_list = require("moonbeam.scan.lists").read
 local missing = require "moonbeam.scan.missing"
 local picked = require "moonbeam.scan.picked"
 local references = require "moonbeam.scan.references"
@@ -34,12 +35,12 @@ function frames.count(runs)
     return count
 end
 
--- One whole number for each frame, from a dataset that the file or an option names.
+-- One whole number for each frame, from a list (scan/lists) that the file or an option names.
 local function keys_of(s, name, option, what)
     local keys = name
     if type(name) == "string" then
-        local file, path = source.find(s, name, option)
-        keys = source.numbers(file, path, s.n_frames)
+        keys = read_list(s, name, {op = "scan.open", option = option, what = what,
+            most = s.n_frames, fits = function(count) return count == s.n_frames end})
     end
     if keys and #keys ~= s.n_frames then
         fail("shape", "scan.open", "image_key", "'%s' has %d %s for %d frames%s", s.path,
@@ -251,14 +252,16 @@ local function place_of(path)
 end
 
 -- What an option names, as a list: a name, several between commas, or a list. `there` says whether
--- a name with a comma is that of one thing.
+-- a name with a comma is that of one thing. Ranges (series/ranges.lua) stay with their name.
 local function names_of(value, there)
     if type(value) ~= "string" or not value:find(",", 1, true) or there(value) then
         return type(value) == "table" and value or {value}
     end
     local names = {}
     for name in value:gmatch "[^,]+" do
-        names[#names + 1] = name:match "^%s*(.-)%s*$"
+        local range = #names > 0 and names[#names]:find ":%d" and name:find "^[%d:]+$"
+        names[range and #names or #names + 1] = range and names[#names] .. "," .. name
+            or name:match "^%s*(.-)%s*$"
     end
     return names
 end

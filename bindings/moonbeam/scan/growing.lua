@@ -5,6 +5,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local ranges = require "moonbeam.scan.series.ranges"
 
 local growing = {}
 
@@ -79,6 +80,12 @@ function growing.state(path, data)
     end
 end
 
+--- Was a file or folder changed a short while ago, so that more may come?
+function growing.is_fresh(path)
+    local facts = path and core.system.stat(path)
+    return facts ~= nil and os.time() - facts.modified < QUIET
+end
+
 -- May what failed be right later? Frames that are missing may come; a file that was just changed
 -- and cannot be read may be readable.
 local function may_grow(problem, path)
@@ -88,8 +95,7 @@ local function may_grow(problem, path)
         or problem.arg == "angles" and problem.code == "shape" then
         return true
     end
-    local facts = core.system.stat(path)
-    return problem.code == "io" and facts ~= nil and os.time() - facts.modified < QUIET
+    return problem.code == "io" and growing.is_fresh(path)
         and (problem.message or ""):find(path, 1, true) ~= nil
 end
 
@@ -119,6 +125,7 @@ end
 -- options.wait seconds at most: of a file that is not there, too. Returns what it returned last.
 -- options.tell is told in a line what is waited for.
 function growing.wait(path, options, attempt)
+    path = ranges.parts(path)
     local began, wait, last, told_at = core.system.clock(), options.wait or 0, nil, 0
     while true do
         local state, made, problem = growing.state(path, options.data), nil, nil

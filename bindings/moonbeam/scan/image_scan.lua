@@ -2,13 +2,18 @@
 -- block needs is read with it (stored_frames.lua). Compressed frames would be decoded again for
 -- each block: where they fit in half of the memory that is left, they are decoded into it when the
 -- scan is opened, and it is a scan of arrays.
+--
+-- One series may have projections, flats and darks: ranges of it, or image keys, say which is what.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local find_angles = require "moonbeam.scan.stored_angles"
+local frames_by_key = require("moonbeam.scan.frames").sorted
 local image_frames = require "moonbeam.scan.image_frames"
-local images = require "moonbeam.images"
 local on_error = require "moonbeam.internal.on_error"
+local pairing = require "moonbeam.scan.series.pairing"
+local picked = require "moonbeam.scan.picked"
+local pixel_size = require "moonbeam.scan.pixel_size"
 local scan_arrays = require "moonbeam.scan.arrays"
 local stored_frames = require "moonbeam.scan.stored_frames"
 local volumes = require "moonbeam.volumes"
@@ -16,66 +21,86 @@ local volumes = require "moonbeam.volumes"
 local image_scan = {}
 
 -- Options that name places in an HDF5 file.
-local OF_HDF5 = {"data", "image_key", "entry", "allow_missing", "allow_external"}
+local OF_HDF5 = {"data", "entry", "allow_external"}
 
--- Numbers of a text file, between spaces, commas or line ends; # starts a comment.
-local function numbers_of_text(name)
-    local file, problem = io.open(name, "rb")
-    if not file then
-        fail("io", "scan.open", "angles", "cannot read the angles: %s", problem)
+-- What kinds of frames there are, in the order in which they are opened.
+local KINDS <const> = {"data", "flats", "darks"}
+
+-- What is meant: {data, flats, darks}, each {set, indices} or nil; `keyed`: by the image keys.
+local function meant(s, options)
+    local data = image_frames.set(s.path)
+    local parts = {data = {set = data, indices = data.indices}}
+    if options.image_key then
+        s.n_frames = #data.indices
+        local lists = {frames_by_key(s, {image_key = options.image_key})}
+        for i, what in ipairs(KINDS) do
+            local chosen = picked(data.indices, lists[i])
+            parts[what] = #chosen > 0 and options[what] ~= false and {set = data,
+                indices = chosen} or nil
+        end
+        s.chosen, s.keyed_flats = lists[1], parts.flats and lists[2]
     end
-    local text, list = file:read(64 << 20) or "", {}
-    file:close()
-    for word in text:gsub("#[^\n]*", ""):gmatch "[^%s,;]+" do
-        list[#list + 1] = tonumber(word) or fail("io", "scan.open", "angles",
-            "'%s' is not a list of angles: it has '%s'", name, word:sub(1, 20))
+    for _, what in ipairs {"flats", "darks"} do
+        local name = options[what] ~= false and (options[what .. "_file"] or options[what])
+        if name then
+            local ok, set = pcall(image_frames.set, name)
+            if not ok then
+                if type(set) == "table" and not set.arg then
+                    set.arg = what .. "_file"
+                end
+                error(set, 0)
+            end
+            parts[what] = {set = set, indices = set.indices}
+            s.keyed_flats = what == "darks" and s.keyed_flats or nil
+        end
     end
-    return list
+    return parts
 end
 
-local function angles_of(s, options)
-    local angles = options.angles
-    if type(angles) == "string" and not angles:find ":/" then
-        angles = numbers_of_text(angles)
-        if #angles == 2 and s.n_projections ~= 2 then
-            fail("shape", "scan.open", "angles", "'%s' has 2 angles for %d projections",
-                options.angles, s.n_projections)
+-- The indices of flats or darks in the series of the projections; nil where they are elsewhere.
+local function in_series(parts, what)
+    local index_of = parts[what] and image_frames.common(parts.data.set, parts[what].set)
+    local list = {}
+    for i, index in ipairs(index_of and parts[what].indices or {}) do
+        list[i] = index_of(index)
+        if not list[i] then
+            return nil
         end
-    elseif type(angles) == "string" then
-        local array <close>, _ = images.read(angles, "host")
-        angles = array:to_table()
-    elseif angles == nil then
-        fail("argument", "scan.open", "angles", "'%s' is a stack of images, which has no angles: "
-            .. "give the option angles (the first and the last) and the option angle_unit, or the "
-            .. "option angles = PATH", s.path)
     end
-    local count = s.n_projections
-    if #angles > count and #angles ~= 2 then
-        fail("shape", "scan.open", "angles", "'%s' has %d frames for %d angles: frames %d to %d "
-            .. "are missing%s; the option wait = SECONDS waits for them", s.path, count, #angles,
-            count + 1, #angles,
-            s.last_file and ("; the last file is '%s'"):format(s.last_file) or "")
+    return index_of and list
+end
+
+-- A frame is a projection, a flat or a dark.
+local function check_shared(parts)
+    local kinds = {}
+    for _, what in ipairs(KINDS) do
+        for _, index in ipairs(what == "data" and parts.data.indices
+            or in_series(parts, what) or {}) do
+            if kinds[index] then
+                fail("argument", "scan.open", what == "data" and "path" or what .. "_file",
+                    "frame %d of '%s' is among the %s and the %s: give ranges that have nothing in "
+                    .. "common, such as FOLDER:1:20 and FOLDER:21:200", index,
+                    parts.data.set.base, kinds[index] == "data" and "projections" or kinds[index],
+                    what)
+            end
+            kinds[index] = what
+        end
     end
-    find_angles(s, {}, {angles = angles, angle_unit = options.angle_unit})
 end
 
 -- The volumes of projections, flats and darks, by name, with `list`, what is to be released, and
 -- the files.
-local function opened(path, options)
+local function opened(parts)
     local made = {list = {}, files = {}}
     local _ <close> = on_error(function()
         for _, each in ipairs(made.list) do
             local _ <close> = each
         end
     end)
-    for _, what in ipairs {"data", "flats", "darks"} do
-        local name = path
-        if what ~= "data" then
-            name = options[what] ~= false and (options[what .. "_file"] or options[what])
-        end
-        if name then
-            local volume, files = image_frames.open(name, what)
-            made.series = made.series or #files -- of the projections, which come first
+    for _, what in ipairs(KINDS) do
+        local part = parts[what]
+        if part then
+            local volume, files = image_frames.open(part.set.name, what, part.set, part.indices)
             made[what], made.list[#made.list + 1] = volume, volume
             table.move(files, 1, #files, #made.files + 1, made.files)
         end
@@ -92,7 +117,7 @@ local function frames_of(own)
     end
     local left, text = host:budget() - core.pool.stats(host).live, core.device.format_bytes
     local held, list = compressed and bytes <= left // 2, {}
-    for _, what in ipairs {"data", "flats", "darks"} do
+    for _, what in ipairs(KINDS) do
         local volume = own[what]
         if volume and held then
             frames[what] = image_frames.load(volume)
@@ -110,6 +135,21 @@ local function frames_of(own)
         or nil
 end
 
+-- The angles of the projections, and what is known of them.
+local function set_angles(s, parts, options)
+    local data = parts.data
+    local count = #data.indices
+    s.n_projections, s.n_frames = count, s.n_frames or count
+    s.names, s.indices, s.place = data.set.names, data.indices, data.set.place
+    s.last_file = s.names and count > 1 and s.names[data.indices[count]] or nil
+    for i = 1, count do
+        s.positions[i], s.frames[i] = i, i
+    end
+    local angles, from = pairing.angles(s, options)
+    find_angles(s, {angles = options.angles, source = from}, {angles = angles,
+        angle_unit = options.angle_unit})
+end
+
 --- The scan of an image; `options` are those of scan.open.
 function image_scan.open(path, options)
     for _, name in ipairs(OF_HDF5) do
@@ -118,34 +158,49 @@ function image_scan.open(path, options)
                 .. "stack of images", name, path)
         end
     end
-    local own = opened(path, options)
+    local s = {path = path, positions = {}, frames = {}, warnings = {}, files = {}, access = {},
+        warn = function(self, text)
+            self.warnings[#self.warnings + 1] = core.error.printable(text)
+        end}
+    local _ <close> = setmetatable({}, {__close = function()
+        for _, file in ipairs(s.files) do -- those of lists
+            file:close()
+        end
+    end})
+    local parts = meant(s, options)
+    check_shared(parts)
+    local own = opened(parts)
     local _ <close> = on_error(function()
         for _, each in ipairs(own.list) do
             local _ <close> = each
         end
     end)
     local frames, warning = frames_of(own)
-    local s = {path = path, n_projections = frames.data.shape[1],
-        n_frames = frames.data.shape[1],
-        positions = {}, frames = {}, warnings = {}, warn = function(self, text)
-            self.warnings[#self.warnings + 1] = core.error.printable(text)
-        end}
-    local count = s.n_projections
-    s.last_file = count > 1 and own.series == count and own.files[count].path or nil
-    for i = 1, count do
-        s.positions[i], s.frames[i] = i, i
-    end
-    angles_of(s, options)
+    set_angles(s, parts, options)
     local made = scan_arrays.made(frames.data, s.angles, {flats = frames.flats,
         darks = frames.darks, pixel_size = options.pixel_size,
         flat_positions = options.flat_positions, current = options.current,
-        flats_current = options.flats_current, flats_exposure = options.flats_exposure})
+        flats_current = options.flats_current, flats_exposure = options.flats_exposure,
+        lists = s})
+    local flats = in_series(parts, "flats")
+    if flats and #flats > 0 and not options.flat_positions then
+        made.timeline = {frames = parts.data.indices, flats = flats}
+    end
+    for _, name in ipairs {"angle_unit", "span_deg", "step_deg", "turns", "angle_ends"} do
+        made[name] = s[name]
+    end
     made.path, made.files, made.owned, made.warnings = path, own.files, own.list, s.warnings
+    for _, file in ipairs(s.files) do
+        made.files[#made.files + 1] = {path = file.path, close = function() end}
+    end
     made.warnings[#made.warnings + 1] = warning
     if not frames.flats and options.flats ~= false then
-        made.warnings[#made.warnings + 1] = "there are no flats: the projections cannot be "
-            .. "normalized"
+        s:warn "there are no flats: the projections cannot be normalized"
     end
+    if not frames.darks and options.darks ~= false then
+        s:warn "there are no darks: they count as zero"
+    end
+    made.pixel_size = pixel_size.given(s, options)
     return made
 end
 

@@ -14,12 +14,14 @@ local growing = require "moonbeam.scan.growing"
 local image_frames = require "moonbeam.scan.image_frames"
 local image_scan = require "moonbeam.scan.image_scan"
 local layout_of = require "moonbeam.scan.layout"
+local lists = require "moonbeam.scan.lists"
 local missing = require "moonbeam.scan.missing"
 local pixel_size = require "moonbeam.scan.pixel_size"
 local reading = require "moonbeam.scan.reading"
 local source = require "moonbeam.scan.source"
 local statements = require "moonbeam.scan.statements"
 local timeline = require "moonbeam.scan.timeline"
+local report_lines = require "moonbeam.scan.report_lines"
 local told = require "moonbeam.scan.statements.told"
 
 local scan = {of_arrays = require("moonbeam.scan.arrays").new}
@@ -87,7 +89,10 @@ end
 
 -- The scan, or nil and an error object.
 local function open_once(path, options)
-    local of_images = image_frames.is(path)
+    local known, of_images = pcall(image_frames.is, path)
+    if not known then
+        return nil, of_images
+    end
     local s = not of_images and setmetatable({path = path, warnings = {}, files = {},
         says = {}, stated = {}}, metatable)
     local ok, made = pcall(of_images and image_scan.open or fill, s or path, options)
@@ -104,40 +109,46 @@ end
 
 --- Opens a scan: the scan, or nil and an error object.
 --
--- A stack of images needs `angles`: numbers, a text file of them, or "FILE.h5:/path". Its frames
--- stay in their files, and what a block needs is read with it; compressed ones are decoded into
--- memory of the host where they fit in half of what its budget leaves.
+-- A stack of images needs `angles`. Its frames stay in their files, and what a block needs is read
+-- with it; compressed ones are decoded into memory of the host where they fit in half of what its
+-- budget leaves. Where one series has projections, flats and darks, ranges say which is what, in
+-- `path`, `flats_file` and `darks_file`: "FOLDER:1:20,221:240" are its files 1 to 20 and 221 to
+-- 240; or `image_key` does. Files whose numbers lack are refused where the angles are {first,
+-- last}.
 --
 -- The options name what the file does not say, or says in an unusual place. A dataset may be that
--- of another file, "FILE:/path", for all but `data`. Angles may also be numbers, one for each
--- projection or {first, last}, and image keys a list; flats = false and darks = false leave them
--- out.
+-- of another file, "FILE:/path", for all but `data`. A list may be a table of numbers, a text of
+-- them ("0,0,180"), a text file, of which "FILE:2" is the second column, or a dataset. Angles are
+-- one for each projection or {first, last}; flats = false and darks = false leave them out.
 --
 -- A scan that a writer has open is refused, with what was seen of it, or waited for (`wait`): until
 -- it is closed and has all frames that its angles or image keys speak of. So is one that is not
 -- there yet.
 scan.open = declared("scan.open", {
     {"path", "string", "HDF5 file, Data Exchange or NXtomo; or a stack of images: TIFF, a folder "
-        .. "or pattern of TIFF files, Zarr, .npy"},
+        .. "or pattern of TIFF files, Zarr, .npy, each with ranges of its frames, or all"},
     options = declared.options(
         {"data", "string", "dataset with the projections"},
         {"flats", "any", "dataset with the flats, or several (a list, or between commas): of two, "
             .. "the first was taken before the projections, the second after them"},
         {"darks", "any", "dataset with the darks, or several"},
-        {"angles", "any", "dataset with the angles"},
+        {"angles", "any", "the angles: " .. lists.FORMS},
         {"angle_unit", "string", "unit of the angles, where the file does not say: deg or rad"},
-        {"image_key", "any", "dataset with the image keys; frames whose image_key_control is not "
-            .. "their key are then taken, too"},
+        {"image_key", "any", "image keys of all frames (0 projection, 1 flat, 2 dark): "
+            .. lists.FORMS .. "; frames whose image_key_control is not their key are then taken, "
+            .. "too"},
         pixel_size.option,
-        {"flats_file", "string", "a file of their own for the flats, HDF5 or an image, or several "
-            .. "between commas; or a number, the counts of every pixel without the sample"},
+        {"flats_file", "string", "a file of their own for the flats, HDF5 or images, also with "
+            .. "ranges, or several between commas; or a number, the counts of every pixel without "
+            .. "the sample"},
         {"darks_file", "string", "the same for the darks"},
         timeline.options[1], timeline.options[2], timeline.options[3], timeline.options[4],
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
             .. "only for files that you trust"},
         {"allow_missing", "boolean", "leave out frames that the file says it has and that were "
-            .. "never written, as of a broken-off acquisition"},
+            .. "never written, as of a broken-off acquisition; of a series of files, those whose "
+            .. "numbers lack: the others keep the angles of their numbers"},
         {"wait", "number", "how long a scan that is still being written, or not there yet, is "
             .. "waited for", unit = "s", min = 0, max = 1e7, usual = "such a scan is refused"},
         {"tell", "callable", "gets a line where the wait begins, and when it sees more"}),
@@ -171,7 +182,7 @@ end
 methods.describe = declared.method("scan:describe()", nil, function(self)
     local lines, ends = {}, told.ends(self)
     local function line(name, ...)
-        lines[#lines + 1] = core.error.printable(("%-11s"):format(name) .. string.format(...))
+        lines[#lines + 1] = report_lines.line(name, ...)
     end
     line("scan", "%s (%s)", self.path, self.format)
     line("frames", "%d projection%s of %d rows x %d columns, %s, in %s%s", self.n_angles,
@@ -181,15 +192,8 @@ methods.describe = declared.method("scan:describe()", nil, function(self)
     line("reference", "%s, %s%s%s", references_text(self, "flats"), references_text(self, "darks"),
         self.currents and ", ring current of each frame" or "",
         self.exposures and ", " .. self.exposures.text or "")
-    line("angles", "%.4f to %.4f degrees%s%s, read as %s%s%s", self.angle_ends[1],
-        self.angle_ends[2],
-        self.step_deg and (", step %.4f, span %.3f"):format(self.step_deg, self.span_deg) or "",
-        self.turns and self.turns > 2 and (" (%.1f turns, taken within one)"):format(self.turns)
-        or "",
-        self.angle_unit == "deg" and "degrees" or "radians",
-        self.angle_note and " (" .. self.angle_note .. ")" or "", ends.angles)
-    line("pixel", "%s%s", self.pixel_size and surface.length(self.pixel_size)
-        or "size not known", ends.pixel)
+    lines[#lines + 1] = report_lines.angles(self, ends.angles)
+    lines[#lines + 1] = report_lines.pixel(self, ends.pixel)
     return table.concat(lines, "\n")
 end)
 

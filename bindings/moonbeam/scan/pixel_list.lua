@@ -3,10 +3,9 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
+local lists = require "moonbeam.scan.lists"
 
 local pixel_list = {}
-
-local MOST_TEXT <const> = 16 << 20 -- bytes of a text of numbers beyond which it is none
 
 local IMAGES = {npy = true, tif = true, tiff = true}
 
@@ -48,29 +47,15 @@ local function of_array(array, scan, where)
 end
 
 local function of_text(where)
-    local facts = mb.system.stat(where)
-    local file <close> = facts and facts.kind == "file" and facts.bytes <= MOST_TEXT
-        and io.open(where) or nil
-    local text, list = file and file:read(MOST_TEXT) or nil, {}
-    if file and not text then
-        return list -- an empty file
-    elseif not text or text:find("\0", 1, true) then
-        fail("io", nil, "pixels", "pixels is '%s', which is no text of numbers; give one, an "
-            .. "image, a dataset \"/path\", or FILE:/path", where)
-    end
-    for line in text:gmatch "[^\r\n]+" do
-        for word in line:gsub("#.*", ""):gmatch "[^%s,;]+" do
-            list[#list + 1] = tonumber(word) or fail("argument", nil, "pixels", "pixels is '%s', "
-                .. "in which '%s' is not a number", where, word)
-        end
-    end
-    return list
+    return lists.written(where, {option = "pixels", what = "pixels", flat = true})
+        or fail("io", nil, "pixels", "pixels is '%s', which is no text of numbers; give one, an "
+        .. "image, a dataset \"/path\", or FILE:/path", where)
 end
 
---- The pixels that `where` names: a text file (numbers between spaces, commas or line ends; #
--- starts a comment), an image (.npy, .tif; a mask of the frames' size, not 0 where a pixel is
--- meant), a dataset of the scan's file ("/path") or of another one ("other.h5:/path"): such a mask,
--- a list, or pairs.
+--- The pixels that `where` names: a typed list, a text file (numbers between spaces, commas or
+-- line ends; # starts a comment), an image (.npy, .tif; a mask of the frames' size, not 0 where a
+-- pixel is meant), a dataset of the scan's file ("/path") or of another one ("other.h5:/path"):
+-- such a mask, a list, or pairs.
 function pixel_list.read(scan, where)
     local name, path = where:match "^(.+):(/.*)$"
     if not name and where:find "^/" and not mb.system.stat(where) then

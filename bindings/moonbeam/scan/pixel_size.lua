@@ -149,9 +149,17 @@ function pixel_size.find(s, layout, options)
     end
     source.confirm_absence(s)
     if not there then
+        pixel_size.given(s, options)
+    end
+end
+
+--- The pixel size that the option gives; nil, with a warning, where it does not.
+function pixel_size.given(s, options)
+    if not options.pixel_size then
         s:warn("no pixel size was found: the volume is attenuation per pixel, not per meter; "
             .. "give the option pixel_size")
     end
+    return options.pixel_size
 end
 
 return pixel_size

@@ -46,7 +46,7 @@ end
 -- elsewhere. Raises where there is nothing; `option` gave the name, `remedy` ends the message.
 function source.find(s, name, option, remedy)
     local file, other, path = s.file, name:match("^(.+):(/.*)$")
-    if other and not file:exists(name) then
+    if other and not (file and file:exists(name)) then
         file, name = source.open(s, other), path
     end
     if not file:exists(name) then

@@ -6,6 +6,8 @@ local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
 local frame_ids = require "moonbeam.scan.frame_ids"
 local frames = require "moonbeam.scan.frames"
+local growing = require "moonbeam.scan.growing"
+local lists = require "moonbeam.scan.lists"
 local picked = require "moonbeam.scan.picked"
 local source = require "moonbeam.scan.source"
 local tables = require "moonbeam.internal.tables"
@@ -36,9 +38,9 @@ end
 
 -- Angles that the caller gave as numbers: one for each projection, or {first, last}, the others
 -- evenly between; where the ids of the frames tell of lost ones, with their places left out.
-local function given_angles(s, given, options, ids)
+local function given_angles(s, given, unit, ids)
     local count = s.n_projections
-    if not options.angle_unit then
+    if not unit then
         fail("argument", "scan.open", "angle_unit",
             "angles given as numbers need the option angle_unit ('deg' or 'rad')")
     end
@@ -193,10 +195,12 @@ local function stored_angles(s, layout, options, ids)
             .. "and the option angle_unit, or the option angles = PATH",
             s.path, layout.angles_hint)
     end
-    local file, path = source.find(s, layout.angles, "angles",
-        ": name the angles with the option angles = PATH")
     local usable = ids and ids.indices
-    local values = source.numbers(file, path, usable and MOST or s.n_frames)
+    local values, file, path = lists.read(s, layout.angles, {op = "scan.open", option = "angles",
+        what = "angles", remedy = ": name the angles with the option angles = PATH",
+        most = usable and MOST or s.n_frames, fits = function(count)
+            return count == #s.frames or frames.within(s, count) ~= nil
+        end})
     local have = values.count or #values
     local at, why = frames.within(s, have), nil
     if at then
@@ -212,23 +216,29 @@ local function stored_angles(s, layout, options, ids)
         end
     end
     if not at and have ~= #s.frames then -- those without the missing ones
-        fail("shape", "scan.open", "angles", "'%s' has %d angles in '%s' for %d frames%s: the file "
-            .. "is incomplete, or angles names the wrong dataset%s", file.path, have, path,
-            s.n_frames, s.n_frames == #s.frames and "" or (" (%d projections)"):format(#s.frames),
+        fail((file or growing.is_fresh(s.path)) and "shape" or "argument", "scan.open", "angles",
+            "'%s' has %d angles%s for %d frames%s: the file is incomplete, or angles names "
+            .. "the wrong %s%s", file and file.path or layout.angles, have,
+            file and (" in '%s'"):format(path) or "", s.n_frames, s.n_frames == #s.frames and ""
+                or (" (%d projections)"):format(#s.frames), file and "dataset" or "list",
             unused_ids(ids, why))
     end
-    return values, unit_of(s, layout, options, file, path)
+    return values, file and unit_of(s, layout, options, file, path) or given_unit(options)
+        or fail("argument", "scan.open", "angle_unit", "the angles '%s' have no unit, and a unit "
+            .. "is never guessed: give the option angle_unit ('deg' or 'rad')", layout.angles)
 end
 
 --- Sets what is known of the angles: `angles` in radians, `n_angles`, `angle_unit` of the source,
--- `span_deg`, `step_deg`, `turns`, `angle_ends` in degrees.
+-- `span_deg`, `step_deg`, `turns`, `angle_ends` in degrees. layout.source: the file and the path of
+-- the dataset that options.angles are from, or nil.
 return function(s, layout, options)
     local given = type(options.angles) == "table"
     local ids = s.file and frame_ids.find(s, layout)
     local values, unit
     if given then
-        values = given_angles(s, options.angles, options, ids)
-        unit = given_unit(options)
+        unit = layout.source and unit_of(s, layout, options, table.unpack(layout.source))
+            or given_unit(options)
+        values = given_angles(s, options.angles, unit, ids)
     else
         values, unit = stored_angles(s, layout, options, ids)
     end

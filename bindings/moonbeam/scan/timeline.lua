@@ -8,6 +8,7 @@
 
 local fail = require "moonbeam.internal.fail"
 local frames = require "moonbeam.scan.frames"
+local lists = require "moonbeam.scan.lists"
 local picked = require "moonbeam.scan.picked"
 local references = require "moonbeam.scan.references"
 local source = require "moonbeam.scan.source"
@@ -17,31 +18,43 @@ local timeline = {}
 
 --- The options of these names.
 timeline.options = {
-    {"flat_positions", "any", "how many projections were taken before each flat: a list, or a "
-        .. "dataset", usual = "by the image keys, or the mode of flats that the file names"},
-    {"current", "any", "ring current of each projection: a list, or a dataset, which may have "
-        .. "all frames", usual = "control/data of NXtomo"},
-    {"flats_current", "any", "ring current of each flat: a list, or a dataset"},
+    {"flat_positions", "any", "how many projections were taken before each flat: "
+        .. lists.FORMS, usual = "by the image keys, by ranges of one series, or by the mode of "
+        .. "flats that the file names"},
+    {"current", "any", "ring current of each projection, or of all frames: " .. lists.FORMS,
+        usual = "control/data of NXtomo"},
+    {"flats_current", "any", "ring current of each flat: " .. lists.FORMS},
     {"flats_exposure", "number", "how many times longer flats were exposed than projections; 1: "
         .. "equally", min = 1e-3, max = 1e3, usual = "as the file says"},
 }
 
--- Numbers that an option gives, a list or the name of a dataset, for one of the counts; the count
--- is returned too.
+-- What the numbers of an option are.
+local WHAT <const> = {flat_positions = "flat positions", current = "ring currents",
+    flats_current = "ring currents of the flats"}
+
+-- Numbers that an option gives, a list or a text that means one (scan/lists), for one of the
+-- counts; the count is returned too.
 local function given(s, value, name, counts, op)
     local list = value
     if type(value) == "string" then
-        local file, path = source.find(s, value, name)
-        list = source.numbers(file, path, math.max(table.unpack(counts)))
+        list = lists.read(s, value, {op = op, option = name, what = WHAT[name],
+            most = math.max(table.unpack(counts)), fits = function(count)
+                for _, each in ipairs(counts) do
+                    if count == each then
+                        return true
+                    end
+                end
+                return false
+            end})
     elseif type(value) ~= "table" then
-        fail("argument", op, name, "%s is a %s; give a list of numbers%s", name, type(value),
-            s.file and " or the name of a dataset" or "")
+        fail("argument", op, name, "%s is a %s; give %s", name, type(value), lists.FORMS)
     end
     local have = list.count or #list
     for _, count in ipairs(counts) do
         if have == count then
             for i, number in ipairs(list) do
-                if type(number) ~= "number" or number ~= number then
+                if type(number) ~= "number" or number ~= number
+                    or math.abs(number) == math.huge then
                     fail("argument", op, name, "element %d of %s is not a number", i, name)
                 end
             end
@@ -54,12 +67,15 @@ end
 
 -- A timeline in which a projection has its number, less one half, and a flat the number of
 -- projections before it.
-local function by_projections(numbers, positions, op)
+local function by_projections(numbers, positions, most, op)
     local list = tables.mapped(numbers, function(number) return number - 0.5 end)
     for i, position in ipairs(positions) do
         if i > 1 and position < positions[i - 1] then
             fail("argument", op, "flat_positions", "element %d of flat_positions is %g, after %g; "
                 .. "they must ascend", i, position, positions[i - 1])
+        elseif position < 0 or position > most then
+            fail("argument", op, "flat_positions", "element %d of flat_positions is %g; there are "
+                .. "%d projections", i, position, most)
         end
     end
     return {frames = list, flats = positions}
@@ -275,12 +291,12 @@ function timeline.find(s, layout, options, flats, darks)
         local list, count = given(s, options.flat_positions, "flat_positions",
             {s.n_flats, own and references.listed(s.flat_source) or s.n_flats}, "scan.open")
         s.timeline = by_projections(s.positions, count ~= s.n_flats
-            and references.picked(s.flat_source, list) or list, "scan.open")
+            and references.picked(s.flat_source, list) or list, s.n_projections, "scan.open")
     elseif flats and #flats > 0 then
         s.timeline = {frames = s.frames, flats = flats}
     elseif own then
         local list = by_place(s) or by_mode(s, layout)
-        s.timeline = list and by_projections(s.positions, list, "scan.open")
+        s.timeline = list and by_projections(s.positions, list, s.n_projections, "scan.open")
     end
     local all, of_frames, of_flats
     if options.current then
@@ -302,20 +318,25 @@ function timeline.find(s, layout, options, flats, darks)
     s.currents = of_frames and {frames = of_frames, flats = of_flats} or nil
 end
 
---- Sets `timeline` and `currents` of a scan of arrays, from its options.
+--- Sets `timeline` and `currents` of a scan of arrays, from its options; options.lists: the scan
+-- that is being opened, whose files a list may be in.
 function timeline.of_arrays(s, options)
-    local numbers = {}
+    local numbers, own = {}, options.lists or s
     for i = 1, s.n_angles do
         numbers[i] = i
     end
     if options.flat_positions then
-        s.timeline = by_projections(numbers, (given(s, options.flat_positions, "flat_positions",
-            {s.n_flats}, "scan.of_arrays")), "scan.of_arrays")
+        s.timeline = by_projections(numbers, (given(own, options.flat_positions, "flat_positions",
+            {s.n_flats}, "scan.of_arrays")), s.n_angles, "scan.of_arrays")
     end
     if options.current then
-        s.currents = {frames = given(s, options.current, "current", {s.n_angles},
-            "scan.of_arrays"), flats = options.flats_current and given(s, options.flats_current,
-            "flats_current", {s.n_flats}, "scan.of_arrays")}
+        local list, count = given(own, options.current, "current", {s.n_angles, own.n_frames},
+            "scan.of_arrays")
+        local all = count ~= s.n_angles -- of a series with flats and darks
+        s.currents = {frames = all and picked(list, own.chosen) or list,
+            flats = options.flats_current and given(own, options.flats_current, "flats_current",
+            {s.n_flats}, "scan.of_arrays") or all and own.keyed_flats
+            and picked(list, own.keyed_flats) or nil}
     end
     find_exposures(s, nil, options)
 end

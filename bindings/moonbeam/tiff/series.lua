@@ -94,9 +94,10 @@ end
 function volume.close() end
 
 --- The series as a volume (page, row, column), with the `names` of its files and the first one's
--- `meta`. All files are looked at: they have one page each, of one size and type.
-function series.open(name, options)
-    local self = setmetatable({names = series.names(name), threads = options.threads,
+-- `meta`. All files are looked at: they have one page each, of one size and type. `names`: those of
+-- some files of a series.
+function series.open(name, options, names)
+    local self = setmetatable({names = names or series.names(name), threads = options.threads,
         place = "file"}, volume)
     do
         local page <close> = open_page(self, 1)

@@ -2,46 +2,12 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
+local lists = require "moonbeam.scan.lists"
 local picked = require "moonbeam.scan.picked"
 local source = require "moonbeam.scan.source"
 local units = require "moonbeam.scan.units"
 
 local vertical_shifts = {}
-
--- Bytes of a text of numbers beyond which it is none.
-local MOST_TEXT = 64 << 20
-
--- The text of an ordinary file: a device or a pipe could go on for ever. nil where there is none.
-local function text_of(path)
-    local facts = mb.system.stat(path)
-    if not facts then
-        return nil
-    elseif facts.kind == "other" then
-        fail("argument", "recon.read_shifts", "where", "%s is not an ordinary file; copy it to one",
-            path)
-    elseif facts.kind ~= "file" then
-        return nil
-    elseif facts.bytes > MOST_TEXT then
-        return nil -- a dataset's file, or nothing that could be meant
-    end
-    local file <close> = io.open(path)
-    return file and file:read(MOST_TEXT)
-end
-
-local function numbers_of_text(path)
-    local text = text_of(path)
-    if not text or text:find("\0", 1, true) then
-        return nil
-    end
-    local values = {}
-    for line in text:gmatch("[^\r\n]+") do
-        for word in line:gsub("#.*", ""):gmatch("[^%s,;]+") do
-            values[#values + 1] = tonumber(word) or fail("argument", "recon.read_shifts", "where",
-                "%s: '%s' is not a number", path, word)
-        end
-    end
-    return values
-end
 
 -- The numbers of a dataset, {n = count} where they are neither for the projections nor for all
 -- frames, and the factor and the name of their unit; in rows (columns) the factor is 1.
@@ -101,11 +67,11 @@ for _, words in pairs(WORDS) do
 end
 
 --- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a
--- text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the
--- scan's file ("/path"), or one of another file ("other.h5:/path"). A dataset in a unit of length
--- is converted by the pixel size of the scan. A list may have a number for each frame of the file,
--- flats and darks included. "-" before the name turns the signs. The second result says what they
--- are, as text.
+-- list that is typed ("0,0.5,1") or in a text file (numbers between spaces, commas or line ends; #
+-- starts a comment; "FILE:2" is the second column), a dataset of the scan's file ("/path"), or one
+-- of another file ("other.h5:/path"). A dataset in a unit of length is converted by the pixel size
+-- of the scan. A list may have a number for each frame of the file, flats and darks included. "-"
+-- before the name turns the signs. The second result says what they are, as text.
 function vertical_shifts.read(scan, where, unit)
     local words = WORDS[unit or "rows"]
     local most = unit == "columns" and scan.cols or scan.rows
@@ -114,11 +80,14 @@ function vertical_shifts.read(scan, where, unit)
             "where is a file, a dataset or both, FILE:/PATH")
     end
     local sign, place = 1, where
-    if where:find "^%-" and not mb.system.stat(where) then
+    if where:find "^%-" and not mb.system.stat(where) and not lists.typed(where) then
         sign, place = -1, where:sub(2)
     end
     local name, path = place:match("^(.+):(/.*)$")
-    local values, factor, stored = not path and numbers_of_text(place) or nil, 1, nil
+    local values, factor, stored = not path and lists.written(place, {op = "recon.read_shifts",
+        option = "where", what = words.name .. " shifts", fits = function(count)
+            return count == scan.n_angles or count == scan.n_projections or count == scan.n_frames
+        end}) or nil, 1, nil
     if not values then
         values, factor, stored = of_dataset(scan, name, path or place, words)
     end

@@ -163,6 +163,8 @@ return {
     ["volumes.load_real"] = "all = mb.volumes.load_real(mb.images.open(\"stack.tif\"), \"host\")",
     ["volumes.map"] = VOLUME .. "squares = mb.volumes.map(volume, \"f32\", "
         .. "function(a) return a * a end)",
+    ["volumes.pages"] = "mb.npy.write(\"pages.npy\", mb.random({8, 4, 4}), {overwrite = true})\n"
+        .. "few = mb.volumes.pages(mb.images.open \"pages.npy\", {1, 2, 5})\nfew.shape",
     ["volumes.planned"] = "volume = mb.volumes.planned({4, 8, 8}, \"f32\")",
     ["volumes.raw"] = "volume = mb.volumes.raw({shape = {4, 8, 8}, dtype = \"f32\", offset = 128})",
     ["volumes.real"] = "mb.volumes.real(mb.zeros({4, 8}, {dtype = \"i32\"}))",

@@ -3,6 +3,7 @@
 
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local lists = require "moonbeam.scan.lists"
 local tables = require "moonbeam.internal.tables"
 local vertical_shifts = require "moonbeam.tomo.vertical_shifts"
 
@@ -16,8 +17,8 @@ local UNITS = {
 
 --- The options of a step: shifts, and further ones.
 function frame_shifts.options(unit, ...)
-    return declared.options({"shifts", "list", "one number per projection of the scan; or a text "
-        .. "file, a dataset of the scan (\"/path\"), or FILE:/path", unit = unit, also = "string",
+    return declared.options({"shifts", "list", "one number per projection of the scan: "
+        .. lists.FORMS, unit = unit, also = "string",
         path = true, dataset = true, required = true}, ...)
 end
 

@@ -9,6 +9,7 @@
 local core = require "moonbeam.core"
 local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
+local lists = require "moonbeam.scan.lists"
 local tables = require "moonbeam.internal.tables"
 
 local step_options = {}
@@ -193,8 +194,9 @@ local function path_problem(entry, value, rules)
         return ("%s is the file '%s', but the recipe is from a result, so its paths are not "
             .. "followed; give the option on the command line, or trust them with --trust-paths")
             :format(entry.name, core.error.printable(value))
-    elseif entry.dataset and bare:find "^/" and not core.system.stat(bare) then
-        return nil -- a dataset of the scan
+    elseif entry.dataset and (bare:find "^/" and not core.system.stat(bare)
+        or lists.typed(value)) then
+        return nil -- a dataset of the scan, or no name
     elseif file:find "^/" or file:find "^~" then
         return ("%s is '%s'; paths in a recipe are relative to it: put the file beside the "
             .. "recipe"):format(entry.name, core.error.printable(value))
@@ -209,8 +211,8 @@ end
 
 local function located(entry, value, rules)
     local bare = bare_of(entry, value)
-    if entry.dataset and bare:find "^/" or not rules.folder or rules.folder == ""
-        or rules.typed and rules.typed[value] then
+    if entry.dataset and (bare:find "^/" or lists.typed(value)) or not rules.folder
+        or rules.folder == "" or rules.typed and rules.typed[value] then
         return value
     end
     return (bare ~= value and "-" or "") .. rules.folder .. "/" .. bare

@@ -32,6 +32,8 @@ local function other_file(first, other, a, b)
     if a.bytes ~= b.bytes then
         return ("'%s' with %s bytes, '%s' with %s"):format(a.path, a.bytes or "no", b.path,
             b.bytes or "no")
+    elseif not a.bytes and a.path:match "[^/]*$" ~= b.path:match "[^/]*$" then
+        return ("'%s', '%s'"):format(a.path, b.path) -- a pattern, or ranges
     elseif a.hash ~= b.hash then
         return ("'%s' and '%s' have other contents"):format(a.path, b.path)
     elseif a.path == b.path and first.host == other.host and a.modified ~= b.modified then
