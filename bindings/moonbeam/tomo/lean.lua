@@ -16,8 +16,8 @@ function lean.of(settings)
     local tilt = settings.axis_tilt or 0
     if tilt ~= 0 and settings.half_acquisition then
         fail("argument", "recon", "axis_tilt",
-            "half acquisition weights all rows about one axis: it does not go with axis_tilt; leave "
-            .. "the tilt out, or give the option half_acquisition = false")
+            "half acquisition weights all rows about one axis: it does not go with axis_tilt; "
+            .. "leave the tilt out, or give the option half_acquisition = false")
     elseif tilt ~= tilt or math.abs(tilt) >= math.pi / 4 then
         fail("argument", "recon", "axis_tilt",
             "axis_tilt is %g rad; it must be between -pi / 4 and pi / 4", tilt)

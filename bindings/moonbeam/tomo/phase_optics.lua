@@ -29,7 +29,8 @@ phase_optics.options = declared.options(
         .. "size, double: products of 2, 3, 5 and 7 of at least twice the extent",
         choices = {"auto", "power", "fresnel", "double"}, default = "auto"})
 
-local UNITS <const> = {energy = "eV", distance = "m", pixel_size = "m"}
+local MEANINGS <const> = {energy = "photon energy in eV", distance = "from the object to the "
+    .. "detector in m", pixel_size = "in m"}
 
 local MOST <const> = 3 -- places that are named
 
@@ -69,7 +70,7 @@ function phase_optics.prepared(options, g, more)
     for _, name in ipairs {"energy", "distance", "pixel_size"} do
         if not own[name] then
             names[#names + 1] = name
-            remedies[#remedies + 1] = ("%s = ..., in %s"):format(name, UNITS[name])
+            remedies[#remedies + 1] = ("%s = ..., %s"):format(name, MEANINGS[name])
         end
     end
     local reason = reason_of(names, g)

@@ -109,12 +109,13 @@ describe("the step paganin", function()
         refused("pixel_size is missing, and the scan does not say it; give pixel_size = ..., in m",
             nil, bare)
         refused("energy, distance, pixel_size and delta_beta are missing, and the scan does not "
-            .. "say them; give energy = ..., in eV; distance = ..., in m; pixel_size = ..., in m; "
-            .. "delta_beta = ...", {energy = "absent", distance = "absent",
-            delta_beta = "absent"}, bare)
+            .. "say them; give energy = ..., photon energy in eV; distance = ..., from the object "
+            .. "to the detector in m; pixel_size = ..., in m; delta_beta = ...",
+            {energy = "absent", distance = "absent", delta_beta = "absent"}, bare)
         refused("delta_beta is missing", {delta_beta = "absent"})
         refused("alpha and delta_beta are both given", {alpha = 1})
-        refused("energy is missing, and the scan does not say it; give energy = ..., in eV", {energy = "absent"})
+        refused("energy is missing, and the scan does not say it; give energy = ..., photon energy "
+            .. "in eV", {energy = "absent"})
         refused("25 keV are 25000 eV", {energy = 25})
         refused("width belongs to method", {width = 1e-6})
         refused("no finite extent along rows", {method = "farago", extent = "rows"})
