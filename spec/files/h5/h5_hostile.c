@@ -475,12 +475,30 @@ static int measure(char **arguments)
     return 0;
 }
 
+/* A link at PATH of an existing file, MASTER, to an object of another file. */
+static int link_master(const char *master, const char *path, const char *file, const char *target)
+{
+    const hid_t id = H5Fopen(master, H5F_ACC_RDWR, H5P_DEFAULT);
+    check(id, "open the master");
+    const hid_t parents = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(parents, 1);
+    check(H5Lcreate_external(file, target, id, path, parents, H5P_DEFAULT), "link");
+    H5Pclose(parents);
+    check(H5Fclose(id), "close the master");
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
+    if (count == 6 && strcmp(arguments[1], "link") == 0) {
+        H5dont_atexit();
+        return link_master(arguments[2], arguments[3], arguments[4], arguments[5]);
+    }
     if (count >= 3 && strcmp(arguments[1], "measure") == 0)
         return measure(arguments + 2);
     if (count < 3) {
-        fprintf(stderr, "usage: h5_hostile KIND FOLDER [STORAGE]\n");
+        fprintf(stderr, "usage: h5_hostile KIND FOLDER [STORAGE]\n"
+                        "       h5_hostile link MASTER PATH FILE TARGET\n");
         return 2;
     }
     /* HDF5 1.10 frees some lists of virtual sources twice at the end. */
