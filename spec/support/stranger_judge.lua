@@ -69,6 +69,13 @@ function runs:error_of(scan, row, options)
     return stranger_scans.error_of(slice, truth, options.scale)
 end
 
+--- Meters of a pixel where the values are per meter, or nil.
+function runs:scale()
+    local file <close> = assert(mb.h5.open(self.volume))
+    local path = "/entry/data/data"
+    return file:attribute(path, "units") == "1/m" and file:attribute(path, "pixel_size") or nil
+end
+
 --- The extents of the volume.
 function runs:shape()
     local file <close> = assert(mb.h5.open(self.volume))
