@@ -53,8 +53,8 @@ function runs:axis()
 end
 
 --- The relative error of the slice of row `row` (from 0) by a scan of stranger_scans; `options`:
--- scale (m per pixel where values are per meter), slice (its place from 0, if another), size (pixels
--- of a side of the truth, if others).
+-- scale (m per pixel where values are per meter), slice (its place from 0, if another), size
+-- (pixels of a side of the truth, if others).
 function runs:error_of(scan, row, options)
     options = options or {}
     if self.status ~= 0 then

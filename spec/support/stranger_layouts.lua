@@ -1,11 +1,12 @@
 -- The files that beamlines keep scans in: each layout writes a shot (stranger_shots.lua) into a
 -- folder and says how its user reconstructs it.
 --
--- A layout is {name, family, write(shot, folder, random), clean, states}: family "nxtomo",
--- "exchange" or "images"; write returns the name of the scan and the words that a user of the layout
+-- A layout is {name, family, write(shot, folder, random), clean, states, words}: family "nxtomo",
+-- "exchange", "images", "bare" (frames and angles alone) or "even" (the angles are even, too);
+-- write returns the name of the scan and the words that a user of the layout
 -- types; `clean` is false where the layout itself needs a line in the report; `states` are
--- statements that the layout can carry beside those of its family; `words` are those by which a line
--- names what the layout has.
+-- statements that the layout can carry beside those of its family; `words` are those by which a
+-- line names what the layout has.
 
 local files = require "spec.support.files"
 local mb = require "moonbeam"
@@ -194,42 +195,61 @@ local function bliss(shot, folder)
         objects[#objects + 1] = {place .. "/measurement/pcolinux", frames_of(segments)}
     end
     scans.write(folder .. "/scan.h5", objects)
-    return "scan.h5", "--data-path /4.1/measurement/pcolinux --flats-path /3.1/measurement/pcolinux "
-        .. "--darks-path /2.1/measurement/pcolinux --angles-path /4.1/measurement/hrsrot "
+    return "scan.h5", "--data-path /4.1/measurement/pcolinux "
+        .. "--flats-path /3.1/measurement/pcolinux --darks-path /2.1/measurement/pcolinux "
+        .. "--angles-path /4.1/measurement/hrsrot "
         .. "--angle-unit " .. shot.angle_unit.option
 end
 
--- A master whose datasets are links to a file, or to three files, beside it.
-local function external(shot, folder, random)
-    local objects = nxtomo_objects(shot, {entry = "/entry"})
-    local outside, kept = {}, {}
-    local several = random(2) == 1
-    local linked = {["/entry/instrument/detector/data"] = "data.h5",
-        ["/entry/instrument/detector/image_key"] = several and "keys.h5" or "data.h5",
-        ["/entry/sample/rotation_angle"] = several and "angles.h5" or "data.h5"}
-    local links = {}
+-- Writes objects into a master, NAME, and files beside or below it. `place_of(path)` is the file
+-- and the path there of what is linked, or nil; `links` are {path, file, target}, by default one
+-- for each of those.
+local function write_master(objects, folder, name, place_of, links)
+    local outside, kept, made = {}, {}, {}
     for _, object in ipairs(objects) do
-        local name = linked[object[1]]
-        if name then
-            local target = "/stored" .. object[1]:match "/[^/]+$"
-            outside[name] = outside[name] or {}
-            table.insert(outside[name], {target, object[2], object[3]})
-            links[#links + 1] = {object[1], name, target}
+        local file, target = place_of(object[1])
+        if file then
+            outside[file] = outside[file] or {}
+            made[#made + 1] = {object[1], file, target}
+            object[1] = target
+            table.insert(outside[file], object)
         else
             kept[#kept + 1] = object
         end
     end
-    scans.write(folder .. "/master.nxs", kept)
-    for name, list in pairs(outside) do
-        scans.write(folder .. "/" .. name, list)
+    scans.write(folder .. "/" .. name, kept)
+    for file, list in pairs(outside) do
+        mb.system.mkdir(folder .. "/" .. (file:match "^(.*)/" or "."))
+        scans.write(folder .. "/" .. file, list)
     end
     local program = os.getenv "MOONBEAM_BIN" or mb.system.program()
-    for _, link in ipairs(links) do
-        local output, ok = files.run(("%s link '%s/master.nxs' %s %s %s"):format(
-            (program:gsub("[^/]*$", "h5_hostile")), folder, table.unpack(link)))
+    for _, link in ipairs(links or made) do
+        local output, ok = files.run(("%s link '%s/%s' %s %s %s"):format(
+            (program:gsub("[^/]*$", "h5_hostile")), folder, name, table.unpack(link)))
         assert(ok, output)
     end
-    return "master.nxs", ""
+    return name, ""
+end
+
+-- A master whose datasets are links to a file, or to three files, or whose detector is one.
+local function external(shot, folder, random)
+    local objects = nxtomo_objects(shot, {entry = "/entry"})
+    local base = random(2) == 1 and "" or "raw/"
+    local way, detector = random(3), "/entry/instrument/detector"
+    local single = way == 1 and "data.h5"
+    if way == 3 then
+        return write_master(objects, folder, "master.nxs", function(path)
+            if path == detector or path:sub(1, #detector + 1) == detector .. "/" then
+                return base .. "detector.h5", "/detector" .. path:sub(#detector + 1)
+            end
+        end, {{detector, base .. "detector.h5", "/detector"}})
+    end
+    local linked = {[detector .. "/data"] = "data.h5",
+        [detector .. "/image_key"] = single or "keys.h5",
+        ["/entry/sample/rotation_angle"] = single or "angles.h5"}
+    return write_master(objects, folder, "master.nxs", function(path)
+        return linked[path] and base .. linked[path], "/stored" .. path:match "/[^/]+$"
+    end)
 end
 
 -- ---- Data Exchange ----
@@ -273,6 +293,21 @@ local function exchange(names, more)
         scans.write(folder .. "/scan.h5", objects)
         return "scan.h5", ""
     end
+end
+
+-- A master whose projections, flats, darks and angles are links, or whose group is one.
+local function external_exchange(shot, folder, random)
+    local objects = exchange_objects(shot, {before = "data_white", after = "data_white"})
+    local way, base = random(3), random(2) == 1 and "" or "raw/"
+    local function place_of(path)
+        local name = path:match "^/exchange/(.+)"
+        if name and way == 1 then
+            return base .. name .. ".h5", "/entry/" .. name
+        end
+        return name and base .. "data.h5", name and "/exchange/" .. name
+    end
+    return write_master(objects, folder, "master.h5", place_of, way == 3
+        and {{"/exchange", base .. "data.h5", "/exchange"}} or nil)
 end
 
 -- What the acquisition software of the APS writes beside the data, which says nothing.
@@ -500,18 +535,25 @@ return {
     {name = "DIAD", family = "bare", write = diad},
     {name = "BLISS", family = "bare", write = bliss},
     {name = "external master", words = {"link"}, family = "nxtomo", write = external},
+    {name = "external, exchange", family = "exchange", words = {"link"},
+        write = external_exchange},
     {name = "APS", family = "exchange", write = exchange(APS, acquisition)},
     {name = "pre and post", words = {"data_white_p"}, family = "exchange", clean = false,
         write = exchange {before = "data_white_pre", after = "data_white_post"},
         states = set "profile"},
-    {name = "eBIC", words = {"data_white_post"}, family = "exchange", clean = false, states = set "profile",
+    {name = "eBIC", words = {"data_white_post"}, family = "exchange", clean = false,
+        states = set "profile",
         write = exchange {before = "data_white", after = "data_white_post"}},
-    {name = "constants", words = {"flat_field_value", "rotation_s"}, family = "bare", clean = false, write = constants, even = true},
+    {name = "constants", words = {"flat_field_value", "rotation_s"}, family = "even",
+        clean = false, write = constants},
     {name = "ids", words = {"uniqueid"}, family = "bare", clean = false, write = identified},
     {name = "separate files", family = "exchange", write = separate},
-    {name = "leading axis", words = {"ax[ei]s"}, family = "bare", clean = false, write = axes_of(false)},
-    {name = "y:theta:x", words = {"ax[ei]s"}, family = "bare", clean = false, write = axes_of(true)},
+    {name = "leading axis", words = {"ax[ei]s"}, family = "bare", clean = false,
+        write = axes_of(false)},
+    {name = "y:theta:x", words = {"ax[ei]s"}, family = "bare", clean = false,
+        write = axes_of(true)},
     {name = "TIFF series", family = "images", write = tiff_series, states = set "gap"},
-    {name = "one TIFF series", words = {"image.key"}, family = "images", clean = false, write = one_series},
+    {name = "one TIFF series", words = {"image.key"}, family = "images", clean = false,
+        write = one_series},
     {name = "stack and list", family = "images", write = tiff_stack},
 }

@@ -1,6 +1,6 @@
 -- Scans of an object that is known exactly, for specs that judge slices: five ellipses without any
--- symmetry, so that a mirrored, turned or shifted slice is seen, and other ones in each row, so that
--- an exchanged row is seen.
+-- symmetry, so that a mirrored, turned or shifted slice is seen, and other ones in each row, so
+-- that an exchanged row is seen.
 --
 -- Lengths of the object are in half-widths, `half` pixels each. Column u of row r sees
 -- u = X cos t + Y sin t + center, X to the right and Y up. Angles are in degrees.
@@ -26,7 +26,8 @@ local function ellipsoids(scan, row)
     local mu = scan.mu or 2 / scan.cols
     for i, e in ipairs(scan.object or stranger_scans.OBJECT) do
         local y = e[2] * half - (i == 2 and 2 * row or 0)
-        for _, value in ipairs {e[6] * mu, e[3] * half, e[4] * half, 1e9, e[1] * half, y, 0, e[5]} do
+        for _, value in ipairs {e[6] * mu, e[3] * half, e[4] * half, 1e9, e[1] * half, y, 0,
+            e[5]} do
             flat[#flat + 1] = value
         end
     end
@@ -58,9 +59,9 @@ local function project(scan, into, frames, row, object_row)
     end
 end
 
---- Line integrals (projection, row, column), f32, of a scan: angles (degrees, in order), rows, cols,
--- center; half (pixels), mu (attenuation per pixel), object; lifts: rows of the object by which
--- each projection sees lower ones; shifts: columns by which each projection is shifted.
+--- Line integrals (projection, row, column), f32, of a scan: angles (degrees, in order), rows,
+-- cols, center; half (pixels), mu (attenuation per pixel), object; lifts: rows of the object by
+-- which each projection sees lower ones; shifts: columns by which each projection is shifted.
 function stranger_scans.line_integrals(scan)
     local n = #scan.angles
     local into = mb.zeros({n, scan.rows, scan.cols}, {device = HOST})
@@ -131,8 +132,8 @@ function stranger_scans.error_of(slice, truth, scale)
     return found == found and found or math.huge
 end
 
---- Writes an HDF5 file: `objects` is a list of {path, value, attributes}, with {path, group = CLASS}
--- for groups and {path, link = TARGET} for links. Arrays are released.
+--- Writes an HDF5 file: `objects` is a list of {path, value, attributes}, with {path, group =
+-- CLASS} for groups and {path, link = TARGET} for links. Arrays are released.
 function stranger_scans.write(path, objects)
     local file <close> = assert(mb.h5.create(path, {overwrite = true}))
     for _, object in ipairs(objects) do

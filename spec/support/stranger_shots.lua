@@ -120,8 +120,8 @@ end
 
 -- ---- statements ----
 --
--- {name, families, excludes (a group of which a shot has one), words, before, after, only (listed in
--- the layout's `states`), rare (drawn once in so many), told (a run that obeys it says so)}
+-- {name, families, excludes (a group of which a shot has one), words, before, after, only (listed
+-- in the layout's `states`), rare (drawn once in so many), told (a run that obeys it says so)}
 
 local GEOMETRY <const>, ORDER <const>, PIXELS <const>, LIFT <const>, FRAMES <const> = "geometry",
     "order", "pixels", "lift", "frames"
@@ -133,14 +133,15 @@ stranger_shots.STATEMENTS = {
         before = make_half, after = function(shot)
             add_more(shot, "instrument/detector/field_of_view", "Half")
         end},
-    {name = "half, not declared", families = "nxtomo exchange images bare", excludes = GEOMETRY,
-        words = {"half%-acquisition"}, before = make_half, rare = 3},
+    {name = "half, not declared", families = "nxtomo exchange images bare even",
+        excludes = GEOMETRY, words = {"half%-acquisition"}, before = make_half, rare = 3},
     {name = "full", families = "nxtomo", excludes = GEOMETRY, words = {"field_of_view"},
         after = function(shot)
             shot.states_view = true
             add_more(shot, "instrument/detector/field_of_view", "Full")
         end},
-    {name = "arc", families = "nxtomo exchange images", excludes = GEOMETRY, words = {"span", "arc"},
+    {name = "arc", families = "nxtomo exchange images bare even", excludes = GEOMETRY,
+        words = {"span", "arc"},
         before = function(shot, random)
             local scan, span = shot.scan, random(195, 345)
             scan.angles = scans.steps(span, scan.angles[1], 1)
@@ -156,22 +157,24 @@ stranger_shots.STATEMENTS = {
             table.move(angles, first, first + random(20, 60), #angles + 1, angles)
             shot.uneven = true
         end},
-    {name = "whole turn", families = "nxtomo exchange images bare", excludes = GEOMETRY,
+    {name = "whole turn", families = "nxtomo exchange images bare even", excludes = GEOMETRY,
         words = {}, before = function(shot)
             shot.scan.angles = scans.steps(360, shot.scan.angles[1], 1)
         end},
     -- order
-    {name = "shuffled", families = "nxtomo exchange images", excludes = ORDER, words = {"order"},
+    {name = "shuffled", families = "nxtomo exchange images bare", excludes = ORDER,
+        words = {"order"},
         before = function(shot, random)
             reorder(shot.scan, shuffled(random, #shot.scan.angles))
             shot.uneven = true
         end},
-    {name = "descending", families = "nxtomo exchange images bare", excludes = ORDER, words = {},
+    {name = "descending", families = "nxtomo exchange images bare even", excludes = ORDER,
+        words = {},
         before = function(shot)
             local n = #shot.scan.angles
             reorder(shot.scan, scans.steps(n, n, -1))
         end},
-    {name = "interlaced", families = "nxtomo exchange images", excludes = ORDER, words = {},
+    {name = "interlaced", families = "nxtomo exchange images bare", excludes = ORDER, words = {},
         before = function(shot)
             local n, order = #shot.scan.angles, {}
             for k = 1, 4 do
@@ -209,13 +212,13 @@ stranger_shots.STATEMENTS = {
             table.insert(shot.segments, place + random(0, 1), segment(3, frames, scans.times(n,
                 last.angles[1])))
         end},
-    {name = "odd dark", families = "nxtomo exchange images", excludes = FRAMES, rare = 2,
+    {name = "odd dark", families = "nxtomo exchange images bare", excludes = FRAMES, rare = 2,
         words = {"dark"}, after = function(shot, random)
             local darks = shot.segments[1]
             local place <close> = darks.frames:view(random(darks.n))
             place:fill(shot.beam + shot.dark)
         end},
-    {name = "odd flat", families = "nxtomo exchange images", excludes = FRAMES, rare = 2,
+    {name = "odd flat", families = "nxtomo exchange images bare", excludes = FRAMES, rare = 2,
         words = {"flat"}, after = function(shot, random)
             local flats = shot.segments[2]
             local place <close> = flats.frames:view(random(flats.n))
@@ -375,20 +378,25 @@ local function applicable(statement, layout)
     return (layout.states or {})[statement.name] == true
 end
 
--- Up to `most` statements that go together.
+-- Up to `most` statements that go together, in the order in which they change a shot.
 local function draw(layout, random, most)
     local chosen, taken = {}, {}
-    local wanted = most > 0 and random(0, most) or 0
-    for _ = 1, 12 do
+    local wanted = most > 0 and random(most) or 0
+    for _ = 1, 60 do
         if #chosen >= wanted then
             break
         end
-        local statement = stranger_shots.STATEMENTS[random(#stranger_shots.STATEMENTS)]
+        local place = random(#stranger_shots.STATEMENTS)
+        local statement = stranger_shots.STATEMENTS[place]
         if applicable(statement, layout) and not taken[statement.excludes]
             and (not statement.rare or random(statement.rare) == 1) then
-            chosen[#chosen + 1] = statement
+            chosen[#chosen + 1] = place
             taken[statement.excludes] = true
         end
+    end
+    table.sort(chosen)
+    for i, place in ipairs(chosen) do
+        chosen[i] = stranger_shots.STATEMENTS[place]
     end
     return chosen
 end
@@ -398,8 +406,8 @@ end
 function stranger_shots.make(layout, seed, number, most, named)
     math.randomseed(seed, number)
     local random = math.random
-    local shot = {layout = layout, scan = usual(random), clean = most == 0, segments = {},
-        fields = {}, more = {}, statements = draw(layout, random, most),
+    local shot = {layout = layout, seed = seed, scan = usual(random), clean = most == 0,
+        segments = {}, fields = {}, more = {}, statements = draw(layout, random, most),
         beam = random(20000, 60000), dark = random(50, 200)}
     if named then
         shot.statements = {}

@@ -1,7 +1,7 @@
 -- Scans of strangers: random statements in the layouts of beamlines, reconstructed as their users
 -- do. A slice is right, or the scan is refused or warned of by name; nothing is wrong without a
--- word ("silent"), and a statement that is obeyed is told of (else "untold"). The axis counts in the
--- stored frame (else "misplaced"). Clean scans have no line that they need not have.
+-- word ("silent"), and a statement that is obeyed is told of (else "untold"). The axis counts in
+-- the stored frame (else "misplaced"). Clean scans have no line that they need not have.
 --
 --   STRANGERS=500 scripts/test spec/scripts/strangers    # more of them; SEED=7 draws others
 --
@@ -125,7 +125,7 @@ end
 
 -- Keeps the files of a shot that failed; returns a line about it.
 local function failure(shot, number, outcome, worst, run, folder)
-    local kept = ("build/strangers/%d-%d"):format(SEED, number)
+    local kept = ("build/strangers/%d-%d"):format(shot.seed, number)
     files.run(("mkdir -p build/strangers; rm -rf '%s'; cp -r '%s' '%s'"):format(kept, folder, kept))
     return ("%d (%s: %s) %s, error %.3f, in %s\n%s"):format(number, shot.layout.name,
         shots.names(shot), outcome, worst, kept, run:said())
@@ -143,7 +143,7 @@ describe("strangers' scans (seed " .. SEED .. ")", function()
     local function print_table(title)
         local outcomes = {"right", "warned", "refused", "unnamed", "silent", "untold",
             "misplaced", "new line"}
-        local lines = {title, ("%-18s"):format "layout" .. (("%10s"):rep(#outcomes)):format(
+        local lines = {title, ("%-20s"):format "layout" .. (("%10s"):rep(#outcomes)):format(
             table.unpack(outcomes))}
         for _, layout in ipairs(layouts) do
             local counts, cells = table_of[layout.name], {}
@@ -151,7 +151,7 @@ describe("strangers' scans (seed " .. SEED .. ")", function()
                 for i, outcome in ipairs(outcomes) do
                     cells[i] = ("%10s"):format(counts[outcome] or "")
                 end
-                lines[#lines + 1] = ("%-18s"):format(layout.name) .. table.concat(cells)
+                lines[#lines + 1] = ("%-20s"):format(layout.name) .. table.concat(cells)
             end
         end
         print(table.concat(lines, "\n"))
