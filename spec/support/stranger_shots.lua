@@ -128,7 +128,8 @@ local GEOMETRY <const>, ORDER <const>, PIXELS <const>, LIFT <const>, FRAMES <con
 
 stranger_shots.STATEMENTS = {
     -- geometry
-    {name = "half", families = "nxtomo", excludes = GEOMETRY, words = {"half", "field_of_view"},
+    {name = "half", families = "nxtomo", excludes = GEOMETRY,
+        words = {"half.acquisition", "field_of_view"},
         told = true,
         before = make_half, after = function(shot)
             add_more(shot, "instrument/detector/field_of_view", "Half")
@@ -141,7 +142,7 @@ stranger_shots.STATEMENTS = {
             add_more(shot, "instrument/detector/field_of_view", "Full")
         end},
     {name = "arc", families = "nxtomo exchange images bare even", excludes = GEOMETRY,
-        words = {"span", "arc"},
+        words = {"span", "%f[%a]arcs?%f[%A]"},
         before = function(shot, random)
             local scan, span = shot.scan, random(195, 345)
             scan.angles = scans.steps(span, scan.angles[1], 1)
@@ -243,7 +244,7 @@ stranger_shots.STATEMENTS = {
             table.insert(shot.segments, segment(1, profiled(after, shot, last), scans.times(flats.n,
                 0), {after = true}))
         end},
-    {name = "exposure", families = "nxtomo", excludes = FRAMES, words = {"time", "exposure"},
+    {name = "exposure", families = "nxtomo", excludes = FRAMES, words = {"count_time", "exposure"},
         told = true,
         after = function(shot, random)
             local factor, flats = uniform(random, 0.4, 0.7), shot.segments[2]
@@ -254,7 +255,7 @@ stranger_shots.STATEMENTS = {
             add_field(shot, "instrument/detector/count_time", "s", function() return 0.1 end, 0.1)
         end},
     {name = "exposure of flats", families = "exchange", excludes = FRAMES,
-        words = {"time", "exposure"}, told = true, after = function(shot, random)
+        words = {"count_time", "exposure"}, told = true, after = function(shot, random)
             local factor, flats = uniform(random, 0.4, 0.7), shot.segments[2]
             flats.frames:release()
             flats.frames = scans.flat_frames(flats.n, shot.scan,
@@ -302,7 +303,7 @@ stranger_shots.STATEMENTS = {
             end
         end},
     -- pixels
-    {name = "magnified", families = "nxtomo", excludes = PIXELS, words = {"pixel"},
+    {name = "magnified", families = "nxtomo", excludes = PIXELS, words = {"magnif", "pixel size"},
         after = function(shot, random)
             local factor = uniform(random, 2, 20)
             local path = ({"instrument/detector/%s_magnified_pixel_size",
@@ -315,7 +316,7 @@ stranger_shots.STATEMENTS = {
                     {units = shot.pixel_unit.name})
             end
         end},
-    {name = "magnification", families = "exchange", excludes = PIXELS, words = {"magnif", "pixel"},
+    {name = "magnification", families = "exchange", excludes = PIXELS, words = {"magnif"},
         after = function(shot, random)
             local factor = random(2, 20)
             shot.own_pixel_sizes = true
@@ -342,7 +343,7 @@ stranger_shots.STATEMENTS = {
             end)
         end},
     -- harmless ones
-    {name = "axis", families = "nxtomo", excludes = "axis", words = {"axis"},
+    {name = "axis", families = "nxtomo", excludes = "axis", words = {"rotation_axis"},
         after = function(shot, random)
             local wrong = random(4) == 1 and 20 or 0
             add_more(shot, "instrument/detector/x_rotation_axis_pixel_position",
@@ -360,7 +361,8 @@ stranger_shots.STATEMENTS = {
         after = function(shot)
             add_more(shot, "/measurement/instrument/monochromator/energy", 20.0, {units = "keV"})
         end},
-    {name = "gap", families = "images", excludes = GEOMETRY, words = {"missing", "gap", "number"},
+    {name = "gap", families = "images", excludes = GEOMETRY,
+        words = {"missing", "%f[%a]gaps?%f[%A]", "followed"},
         only = true, rare = 2, after = function(shot, random)
             local first = random(30, 100)
             shot.gap = {first, first, way = random(3)} -- one frame: what is left is right
