@@ -437,7 +437,7 @@ describe("a scan of a beamline", function()
             end
             nxtomo("s.nx", scan, more)
             local done = run "s.nx"
-            assert.matches("\npixel +0.65 um", done.out)
+            check_said(done.out, "\npixel +0.65 um", "\npixel +650 nm")
             check_right(done, scan, 1, {scale = 6.5e-7})
         end)
     end
