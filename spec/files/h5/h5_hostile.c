@@ -3,10 +3,12 @@
 ** spec/files/h5/hostile_h5_spec.lua.
 **
 **   h5_hostile KIND FOLDER        writes FOLDER/s.h5, and what it refers to, into FOLDER
+**   h5_hostile link FILE PATH OTHER OBJECT [PATH OTHER OBJECT ...]
 **   h5_hostile measure PROGRAM [ARGUMENT ...]
 **
 ** The scan is Data Exchange: 24 projections of 4 x 16, u16; KIND says what is wrong with it.
-** "measure" runs a program and prints, after what that prints, "STATUS KIBIBYTES" of its largest
+** "link" makes PATH of FILE, which is made if it is not there, an external link to OBJECT of the file
+** OTHER. "measure" runs a program and prints, after what that prints, "STATUS KIBIBYTES" of its largest
 ** resident size.
 */
 #define _GNU_SOURCE
@@ -461,6 +463,23 @@ static int make(const char *kind, const char *folder, const char *other)
     return 2;
 }
 
+static int make_links(const char *path, char **arguments)
+{
+    const hid_t parents = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(parents, 1);
+    const hid_t file = access(path, F_OK) == 0
+                           ? H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT)
+                           : H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    check(file, path);
+    for (; arguments[0] && arguments[1] && arguments[2]; arguments += 3)
+        check(H5Lcreate_external(arguments[1], arguments[2], file, arguments[0], parents,
+                                 H5P_DEFAULT),
+              "link");
+    check(H5Fclose(file), "close the file");
+    H5Pclose(parents);
+    return 0;
+}
+
 static int measure(char **arguments)
 {
     int ended = 0;
@@ -475,30 +494,14 @@ static int measure(char **arguments)
     return 0;
 }
 
-/* A link at PATH of an existing file, MASTER, to an object of another file. */
-static int link_master(const char *master, const char *path, const char *file, const char *target)
-{
-    const hid_t id = H5Fopen(master, H5F_ACC_RDWR, H5P_DEFAULT);
-    check(id, "open the master");
-    const hid_t parents = H5Pcreate(H5P_LINK_CREATE);
-    H5Pset_create_intermediate_group(parents, 1);
-    check(H5Lcreate_external(file, target, id, path, parents, H5P_DEFAULT), "link");
-    H5Pclose(parents);
-    check(H5Fclose(id), "close the master");
-    return 0;
-}
-
 int main(int count, char **arguments)
 {
-    if (count == 6 && strcmp(arguments[1], "link") == 0) {
-        H5dont_atexit();
-        return link_master(arguments[2], arguments[3], arguments[4], arguments[5]);
-    }
+    if (count >= 6 && strcmp(arguments[1], "link") == 0)
+        return make_links(arguments[2], arguments + 3);
     if (count >= 3 && strcmp(arguments[1], "measure") == 0)
         return measure(arguments + 2);
     if (count < 3) {
-        fprintf(stderr, "usage: h5_hostile KIND FOLDER [STORAGE]\n"
-                        "       h5_hostile link MASTER PATH FILE TARGET\n");
+        fprintf(stderr, "usage: h5_hostile KIND FOLDER [STORAGE]\n");
         return 2;
     }
     /* HDF5 1.10 frees some lists of virtual sources twice at the end. */
