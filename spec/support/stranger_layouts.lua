@@ -323,7 +323,10 @@ end
 
 -- Constants for flats and darks, and the angles by their start and step.
 local function constants(shot, folder)
-    local first, base = angles_of(shot), "/process/acquisition/"
+    local base = "/process/acquisition/"
+    local first = each_frame(chosen(shot, is_projection), function(segment, i)
+        return segment.angles[i] -- degrees, without a unit
+    end)
     local dark, flat = shot.dark, shot.beam + shot.dark
     for _, segment in ipairs(chosen(shot, function(segment) return segment.key ~= 0 end)) do
         segment.frames:release()
