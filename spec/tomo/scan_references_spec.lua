@@ -97,8 +97,7 @@ describe("the frames of a scan", function()
             local want = made.volume(one, arguments)
             local have, text = made.volume(two, arguments)
             assert.is_true(want == have, arguments)
-            assert.equal(not arguments:find "recipe",
-                text:find("4 flats in 2 groups, 2 darks", 1, true) ~= nil)
+            assert.truthy(text:find("4 flats in 2 groups, 2 darks", 1, true), text)
             assert.is_nil(text:find("warning", 1, true), text)
         end
     end)
