@@ -17,6 +17,7 @@ local shipped = require "moonbeam.pipeline.shipped"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local slurm = require "moonbeam.pipeline.shares.slurm"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
+local run = require "moonbeam.pipeline.run"
 local captioned = require "moonbeam.pipeline.pictures.captioned"
 local snapshots = require "moonbeam.pipeline.pictures.snapshots"
 local sweep = require "moonbeam.pipeline.pictures.sweep"
@@ -49,13 +50,17 @@ command.options = {
         .. "take that mpirun or srun starts, each with --device"},
     {"ranks-per-node", alone = true, value = "N", type = cli.count,
         doc = "how many of them share a node (default: 1)"},
-    {"input", value = "KIND", doc = "what the values are where SCAN has no flats: transmission, "
-        .. "\"line integrals\""},
+    {"input", alone = true, value = "KIND", doc = "what the values are, where they are no counts: "
+        .. "transmission, \"line integrals\"; flats and darks are left out"},
     {"scratch", value = "FOLDER", doc = "for data between steps that do not fit --host-budget"},
     {"host-budget", value = "SIZE", type = cli.bytes,
         doc = "host memory for data between steps (default: what is free)"},
     {"trust-paths", doc = "follow the paths in a recipe from a result file"},
 }
+
+--- What the library calls by other names with a recipe.
+command.WORDS = {log = "--input", ["log = false"] = '--input "line integrals"',
+    ["flat_mode = median"] = "--set flat_field.mode=median"}
 
 -- The entries of a recipe, its folder, and whether it comes from a result.
 local function read_recipe(name)
@@ -148,6 +153,14 @@ local function name_of(path)
     return path:match "([^/]*)/*$"
 end
 
+-- Looks at the values of the scan, and tells what it has seen.
+local function tell_look(pipeline, talk)
+    local seen = run.look(pipeline:plan())
+    for _, text in ipairs(seen and seen.warnings or {}) do
+        talk.warn("%s", cli.spoken(text, command.WORDS))
+    end
+end
+
 local function run_sweep(scan, source, options, talk)
     local say = talk.say
     local path, text = options.sweep:match "^([^=]+)=(.*)$"
@@ -160,6 +173,7 @@ local function run_sweep(scan, source, options, talk)
     local row = options.row or (list[1].chain.shape[1] + 1) // 2
     options.preview = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
     options.check_outputs(options.output)
+    tell_look(list[1], talk)
     local stack <close> = sweep.stack(list, row, function(i)
         say("sweep      %d of %d: %s = %s", i, #values, path, recipe_text.value_text(values[i]))
     end)
@@ -212,11 +226,8 @@ local function vertical(scan, source, options, talk)
     return pipeline_of(scan, source, options, recipe)
 end
 
-local function tell_values(done, scan, talk)
+local function tell_values(done, talk)
     local say, warn = talk.say, talk.warn
-    for _, text in ipairs(scan.values_found and scan.values_found.warnings or {}) do
-        warn("%s", text)
-    end
     for name, verdict in pairs(done.verdicts) do
         local value = done.named[name]
         say("%-10s %s%s", name, type(value) == "number" and ("%.6g"):format(value)
@@ -309,6 +320,7 @@ local function run_whole(pipeline, options, talk)
     if options.preview then
         preview_slices(options, rows.last - rows.first + 1, first_row)
     end
+    tell_look(pipeline, talk)
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, layout = options.layout,
         entry = options.result_entry, angles = options.layout and pipeline.scan.angles,
@@ -325,7 +337,7 @@ local function run_whole(pipeline, options, talk)
         say("wrote      %s (an earlier run was interrupted after its last step)", done.output)
         return
     end
-    tell_values(done, pipeline.scan, talk)
+    tell_values(done, talk)
     if options.center_picture and team.speaks() then
         axis_curve_picture.save(options.center_picture, done.verdicts.center,
             {overwrite = options.overwrite})
@@ -444,6 +456,7 @@ function command.run(scan, options, talk)
             memory_picture.save(options.png, made, options)
         end
     elseif options.snapshots then
+        tell_look(pipeline, talk)
         snapshots.save(pipeline, options.snapshots, {row = options.row,
             overwrite = options.overwrite})
         say("pictures   %s, one after every step", options.snapshots)

@@ -2,6 +2,7 @@
 
 local fail = require "moonbeam.internal.fail"
 local image_frames = require "moonbeam.scan.image_frames"
+local left_out = require "moonbeam.scan.left_out"
 local missing = require "moonbeam.scan.missing"
 local source = require "moonbeam.scan.source"
 local stored_frames = require "moonbeam.scan.stored_frames"
@@ -20,6 +21,17 @@ function frames.runs(indices)
         end
     end
     return runs
+end
+
+--- The indices in these runs, in their order.
+function frames.indices(runs)
+    local indices = {}
+    for _, run in ipairs(runs) do
+        for index = run[1], run[2] do
+            indices[#indices + 1] = index
+        end
+    end
+    return indices
 end
 
 --- How many indices are in the runs.
@@ -74,6 +86,9 @@ function frames.dataset(s, file, path, what)
     elseif not dataset.dtype then
         fail("dtype", "scan.open", what, "'%s' in '%s' holds %s, not numbers", path, file.path,
             dataset.stored)
+    elseif s.counts_as and not (s.counts_as == "unsigned" and not data
+        and dataset.stored:find "^u") then
+        dataset:take(s.counts_as)
     end
     for axis, extent in ipairs(shape) do
         if extent == 0 then
@@ -111,13 +126,24 @@ local function path_in(file, options, what, usual)
     return found[1]
 end
 
---- Flats or darks that are an image. They stay in their files, unless they are compressed: then
--- they are in memory of the host until the scan is closed, because every block would decode all.
-function frames.of_image(s, name, what)
+-- Where flats or darks come from, without those that an option leaves out.
+local function without(found, options, what)
+    if found and options["bad_" .. what] ~= nil then
+        found.runs = left_out(found.runs, options["bad_" .. what], what)
+        found.count = frames.count(found.runs)
+    end
+    return found
+end
+
+--- Flats or darks that are an image, without the frames `bad`. They stay in their files, unless
+-- they are compressed or some are left out: then they are in memory of the host until the scan is
+-- closed, because every block would decode all.
+function frames.of_image(s, name, what, bad)
     local volume, files = image_frames.open(name, what)
     table.move(files, 1, #files, #s.files + 1, s.files)
     s.files[#s.files + 1] = {path = name, close = function() volume:close() end}
-    local array = volume.compressed and image_frames.load(volume) or nil
+    local array = (volume.compressed or bad) and image_frames.load(volume) or nil
+    array = array and image_frames.without(array, bad, what)
     if array then
         s.files[#s.files + 1] = {path = name, close = function() array:release() end}
     end
@@ -139,14 +165,15 @@ function frames.reference(s, layout, options, what, keyed)
     if path == false then
         return nil
     elseif own and image_frames.is(own) then
-        return frames.of_image(s, own, what)
+        return frames.of_image(s, own, what, options["bad_" .. what])
     elseif own then
         file = source.open(s, own)
         path = path_in(file, options, what, layout[what])
     elseif path then
         file, path = source.find(s, path, what)
     elseif #keyed > 0 then
-        return {dataset = s.data, runs = frames.runs(keyed), count = #keyed}
+        return without({dataset = s.data, runs = frames.runs(keyed), count = #keyed}, options,
+            what)
     elseif layout[what] and file:exists(layout[what]) then
         path = layout[what]
     else
@@ -162,7 +189,7 @@ function frames.reference(s, layout, options, what, keyed)
     dataset = frames.dataset(s, file, path, what)
     missing.check_count(file, path, count)
     local runs = missing.present(s, dataset, file, options.allow_missing)
-    return {dataset = dataset, runs = runs, count = frames.count(runs)}
+    return without({dataset = dataset, runs = runs, count = frames.count(runs)}, options, what)
 end
 
 return frames

@@ -5,6 +5,7 @@ local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local images = require "moonbeam.images"
+local left_out = require "moonbeam.scan.left_out"
 local on_error = require "moonbeam.internal.on_error"
 local volumes = require "moonbeam.volumes"
 local zarr = require "moonbeam.zarr"
@@ -68,6 +69,30 @@ function image_frames.load(volume)
     end
     local own <close> = array
     return own:reshape(1, table.unpack(own.shape))
+end
+
+--- An array of flats or darks (`what`) without the frames of these numbers, a list or one (nil:
+-- none), which takes the place of the array.
+function image_frames.without(array, numbers, what)
+    if numbers == nil then
+        return array
+    end
+    local own <close> = array
+    local runs, count = left_out({{1, array.shape[1]}}, numbers, what), 0
+    for _, run in ipairs(runs) do
+        count = count + run[2] - run[1] + 1
+    end
+    local made = core.array.empty({count, array.shape[2], array.shape[3]}, {dtype = array.dtype,
+        device = "host"})
+    local _ <close> = on_error(function() made:release() end)
+    local at = 1
+    for _, run in ipairs(runs) do
+        local from <close> = own:view {run[1], run[2]}
+        local to <close> = made:view {at, at + run[2] - run[1]}
+        core.op.run("convert", from, array.dtype, {out = to})
+        at = at + run[2] - run[1] + 1
+    end
+    return made
 end
 
 return image_frames

@@ -16,7 +16,7 @@ local volumes = require "moonbeam.volumes"
 local image_scan = {}
 
 -- Options that name places in an HDF5 file.
-local OF_HDF5 = {"data", "image_key", "entry", "allow_missing", "allow_external"}
+local OF_HDF5 = {"data", "image_key", "entry", "allow_missing", "allow_external", "counts_as"}
 
 -- Numbers of a text file, between spaces, commas or line ends; # starts a comment.
 local function numbers_of_text(name)
@@ -85,7 +85,7 @@ end
 
 -- The frames of the volumes: arrays on the host, or in their files. Sets own.list; returns the
 -- frames by name, and a warning or nil.
-local function frames_of(own)
+local function frames_of(own, options)
     local bytes, compressed, frames, host = 0, false, {}, core.device.open "host"
     for _, volume in ipairs(own.list) do
         bytes, compressed = bytes + volumes.bytes(volume), compressed or volume.compressed
@@ -94,8 +94,9 @@ local function frames_of(own)
     local held, list = compressed and bytes <= left // 2, {}
     for _, what in ipairs {"data", "flats", "darks"} do
         local volume = own[what]
-        if volume and held then
-            frames[what] = image_frames.load(volume)
+        local bad = options["bad_" .. what]
+        if volume and (held or bad ~= nil) then
+            frames[what] = image_frames.without(image_frames.load(volume), bad, what)
             list[#list + 1] = frames[what]
             volume:close()
             own.list[#own.list + 1] = frames[what]
@@ -103,7 +104,11 @@ local function frames_of(own)
             frames[what] = stored_frames.new(volume)
         end
     end
-    own.list = held and list or own.list
+    if held then
+        own.list = list
+    else
+        table.move(list, 1, #list, #own.list + 1, own.list)
+    end
     return frames, compressed and not held and ("the frames are compressed, and %s of them do not "
         .. "fit in half of the %s that the host has left: they are decoded again for every block "
         .. "of rows; save them without compression"):format(text(bytes), text(left))
@@ -124,7 +129,7 @@ function image_scan.open(path, options)
             local _ <close> = each
         end
     end)
-    local frames, warning = frames_of(own)
+    local frames, warning = frames_of(own, options)
     local s = {path = path, n_projections = frames.data.shape[1],
         n_frames = frames.data.shape[1],
         positions = {}, frames = {}, warnings = {}, warn = function(self, text)

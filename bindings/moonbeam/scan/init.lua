@@ -63,10 +63,14 @@ local function find_frames(s, layout, options)
     if s.n_darks == 0 and options.darks ~= false then
         s:warn "there are no darks: they count as zero"
     end
+    if s.flat_source and s.flat_source.dataset == s.data then
+        flats = frames.indices(s.flat_source.runs)
+    end
     timeline.find(s, layout, options, flats)
 end
 
 local function fill(s, options)
+    s.counts_as = options.counts_as
     s.access = {allow_external = options.allow_external, allow_missing = options.allow_missing}
     s.file = source.open(s, s.path)
     local layout = layout_of(s.file, options)
@@ -125,6 +129,12 @@ scan.open = declared("scan.open", {
         {"flats_file", "string", "a file of their own for the flats, HDF5 or an image"},
         {"darks_file", "string", "a file of their own for the darks, HDF5 or an image"},
         timeline.options[1], timeline.options[2], timeline.options[3],
+        {"bad_flats", "any", "flats to leave out: a number or a list, which count in the dataset "
+            .. "or stack that has them, from 1"},
+        {"bad_darks", "any", "darks to leave out, in the same way"},
+        {"counts_as", "choice", "what the counts are, where the file says the wrong type: unsigned "
+            .. "numbers that it calls signed, or numbers in the other byte order (swapped)",
+            choices = {"unsigned", "swapped"}, usual = "as the file says"},
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
             .. "only for files that you trust"},
