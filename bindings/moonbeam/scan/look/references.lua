@@ -15,6 +15,7 @@ local NOISE_GAP = 8 -- standard errors
 local FLAT_GAP, PAIR_GAP = 1.5, 2 -- ratio of flats; of two, and of blocks of neighbors
 local BINS, LEAST_BIN = 32, 8 -- of columns that shadows are looked for in; pixels
 local SHADOW, SHADOW_WIDTH = 0.75, 0.1 -- of the beam of other flats; of the columns
+local NOISY = 0.06 -- standard error of a bin, with which shadows cannot be told
 local DIM = 0.1 -- of the beam: bins that tell nothing of shadows
 local TOLD = 4 -- frames that a message names
 
@@ -110,18 +111,23 @@ local function are_blocks(clusters, levels)
 end
 
 local function odd_darks(darks, beam, middle)
-    local least = math.max(DARK_GAP * beam, NOISE_GAP * standard_error(darks, middle))
-    return divided(darks.levels, function(a, b)
-        return b - a > least
-    end)
+    local function by_gaps(least)
+        return divided(darks.levels, function(a, b)
+            return b - a > least
+        end)
+    end
+    return by_gaps(DARK_GAP * beam) and by_gaps(math.max(DARK_GAP * beam,
+        NOISE_GAP * standard_error(darks, middle)))
 end
 
 local function odd_flats(flats, dark, beam, middle)
-    local noise = NOISE_GAP * standard_error(flats, middle)
     local gap = #flats.levels == 2 and PAIR_GAP or FLAT_GAP
-    local found = divided(flats.levels, function(a, b)
-        return b - a > noise and b - dark > gap * math.max(a - dark, 0.02 * beam)
-    end)
+    local function by_gaps(noise)
+        return divided(flats.levels, function(a, b)
+            return b - a > noise and b - dark > gap * math.max(a - dark, 0.02 * beam)
+        end)
+    end
+    local found = by_gaps(0) and by_gaps(NOISE_GAP * standard_error(flats, middle))
     local net = {}
     for i, level in ipairs(flats.levels) do
         net[i] = level - dark
@@ -146,11 +152,11 @@ local function ratios_of(pixels, middle, dark, group)
                 end
             end
         end
-        local center, spread = robust.spread(list)
-        ratios[b] = {value = center, beam = sum, noise = #list > 0 and spread / math.sqrt(#list)}
+        local _, spread = robust.spread(list)
+        ratios[b] = {value = robust.mean(list), beam = sum, noise = #list > 0 and spread / math.sqrt(#list)}
         noise[#noise + 1] = ratios[b].noise or nil
     end
-    return ratios, robust.median(noise)
+    return ratios, robust.quantile(robust.sorted(noise), 0.75)
 end
 
 -- The part of its columns where a flat is darker than others, and the least of its beam there.
@@ -178,8 +184,8 @@ local function shadowed(flats, middle, dark, skipped)
     local found = {odd = {}, part = 0, least = math.huge}
     for i, pixels in ipairs(flats.pixels) do
         local ratios, noise = ratios_of(pixels, middle, dark, flats)
-        local part, least = shadow_of(ratios, noise or 0)
-        if part > SHADOW_WIDTH and not skipped[i] then
+        local part, least = shadow_of(ratios, noise or math.huge)
+        if part > SHADOW_WIDTH and noise and noise < NOISY and not skipped[i] then
             found.odd[#found.odd + 1] = i
             found.part, found.least = math.max(found.part, part), math.min(found.least, least)
         end

@@ -12,7 +12,7 @@ local sample = {}
 local LEAST_FRAMES, MOST_FRAMES = 5, 16 -- of the projections; one of a hundred
 local ROWS, REFERENCE_ROWS = 8, 4 -- looked at; never more bytes than one sinogram
 local MOST_REFERENCES = 64
-local PIXELS = 1024 -- of a frame that references and transmissions are judged by
+local PIXELS = 768 -- of a frame that references and transmissions are judged by
 
 -- `count` whole numbers spread from 1 to `last`; all, where there are no more.
 local function spread(last, count)
@@ -119,7 +119,7 @@ end
 
 --- Which columns of the lines of `rows` rows are judged by.
 function sample.columns(cols, rows)
-    local step, list = math.max(1, cols * rows // PIXELS), {}
+    local step, list = (cols * rows + PIXELS - 1) // PIXELS, {}
     for column = 1, cols, step do
         list[#list + 1] = column
     end
