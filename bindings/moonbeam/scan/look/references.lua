@@ -153,7 +153,8 @@ local function ratios_of(pixels, middle, dark, group)
             end
         end
         local _, spread = robust.spread(list)
-        ratios[b] = {value = robust.mean(list), beam = sum, noise = #list > 0 and spread / math.sqrt(#list)}
+        ratios[b] = {value = robust.mean(list), beam = sum,
+            noise = #list > 0 and spread / math.sqrt(#list)}
         noise[#noise + 1] = ratios[b].noise or nil
     end
     return ratios, robust.quantile(robust.sorted(noise), 0.75)
