@@ -167,6 +167,9 @@ local options = cli.parse(arg, {
     cli.option(opening.current, {"current-path", value = "LIST"}),
     cli.option(opening.flats_current, {"flats-current-path", value = "LIST"}),
     cli.option(opening.flats_exposure, {value = "RATIO"}),
+    cli.option(opening.bad_flats, {value = "N,...", type = cli.extents()}),
+    cli.option(opening.bad_darks, {value = "N,...", type = cli.extents()}),
+    cli.option(opening.counts_as, {value = "KIND"}),
     cli.option(opening.entry, {value = "PATH"}),
     cli.options(opening, {}, "allow_missing", "allow_external"),
     cli.option(opening.wait, {value = "SECONDS"}),
@@ -189,16 +192,19 @@ local options = cli.parse(arg, {
 local say, detail = cli.speakers(options.slurm and {quiet = true} or options)
 local warn = cli.warn
 
--- What the library calls by other names with a recipe.
-local WITH_RECIPE <const> = {log = "--input", ["log = false"] = '--input "line integrals"'}
-
 -- What an interrupted run has kept.
 function options.tell(text)
     cli.tell(cli.spoken(text))
 end
 if not options.recipe then
     command.refuse_without_recipe(options)
+    if options.input == "line integrals" then
+        options.no_log = true
+    elseif options.input and options.input ~= "transmission" then
+        cli.wrong("--input is \"%s\"; give transmission or \"line integrals\"", options.input)
+    end
 end
+local alone = options.no_log or options.input == "transmission" and not options.recipe
 if cli.preview_range(options) and options.output_dtype ~= "float32" then
     cli.wrong("--preview-range is in the values of a float32 volume; --output-dtype %s stores "
         .. "codes", options.output_dtype)
@@ -303,9 +309,9 @@ if options.angles and (options.angles_path or not options.angle_unit) then
 end
 
 for _, name in ipairs {"flats", "darks"} do
-    if options[name] and (options[name .. "_path"] or options.no_log) then
+    if options[name] and (options[name .. "_path"] or alone) then
         cli.wrong("--%s cannot be used with --%s: give one of them", name,
-            options.no_log and "no-log" or name .. "-path")
+            options.no_log and "no-log" or alone and "input" or name .. "-path")
     end
 end
 
@@ -321,8 +327,8 @@ end
 phase("device")
 local opened, problem = mb.scan.open(options.scan, {
     data = options.data_path,
-    flats = not options.no_log and (options.flats_path or path_in(options.flats)),
-    darks = not options.no_log and (options.darks_path or path_in(options.darks)),
+    flats = not alone and (options.flats_path or path_in(options.flats)),
+    darks = not alone and (options.darks_path or path_in(options.darks)),
     flats_file = options.flats and not path_in(options.flats) and options.flats or nil,
     darks_file = options.darks and not path_in(options.darks) and options.darks or nil,
     angles = options.angles or options.angles_path,
@@ -333,6 +339,8 @@ local opened, problem = mb.scan.open(options.scan, {
     flats_exposure = options.flats_exposure,
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
+    bad_flats = options.bad_flats, bad_darks = options.bad_darks,
+    counts_as = options.counts_as,
     entry = options.entry,
     allow_external = options.allow_external,
     allow_missing = options.allow_missing,
@@ -358,7 +366,7 @@ end
 
 if options.recipe then
     options.devices, options.output, options.check_outputs = devices, output, check_outputs
-    cli.tried(WITH_RECIPE, command.run, scan, options, {say = say, detail = detail, warn = warn})
+    cli.tried(command.WORDS, command.run, scan, options, {say = say, detail = detail, warn = warn})
     return
 end
 

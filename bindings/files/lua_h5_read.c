@@ -144,7 +144,16 @@ static int dataset_missing(lua_State *L)
     return 2;
 }
 
+/* dataset:take("unsigned" or "swapped") */
+static int dataset_take(lua_State *L)
+{
+    static const char *const ways[] = {"unsigned", "swapped", NULL};
+    mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
+    mbl_check(L, mb_h5_dataset_take(dataset, luaL_checkoption(L, 2, NULL, ways) == 1));
+    return 0;
+}
+
 const luaL_Reg mbl_h5_read_methods[] = {
     {"dataset", file_dataset}, {"read", file_read}, {NULL, NULL}};
 const luaL_Reg mbl_h5_dataset_read_methods[] = {
-    {"read", dataset_read}, {"missing", dataset_missing}, {NULL, NULL}};
+    {"read", dataset_read}, {"missing", dataset_missing}, {"take", dataset_take}, {NULL, NULL}};

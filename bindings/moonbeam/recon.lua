@@ -103,7 +103,8 @@ end
 -- Looks at the values of a scan.
 local function look(scan, options)
     return on_device(options, function(own)
-        return scan_values.check(scan, own)
+        return scan_values.check(scan, setmetatable({flat_mode = own.flat_mode or "mean"},
+            {__index = own}))
     end)
 end
 

@@ -973,6 +973,10 @@ function h5_dataset:place() end
 ---@param ... any 
 function h5_dataset:read(...) end
 
+---Takes the bits of the elements for unsigned integers (how = "unsigned") or for numbers in the other byte order ("swapped"), although the file says something else.
+---@param how string 
+function h5_dataset:take(how) end
+
 ---Writes an array into a part of the dataset.
 ---@param array moonbeam.array 
 ---@param ... any 
@@ -2696,11 +2700,14 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field angle_unit? string unit of the angles, where the file does not say: deg or rad
 ---@field image_key? any image keys of all frames (0 projection, 1 flat, 2 dark): numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
 ---@field pixel_size? number edge of a detector pixel
----@field flats_file? string a file of their own for the flats, HDF5 or images, also with ranges
----@field darks_file? string a file of their own for the darks, HDF5 or images, also with ranges
----@field flat_positions? any how many projections were taken before each flat: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
----@field current? any ring current of each projection, or of all frames: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
----@field flats_current? any ring current of each flat: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
+---@field flats_file? string a file of their own for the flats, HDF5 or an image
+---@field darks_file? string a file of their own for the darks, HDF5 or an image
+---@field flat_positions? any how many projections were taken before each flat: a list, or a dataset
+---@field current? any ring current of each projection: a list, or a dataset, which may have all frames
+---@field flats_current? any ring current of each flat: a list, or a dataset
+---@field bad_flats? any flats to leave out: a number or a list, which count in the dataset or stack that has them, from 1
+---@field bad_darks? any darks to leave out, in the same way
+---@field counts_as? "unsigned"|"swapped" what the counts are, where the file says the wrong type: unsigned numbers that it calls signed, or numbers in the other byte order (swapped)
 ---@field entry? string the NXtomo entry, where the file has several
 ---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
 ---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition; of a series of files, those whose numbers lack: the others keep the angles of their numbers

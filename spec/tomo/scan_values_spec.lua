@@ -74,7 +74,7 @@ describe("values of a scan", function()
         assert.same({}, warnings())
         local bad <close> = flats:view(1, mb.all, {1, 4})
         bad:fill(0 / 0)
-        assert.matches("^about 50 %% of the values of the flats are not finite; .* option flats$",
+        assert.matches("^about 25 %% of the values of the flats are not finite; .* option flats$",
             warnings()[1])
     end)
 

@@ -335,6 +335,9 @@ native("h5.dataset:read(...: any, options)", list(STORED, DEVICE,
 native "h5.dataset:write(array: array, ...: any)"
 --- Indices of axis 1 that were never written, a list of {first, last}, and why.
 native "h5.dataset:missing()"
+--- Takes the bits of the elements for unsigned integers (how = "unsigned") or for numbers in the
+-- other byte order ("swapped"), although the file says something else.
+native "h5.dataset:take(how: string)"
 --- Where the bytes of a contiguous dataset are in its file, {offset, bytes}, if they are moved
 -- without libhdf5; otherwise nil.
 native "h5.dataset:place()"

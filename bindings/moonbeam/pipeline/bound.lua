@@ -59,7 +59,8 @@ function methods:plan()
     if not self.made then
         if self.scan.n_flats then
             scan_values.kind(self.scan, {
-                log = self.chain.source.kind.quantity ~= "line integrals"})
+                log = self.chain.source.kind.quantity ~= "line integrals",
+                quantity = self.chain.source.kind.quantity})
         end
         local made = plan.on(self.devices, self.options, function(devices, options)
             return plan.job(self.chain, devices, options)

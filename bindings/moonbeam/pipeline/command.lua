@@ -20,6 +20,7 @@ local statements = require "moonbeam.scan.statements.told"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local slurm = require "moonbeam.pipeline.shares.slurm"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
+local run = require "moonbeam.pipeline.run"
 local captioned = require "moonbeam.pipeline.pictures.captioned"
 local snapshots = require "moonbeam.pipeline.pictures.snapshots"
 local sweep = require "moonbeam.pipeline.pictures.sweep"
@@ -52,13 +53,17 @@ command.options = {
         .. "take that mpirun or srun starts, each with --device"},
     {"ranks-per-node", alone = true, value = "N", type = cli.count,
         doc = "how many of them share a node (default: 1)"},
-    {"input", value = "KIND", doc = "what the values are where SCAN has no flats: transmission, "
-        .. "\"line integrals\""},
+    {"input", alone = true, value = "KIND", doc = "what the values are, where they are no counts: "
+        .. "transmission, \"line integrals\"; flats and darks are left out"},
     {"scratch", value = "FOLDER", doc = "for data between steps that do not fit --host-budget"},
     {"host-budget", value = "SIZE", type = cli.bytes,
         doc = "host memory for data between steps (default: what is free)"},
     {"trust-paths", doc = "follow the paths in a recipe from a result file"},
 }
+
+--- What the library calls by other names with a recipe.
+command.WORDS = {log = "--input", ["log = false"] = '--input "line integrals"',
+    ["flat_mode = median"] = "--set flat_field.mode=median"}
 
 -- The entries of a recipe, its folder, and whether it comes from a result.
 local function read_recipe(name)
@@ -203,6 +208,14 @@ local function name_of(path)
     return path:match "([^/]*)/*$"
 end
 
+-- Looks at the values of the scan, and tells what it has seen.
+local function tell_look(pipeline, talk)
+    local seen = run.look(pipeline:plan())
+    for _, text in ipairs(seen and seen.warnings or {}) do
+        talk.warn("%s", cli.spoken(text, command.WORDS))
+    end
+end
+
 --- Says what the statements of a scan's file are to a run: `used` is that of told.of.
 function command.tell_statements(scan, used, say, warn)
     local lines, warnings = statements.of(scan, used)
@@ -270,10 +283,9 @@ local function run_sweep(scan, source, options, talk)
     local row = options.row or list[1]:row_of(slice) -- of the detector
     options.preview = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
     options.check_outputs(options.output)
+    tell_scan(scan, list[1], options, talk)
+    tell_look(list[1], talk)
     local stack <close> = sweep.stack(list, slice, function(i)
-        if i == 1 then
-            tell_scan(scan, list[1], options, talk)
-        end
         say("sweep      %d of %d: %s = %s", i, #values, path, recipe_text.value_text(values[i]))
     end)
     local words = words_of(values)
@@ -327,9 +339,6 @@ end
 
 local function tell_values(done, scan, talk)
     local say, warn = talk.say, talk.warn
-    for _, text in ipairs(scan.values_found and scan.values_found.warnings or {}) do
-        warn("%s", text)
-    end
     for name, verdict in pairs(done.verdicts) do
         local value = done.named[name]
         say("%-10s %s%s", name, type(value) == "number" and ("%.6g"):format(value)
@@ -430,6 +439,7 @@ local function run_whole(pipeline, options, talk)
     if options.preview then
         preview_slices(options, rows.last - rows.first + 1, first_row, upward)
     end
+    tell_look(pipeline, talk)
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, layout = options.layout,
         entry = options.result_entry, angles = options.layout and pipeline.scan.angles,
@@ -571,6 +581,7 @@ function command.run(scan, options, talk)
         end
     elseif options.snapshots then
         tell_scan(scan, pipeline, options, talk)
+        tell_look(pipeline, talk)
         snapshots.save(pipeline, options.snapshots, {row = options.row
             and pipeline:rows_of {options.row, options.row}[1],
             overwrite = options.overwrite})

@@ -512,15 +512,13 @@ function state_methods:skip(i, journal)
     self:completed(section, journal)
 end
 
--- Looks at the values of the scan, where nobody has.
-local function look(made)
-    local source, job = made.sections[1].source, made.job
-    if source.scan.n_flats then
-        work.on_alive(job.devices, function(live)
-            scan_values.check(source.scan, {rows = job.options.rows, device = live[1],
-                log = source.kind ~= "line integrals"})
-        end)
-    end
+--- Looks at the values of the scan of a plan, where nobody has: scan_values.check's result, or nil
+-- of a scan that has no frames of its own.
+function run.look(made)
+    local scan, job = made.sections[1].source.scan, made.job
+    return scan.n_flats and work.on_alive(job.devices, function(live)
+        return scan_values.check(scan, dry_work.look_settings(job, live[1]))
+    end) or nil
 end
 
 --- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
@@ -541,7 +539,7 @@ function run.execute(made, final)
             store.check_disks(made.job.places, nil, "pipeline.run")
         end
     end)
-    look(made)
+    run.look(made)
     local settled, verdicts = run.settle(made, nil, final.journal)
     local total = {}
     for i, section in ipairs(settled.sections) do

@@ -26,6 +26,17 @@ function frames.runs(indices)
     return runs
 end
 
+--- The indices in these runs, in their order.
+function frames.indices(runs)
+    local indices = {}
+    for _, run in ipairs(runs) do
+        for index = run[1], run[2] do
+            indices[#indices + 1] = index
+        end
+    end
+    return indices
+end
+
 --- How many indices are in the runs.
 function frames.count(runs)
     local count = 0
@@ -154,6 +165,9 @@ function frames.dataset(s, file, path, what)
     elseif not dataset.dtype then
         fail("dtype", "scan.open", what, "'%s' in '%s' holds %s, not numbers", path, file.path,
             dataset.stored)
+    elseif s.counts_as and not (s.counts_as == "unsigned" and not data
+        and dataset.stored:find "^u") then
+        dataset:take(s.counts_as)
     end
     for axis, extent in ipairs(shape) do
         if extent == 0 then
@@ -215,28 +229,28 @@ local function places_in(s, file, layout, what)
     return {{path = found[1]}}
 end
 
---- Flats or darks that are an image. They stay in their files, unless they are compressed: then
--- they are in memory of the host until the scan is closed, because every block would decode all.
-function frames.of_image(s, name, what)
-    local volume, files = image_frames.open(name, what)
+-- What reads the flats or darks of a part that is an image. They stay in their files, unless they
+-- are compressed: then they are in memory of the host until the scan is closed, because every block
+-- would decode all.
+local function open_image(s, part, what)
+    local volume, files = image_frames.open(part.path, what, part.set, frames.indices(part.runs))
     table.move(files, 1, #files, #s.files + 1, s.files)
-    s.files[#s.files + 1] = {path = name, close = function() volume:close() end}
-    local array = volume.compressed and image_frames.load(volume) or nil
-    if array then
-        s.files[#s.files + 1] = {path = name, close = function() array:release() end}
+    s.files[#s.files + 1] = {path = part.path, close = function() volume:close() end}
+    part.array = volume.compressed and image_frames.load(volume) or nil
+    if part.array then
+        local array = part.array
+        s.files[#s.files + 1] = {path = part.path, close = function() array:release() end}
     end
-    local stored = not array and stored_frames.new(volume) or nil
-    local shape = (array or stored).shape
+    part.stored = not part.array and stored_frames.new(volume) or nil
+    local shape = (part.array or part.stored).shape
     if shape[2] ~= s.rows or shape[3] ~= s.cols then
         fail("shape", "scan.open", nil, "the option %s_file is '%s', whose frames have %d x %d "
-            .. "pixels; the projections have %d x %d", what, name, shape[2], shape[3], s.rows,
+            .. "pixels; the projections have %d x %d", what, part.path, shape[2], shape[3], s.rows,
             s.cols)
     end
-    return {array = array, stored = stored, count = shape[1], path = name}
 end
 
--- Frames of a dataset as a part. Some files keep the place of flats or darks with nothing in it:
--- nil, unless the caller has named it.
+-- Frames of a dataset as a part.
 local function part_of(s, file, place, what, options)
     local dataset = frames.dataset(s, file, place.path, what)
     local count = #dataset.shape == 3 and dataset.shape[1] or 1
@@ -286,7 +300,7 @@ end
 local function parts_of_files(s, layout, own, options, what)
     local parts, one = {}, not (type(own) == "string" and own:find(",", 1, true))
     local names = names_of(own, function(name)
-        local first = name:match "^[^,]*"
+        local first = name:match "^[^,:]*"
         return core.system.stat(name) ~= nil
             or not (core.system.stat(first) or first:find "[*?]")
     end)
@@ -296,8 +310,9 @@ local function parts_of_files(s, layout, own, options, what)
         if constant and one then
             parts[#parts + 1] = constant_of(s, constant, what, "as given")
         elseif image_frames.is(name) then
-            parts[#parts + 1] = frames.of_image(s, name, what)
-            parts[#parts].place = place
+            local set = image_frames.set(name)
+            parts[#parts + 1] = {set = set, extent = set.total, runs = frames.runs(set.indices),
+                count = #set.indices, path = name, place = place}
         else
             local file = source.open(s, name)
             local inside = type(options[what]) == "string" and {{path = options[what]}}
@@ -340,21 +355,17 @@ local function stored_constant(s, layout, what)
     end
 end
 
---- Where the flats or darks come from (scan/references.lua), or nil if there are none. `keyed`: the
--- indices of those among the projections.
-function frames.reference(s, layout, options, what, keyed)
+-- The parts that options, the image keys (`keyed`, indices) or the format name.
+local function parts_meant(s, layout, options, what, keyed)
     local given, own = options[what], options[what .. "_file"]
-    if given == false then
-        return nil
-    elseif own then
-        return references.of(parts_of_files(s, layout, own, options, what))
+    if own then
+        return parts_of_files(s, layout, own, options, what)
     elseif type(given) == "number" then
-        return references.of {constant_of(s, given, what, "as given")}
+        return {constant_of(s, given, what, "as given")}
     elseif given then
-        return references.of(parts_named(s, given, options, what))
+        return parts_named(s, given, options, what)
     elseif #keyed > 0 then
-        return references.of({{dataset = s.data, runs = frames.runs(keyed), count = #keyed,
-            path = s.data_path}}, true)
+        return {{dataset = s.data, runs = frames.runs(keyed), count = #keyed, path = s.data_path}}
     end
     local parts = {}
     for i, place in ipairs(usual_places(s, s.file, layout, what)) do
@@ -364,7 +375,27 @@ function frames.reference(s, layout, options, what, keyed)
         parts[1] = stored_constant(s, layout, what)
         source.confirm_absence(s)
     end
-    return references.of(parts)
+    return parts
+end
+
+--- Where the flats or darks come from (scan/references.lua), or nil if there are none, without
+-- those that options.bad_flats or bad_darks leave out. `keyed`: the indices of those among the
+-- projections.
+function frames.reference(s, layout, options, what, keyed)
+    if options[what] == false then
+        return nil
+    end
+    local parts = parts_meant(s, layout, options, what, keyed)
+    local by_key = #parts == 1 and parts[1].dataset == s.data
+    if #parts > 0 and options["bad_" .. what] ~= nil then
+        parts = references.without(parts, options["bad_" .. what], what)
+    end
+    for _, part in ipairs(parts) do
+        if part.set then
+            open_image(s, part, what)
+        end
+    end
+    return references.of(parts, by_key)
 end
 
 return frames

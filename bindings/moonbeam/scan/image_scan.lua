@@ -8,8 +8,9 @@
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local find_angles = require "moonbeam.scan.stored_angles"
-local frames_by_key = require("moonbeam.scan.frames").sorted
 local image_frames = require "moonbeam.scan.image_frames"
+local left_out = require "moonbeam.scan.left_out"
+local list_frames = require "moonbeam.scan.frames"
 local on_error = require "moonbeam.internal.on_error"
 local pairing = require "moonbeam.scan.series.pairing"
 local picked = require "moonbeam.scan.picked"
@@ -21,7 +22,7 @@ local volumes = require "moonbeam.volumes"
 local image_scan = {}
 
 -- Options that name places in an HDF5 file.
-local OF_HDF5 = {"data", "entry", "allow_external"}
+local OF_HDF5 = {"data", "entry", "allow_external", "counts_as"}
 
 -- What kinds of frames there are, in the order in which they are opened.
 local KINDS <const> = {"data", "flats", "darks"}
@@ -32,7 +33,7 @@ local function meant(s, options)
     local parts = {data = {set = data, indices = data.indices}}
     if options.image_key then
         s.n_frames = #data.indices
-        local lists = {frames_by_key(s, {image_key = options.image_key})}
+        local lists = {list_frames.sorted(s, {image_key = options.image_key})}
         for i, what in ipairs(KINDS) do
             local chosen = picked(data.indices, lists[i])
             parts[what] = #chosen > 0 and options[what] ~= false and {set = data,
@@ -52,6 +53,10 @@ local function meant(s, options)
             end
             parts[what] = {set = set, indices = set.indices}
             s.keyed_flats = what == "darks" and s.keyed_flats or nil
+        end
+        if parts[what] and options["bad_" .. what] ~= nil then
+            parts[what].indices = list_frames.indices(left_out(list_frames.runs(
+                parts[what].indices), options["bad_" .. what], what))
         end
     end
     return parts
@@ -201,6 +206,8 @@ function image_scan.open(path, options)
         s:warn "there are no darks: they count as zero"
     end
     made.pixel_size = pixel_size.given(s, options)
+    made.numbers = {flats = parts.flats and parts.flats.indices,
+        darks = parts.darks and parts.darks.indices}
     return made
 end
 

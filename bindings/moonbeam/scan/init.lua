@@ -67,10 +67,17 @@ local function find_frames(s, layout, options)
     if s.n_darks == 0 and options.darks ~= false then
         s:warn "there are no darks: they count as zero"
     end
+    if s.flat_source and s.flat_source.keyed then -- without those that an option leaves out
+        flats = frames.indices(s.flat_source.parts[1].runs)
+    end
+    if s.dark_source and s.dark_source.keyed then
+        darks = frames.indices(s.dark_source.parts[1].runs)
+    end
     timeline.find(s, layout, options, flats, darks)
 end
 
 local function fill(s, options)
+    s.counts_as = options.counts_as
     s.access = {allow_external = options.allow_external, allow_missing = options.allow_missing}
     s.file = source.open(s, s.path)
     local layout = layout_of(s.file, options)
@@ -143,6 +150,12 @@ scan.open = declared("scan.open", {
             .. "the sample"},
         {"darks_file", "string", "the same for the darks"},
         timeline.options[1], timeline.options[2], timeline.options[3], timeline.options[4],
+        {"bad_flats", "any", "flats to leave out: a number or a list, which count in the dataset "
+            .. "or stack that has them, from 1, and from one of several datasets on in the next"},
+        {"bad_darks", "any", "darks to leave out, in the same way"},
+        {"counts_as", "choice", "what the counts are, where the file says the wrong type: unsigned "
+            .. "numbers that it calls signed, or numbers in the other byte order (swapped)",
+            choices = {"unsigned", "swapped"}, usual = "as the file says"},
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
             .. "only for files that you trust"},

@@ -7,6 +7,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local left_out = require "moonbeam.scan.left_out"
 local on_error = require "moonbeam.internal.on_error"
 local tables = require "moonbeam.internal.tables"
 
@@ -24,8 +25,9 @@ local function common(parts, value_of)
 end
 
 --- The source of these parts; nil where there is none. A part is {dataset, runs, count}, {array,
--- count}, {stored, count} (stored_frames.lua), or {constant, count = 1}; and `path`, `place`
--- ("before" or "after" the projections, nil where that is not known).
+-- runs, count} or {stored, runs, count} (stored_frames.lua) of an image that has `extent` frames,
+-- or {constant, count = 1}; and `path`, `place` ("before" or "after" the projections, nil where
+-- that is not known). Runs are those of the frames that are read, in the dataset or image.
 function references.of(parts, keyed)
     if #parts == 0 then
         return nil
@@ -44,10 +46,52 @@ function references.of(parts, keyed)
         end)}
 end
 
---- The number of frames that a part's dataset has, whether they are read or not.
+--- The number of frames that a part's dataset or image has, whether they are read or not.
 function references.extent(part)
     local shape = part.dataset and part.dataset.shape
-    return not shape and part.count or #shape == 3 and shape[1] or 1
+    return not shape and (part.extent or part.count) or #shape == 3 and shape[1] or 1
+end
+
+local ONE <const> = {{1, 1}} -- the frame of a constant
+
+--- The numbers of the frames that are read, as they count in the datasets and images one after
+-- another, from 1.
+function references.numbers(source)
+    local numbers, before = {}, 0
+    for _, part in ipairs(source.parts) do
+        for _, run in ipairs(part.runs or ONE) do
+            for number = run[1], run[2] do
+                numbers[#numbers + 1] = before + number
+            end
+        end
+        before = before + references.extent(part)
+    end
+    return numbers
+end
+
+--- The parts of flats or darks (`what`) without the frames of these numbers (references.numbers), a
+-- list or one. Images are not open yet. Raises where nothing is left.
+function references.without(parts, numbers, what)
+    local runs, before, left = {}, 0, {}
+    for _, part in ipairs(parts) do
+        for _, run in ipairs(part.runs or ONE) do
+            runs[#runs + 1] = {before + run[1], before + run[2]}
+        end
+        before = before + references.extent(part)
+    end
+    local kept = left_out(runs, numbers, what)
+    before = 0
+    for _, part in ipairs(parts) do
+        local own, count, extent = {}, 0, references.extent(part)
+        for _, run in ipairs(kept) do
+            local first, last = math.max(run[1] - before, 1), math.min(run[2] - before, extent)
+            own[#own + 1] = first <= last and {first, last} or nil
+            count = count + math.max(0, last - first + 1)
+        end
+        before = before + extent
+        left[#left + 1] = count > 0 and tables.merged(part, {runs = own, count = count}) or nil
+    end
+    return left
 end
 
 --- Of a list with one value for each frame that the datasets have, those of the frames that are

@@ -6,11 +6,14 @@
 -- counted while it runs, and judged at the end (`losses`).
 
 local mb = require "moonbeam"
+local look_counts = require "moonbeam.scan.look.counts"
 local fail = require "moonbeam.internal.fail"
+local references = require "moonbeam.scan.look.references"
+local sample = require "moonbeam.scan.look.sample"
+local transmission = require "moonbeam.scan.look.transmission"
 
 local scan_values = {}
 
-local FRAMES, ROWS = 5, 8 -- looked at; never more bytes than one sinogram
 local MOST_TRANSMISSION = 1.5 -- noise and refraction lift it above 1
 local MOST_INTEGRAL = 30 -- of 1e13 photons one comes through
 local TOP = {u8 = 255, u16 = 65535}
@@ -29,82 +32,26 @@ end
 function scan_values.kind(scan, settings)
     if settings.log == false then
         return "line integrals", "the frames are read as line integrals"
-    elseif scan.n_flats > 0 then
+    elseif scan.n_flats > 0 and settings.quantity ~= "transmission" then
         return "flats", ("%d flats, %d darks"):format(scan.n_flats, scan.n_darks)
     elseif whole(scan) then
-        fail("argument", "recon.check_values", nil,
-            "there are no flats, and counts (%s) cannot be normalized without them: %s",
-            scan.data and scan.data.stored or scan.dtype, NO_FLATS)
+        local stored <const> = scan.data and scan.data.stored or scan.dtype
+        fail("argument", "recon.check_values", nil, scan.n_flats > 0 and "counts (%s) are no "
+            .. "transmission, from 0 to 1: leave the option input out, so that the flats are used"
+            or "there are no flats, and counts (%s) cannot be normalized without them: %s", stored,
+            NO_FLATS)
     end
     return "transmission", ("no flats; the frames must be transmission, from 0 to %g; this is "
         .. "checked before the run"):format(MOST_TRANSMISSION)
 end
 
--- `count` whole numbers spread from first to last.
-local function spread(first, last, count)
-    local list = {}
-    count = math.min(count, last - first + 1)
-    for i = 1, count do
-        list[i] = first + (last - first) * (2 * i - 1) // (2 * count)
-    end
-    return list
-end
-
-local function collect(value, list)
-    if type(value) ~= "table" then
-        list[#list + 1] = value
-        return
-    end
-    for _, part in ipairs(value) do
-        collect(part, list)
-    end
-end
-
--- The rows of the settings as far as the scan has them; what is wrong with them the plan says.
-local function rows_of(scan, settings)
-    local first, last = table.unpack(settings.rows or {1, scan.rows})
-    if first > scan.rows or last < 1 or first > last then
-        return 1, scan.rows
-    end
-    return math.max(1, first), math.min(scan.rows, last)
-end
-
--- What to read of a frame: of a file all at once, because compressed frames are decoded for each
--- reading; of arrays row by row, because a device takes no strided parts.
-local function parts_of(scan, first, last)
-    local step = math.max(1, (last - first + 1) // ROWS)
-    local final = math.min(last, first + step * (ROWS - 1))
-    if not scan.arrays then
-        return {{first, final, step}}
-    end
-    local parts = {}
-    for row = first, final, step do
-        parts[#parts + 1] = {row, row}
-    end
-    return parts
-end
-
--- Values of some rows of some frames, as they are stored. In a dry run: none, by the same steps.
-local function sample(scan, settings)
-    local list = {}
-    local parts = parts_of(scan, rows_of(scan, settings))
-    for _, frame in ipairs(spread(1, scan.n_angles, FRAMES)) do
-        for _, rows in ipairs(parts) do
-            local part <close> = scan:projections(rows, {device = settings.device or "host",
-                angles = {frame, frame}})
-            collect(mb.bound({}, part.to_table, part), list)
+-- Adds the values of lines to a list.
+local function collect(lines, list)
+    for _, rows in ipairs(lines) do
+        for _, line in ipairs(rows) do
+            table.move(line, 1, #line, #list + 1, list)
         end
     end
-    return list
-end
-
--- The middle row of the flats; of arrays that of the first.
-local function sample_flats(scan, settings)
-    local first, last = rows_of(scan, settings)
-    local middle, list = (first + last) // 2, {}
-    local part <close> = scan:flats({middle, middle}, {device = settings.device or "host",
-        angles = scan.arrays and {1, 1} or nil})
-    collect(mb.bound({}, part.to_table, part), list)
     return list
 end
 
@@ -183,27 +130,58 @@ local function check_integrals(found, facts, counts)
     end
 end
 
+-- Flats and darks, and the transmissions that they make of the projections.
+local function check_references(found, scan, seen, made, facts, top, settings)
+    local judged = references.judge(scan, made, settings, found.warnings)
+    look_counts.check_type(scan, seen, judged.flats)
+    look_counts.check_written(facts, scan, found.warnings)
+    if look_counts.is_scaled(top, judged) and facts.low < top then
+        found.text = ("the flats are all %d, the largest of their type, and the darks %s: the "
+            .. "projections are a transmission that was scaled to it"):format(top,
+            judged.darks and "all 0" or "are missing")
+        if not judged.darks then
+            found.warnings[#found.warnings + 1] = found.text .. "; if the detector was saturated "
+                .. "instead, name other flats with the option flats"
+        end
+        return
+    end
+    check_saturation(facts, "projections", found.warnings)
+    local of_flats = facts_of(collect(made.flats.lines, {}), top)
+    check_saturation(of_flats, "flats", found.warnings)
+    check_finite(of_flats, found.warnings)
+    look_counts.check_beam(judged)
+    if judged.beam and judged.beam > 0 then
+        transmission.judge(scan, seen, judged, settings, found.warnings)
+    end
+end
+
 local function check(scan, settings)
     local kind, text = scan_values.kind(scan, settings)
     local found = {kind = kind, text = text, warnings = {}}
-    local list, top = sample(scan, settings), TOP[scan.dtype]
-    local flats = kind == "flats" and sample_flats(scan, settings) or {}
+    local seen, top = sample.projections(scan, settings), TOP[scan.dtype]
+    local made = {}
+    if kind == "flats" then
+        made.flats = sample.references(scan, settings, "flats", seen.rows)
+        made.darks = sample.references(scan, settings, "darks", seen.rows)
+    end
+    local list = collect(seen.lines, {})
     if #list == 0 then
         return found -- a dry run
     end
     local facts = facts_of(list, top)
+    facts.frames = #seen.frames
     if facts.finite == 0 then
         fail("argument", "recon.check_values", nil,
             "none of the %d values that were checked (in %d frames) is finite", facts.count,
-            math.min(FRAMES, scan.n_angles))
+            facts.frames)
     end
     check_rounding(list, facts, found.warnings)
-    check_saturation(facts, "projections", found.warnings)
-    if #flats > 0 then
-        local of_flats = facts_of(flats, top)
-        check_saturation(of_flats, "flats", found.warnings)
-        check_finite(of_flats, found.warnings)
+    if kind == "flats" then
+        check_references(found, scan, seen, made, facts, top, settings)
+        return found
     end
+    look_counts.check_type(scan, seen)
+    check_saturation(facts, "projections", found.warnings)
     if kind == "transmission" then
         if facts.inside < 0.98 * facts.finite then
             fail("argument", "recon.check_values", nil,
@@ -213,7 +191,7 @@ local function check(scan, settings)
         found.text = ("no flats; values from %.4g to %.4g are read as transmission"):format(
             facts.low, facts.high)
         found.warnings[#found.warnings + 1] = found.text
-    elseif kind == "line integrals" then
+    else
         check_integrals(found, facts, whole(scan))
     end
     return found
@@ -221,8 +199,11 @@ end
 
 --- Looks at a few frames of a scan before anything is made of them: {kind = "flats",
 -- "transmission" or "line integrals", text, warnings}. Raises where a volume would be made of
--- nothing: counts without flats, values that are all not finite, all saturated, or all the same
--- number in float32. Settings: rows, log, device. Looked at once for a scan.
+-- nothing: counts without flats, values that are all not finite, all saturated, all 0 or all the
+-- same number in float32, counts of a wrong sign or byte order, flats without beam. Settings: rows,
+-- log, device, quantity ("transmission": flats and darks are not used), flat_mode and dark_mode
+-- (how flats and darks are averaged; nil: neither), background (air is made 1 later). Looked at
+-- once for a scan.
 function scan_values.check(scan, settings)
     local dry = mb.device.dry() -- which judges nothing
     local found = scan.values_found or dry and scan.values_planned or check(scan, settings)

@@ -161,6 +161,11 @@ void mb_h5_dataset_destroy(mb_h5_dataset *dataset); /* NULL is fine */
 const mb_h5_info *mb_h5_dataset_info(const mb_h5_dataset *dataset);
 const char *mb_h5_dataset_path(const mb_h5_dataset *dataset);
 bool mb_h5_dataset_is_open(const mb_h5_dataset *dataset);
+/* Has the bits of a dataset's elements taken for unsigned integers or, with `swapped`, in the other
+** byte order (16-bit integers unsigned too), although the file says something else. Its info then
+** has that type, and it is read as that type alone. Types: i8 and i16 unsigned; u16, i16, i32, f16
+** and f32 swapped. */
+mb_status mb_h5_dataset_take(mb_h5_dataset *dataset, bool swapped);
 /* +1: another thread will move data of this dataset; -1: it has. Destroying a dataset in use closes
 ** it at once, and frees it after its last use. */
 void mb_h5_dataset_use(mb_h5_dataset *dataset, int change);

@@ -59,6 +59,8 @@ return {
         .. "set:write(mb.zeros({2, 4}), {1, 2})\nset:missing()",
     ["h5.dataset:place"] = NEW .. "file:create_dataset(\"/data\", {shape = {8, 4}, early = true})"
         .. ":place()",
+    ["h5.dataset:take"] = NEW .. "set = file:create_dataset(\"/data\", {shape = {8}, "
+        .. "dtype = \"u16\"})\nset:take(\"swapped\")",
     ["h5.scratch"] = "file = mb.h5.scratch(\".\")\nfile:write(\"/data\", mb.zeros({4}))",
     ["h5:create_virtual"] = NEW .. "file:write(\"/part\", mb.zeros({4, 8}))\n"
         .. "file:create_virtual(\"/all\", {shape = {4, 8}, sources = {\n"

@@ -333,14 +333,28 @@ function dry_work.measure_peaks(job, section, measure, known)
     return peaks
 end
 
+--- The settings with which the values of a job's scan are looked at: what its chain makes of them.
+function dry_work.look_settings(job, device)
+    local source = job.chain.source
+    local settings = {rows = job.options.rows, device = device,
+        log = source.kind.quantity ~= "line integrals", quantity = source.kind.quantity}
+    for _, step in ipairs(job.chain.steps) do
+        if step.name == "flat_field" and step.options.interpolation == "mean" then
+            settings.flat_mode = step.options.mode
+            settings.dark_mode = step.options.dark_mode ~= "same" and step.options.dark_mode or nil
+        end
+        settings.background = settings.background or step.name == "normalize_background"
+    end
+    return settings
+end
+
 --- What a look at the values of the scan takes (scan_values.lua), unless it has been done, and what
 -- steps took when they were prepared.
 function dry_work.look_peaks(job)
     local scan = job.chain.source.scan
     local unseen = setmetatable({values_planned = false}, {__index = scan})
     local peaks = not scan.values_found and scan.n_flats and peaks_of(job, function(devices)
-        scan_values.check(unseen, {device = devices[1], rows = job.options.rows,
-            log = job.chain.source.kind.quantity ~= "line integrals"})
+        scan_values.check(unseen, dry_work.look_settings(job, devices[1]))
     end) or {}
     return dry_work.prepared(job, peaks)
 end

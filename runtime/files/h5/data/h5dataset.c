@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "files/h5/data/h5data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -146,6 +147,33 @@ const mb_h5_info *mb_h5_dataset_info(const mb_h5_dataset *dataset)
 const char *mb_h5_dataset_path(const mb_h5_dataset *dataset)
 {
     return dataset->path;
+}
+
+mb_status mb_h5_dataset_take(mb_h5_dataset *dataset, bool swapped)
+{
+    static const struct {
+        const char *stored, *taken;
+        mb_dtype dtype;
+        bool swapped;
+    } KNOWN[] = {
+        {"i8", "u8", MB_U8, false},   {"i16", "u16", MB_U16, false}, {"u16", "u16", MB_U16, true},
+        {"i16", "u16", MB_U16, true}, {"i32", "i32", MB_I32, true},  {"f16", "f16", MB_F16, true},
+        {"f32", "f32", MB_F32, true},
+    };
+    mb_h5_info *info = &dataset->info;
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
+        if (KNOWN[i].swapped != swapped || strcmp(KNOWN[i].stored, info->stored) != 0)
+            continue;
+        dataset->taken = true;
+        dataset->swapped = swapped;
+        dataset->was_signed = info->stored[0] == 'i';
+        snprintf(info->stored, sizeof info->stored, "%s", KNOWN[i].taken);
+        info->dtype = KNOWN[i].dtype;
+        return MB_STATUS_OK;
+    }
+    return mb_fail(MB_STATUS_UNSUPPORTED, NULL, "'%s' in '%s' holds %s, which cannot be read as %s",
+                   dataset->path, dataset->file->path, info->stored,
+                   swapped ? "numbers in the other byte order" : "unsigned numbers");
 }
 
 bool mb_h5_dataset_is_open(const mb_h5_dataset *dataset)

@@ -43,6 +43,10 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
         return mb_fail(MB_STATUS_DTYPE, NULL,
                        "'%s' in '%s' holds %s, which is not an array of numbers", dataset->path,
                        dataset->file->path, info->stored);
+    if (dataset->taken && dtype != info->dtype)
+        return mb_fail(MB_STATUS_DTYPE, "dtype",
+                       "'%s' is taken for %s, and cannot be read as %s: cast the array instead",
+                       dataset->path, info->stored, mb_dtype_name(dtype));
     const mb_dtype_class from = mb_dtype_kind(reading ? info->dtype : dtype);
     const mb_dtype_class to = mb_dtype_kind(reading ? dtype : info->dtype);
     const bool whole = info->stored[0] == 'i' || info->stored[0] == 'u' || info->stored[0] == 'e';
@@ -99,6 +103,19 @@ static int64_t piece_indices(const mb_h5_dataset *dataset, const mb_range *range
     return indices;
 }
 
+/* The type in memory. Of a dataset that is taken for another type it has the sign that the file
+** says, so that libhdf5 converts nothing, and the other byte order, in which it leaves the bytes as
+** they must be. */
+static hid_t memory_type(const mb_h5_dataset *dataset, mb_dtype dtype)
+{
+    const hid_t type = mb_h5_type_of(dtype);
+    if (dataset->taken && dataset->was_signed)
+        H5Tset_sign(type, H5T_SGN_2);
+    if (dataset->swapped)
+        H5Tset_order(type, H5Tget_order(type) == H5T_ORDER_LE ? H5T_ORDER_BE : H5T_ORDER_LE);
+    return type;
+}
+
 /* One transfer between the file and dense host memory. */
 static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
                           void *host, bool reading)
@@ -116,7 +133,7 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
         return mb_h5_raw_read(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
     if (dataset->id < 0)
         return mb_h5_raw_write(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
-    H5_OWNED hid_t type = mb_h5_type_of(dtype), space = H5Dget_space(dataset->id);
+    H5_OWNED hid_t type = memory_type(dataset, dtype), space = H5Dget_space(dataset->id);
     H5_OWNED hid_t memory = rank > 0 ? H5Screate_simple(rank, count, NULL) : H5S_ALL;
     herr_t result = 0;
     if (rank > 0)

@@ -43,6 +43,8 @@ hid_t mb_h5_type_of(mb_dtype dtype)
 
 bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype)
 {
+    if (dataset->taken)
+        return false;
     H5_OWNED hid_t stored = H5Dget_type(dataset->id), wanted = mb_h5_type_of(dtype);
     return H5Tequal(stored, wanted) > 0;
 }

@@ -112,6 +112,9 @@ struct mb_h5_dataset {
     char *path;
     mb_h5_info info;
     int64_t linked_bytes; /* of the file that a link leads to, when it was opened; 0: no link */
+    bool taken;           /* for another type than the file says (mb_h5_dataset_take): */
+    bool was_signed;      /* its bits are those of signed integers in the file, */
+    bool swapped;         /* in the other byte order */
     int made;             /* number in file->made, or -1 */
     int users;            /* transfers under way that refer to it */
     bool destroyed;       /* frees itself with the last of them */

@@ -1,0 +1,389 @@
+--- Scans whose values are odd in one way each: what is said of them before the run, and that the
+-- remedy that is named gives the right slice.
+local commands = require "spec.support.commands"
+local helper = require "spec.helper"
+local mb = require "moonbeam"
+
+local COLS, VIEWS, AXIS <const> = 96, 150, 46.2
+local BEAM, DARK <const> = 40000, 100
+-- x, y, half axes, density: units of the half width; without symmetry
+local OBJECT <const> = {{0, 0, 0.78, 0.7, 1}, {0.35, 0.2, 0.15, 0.1, 1.5}, {-0.4, 0.3, 0.1, 0.2,
+    -0.8}, {0.1, -0.45, 0.2, 0.1, 0.7}}
+local HALF <const> = COLS / 2
+
+-- Line integrals: a list by angles of lists by columns, pixels integrated over four points.
+local function integrals()
+    local list = {}
+    for i = 1, VIEWS do
+        local t, line = (i - 1) * math.pi / VIEWS, {}
+        for column = 0, COLS - 1 do
+            local sum = 0
+            for k = -3, 3, 2 do
+                local u = column - AXIS + k / 8
+                for _, e in ipairs(OBJECT) do
+                    local a, b = e[3] * HALF, e[4] * HALF
+                    local r = (a * math.cos(t)) ^ 2 + (b * math.sin(t)) ^ 2
+                    local d = u - e[1] * HALF * math.cos(t) - e[2] * HALF * math.sin(t)
+                    sum = sum + e[5] / HALF * 2 * a * b * math.sqrt(math.max(0, r - d * d)) / r / 4
+                end
+            end
+            line[column + 1] = sum
+        end
+        list[i] = line
+    end
+    return list
+end
+
+-- The slice at the centers of pixels, averaged over nine points.
+local function truth()
+    local center, image = (COLS - 1) / 2, {}
+    for row = 0, COLS - 1 do
+        image[row + 1] = {}
+        for column = 0, COLS - 1 do
+            local sum = 0
+            for k = 0, 8 do
+                local x = (column - center + (k % 3 - 1) / 3) / HALF
+                local y = (center - row + (k // 3 - 1) / 3) / HALF
+                for _, e in ipairs(OBJECT) do
+                    sum = sum + (((x - e[1]) / e[3]) ^ 2 + ((y - e[2]) / e[4]) ^ 2 <= 1
+                        and e[5] / HALF / 9 or 0)
+                end
+            end
+            image[row + 1][column + 1] = sum
+        end
+    end
+    return image
+end
+
+-- The relative error of a slice within 0.95 of the circle.
+local function error_of(slice, right)
+    local center, sum, norm = (COLS - 1) / 2, 0, 0
+    for row = 1, COLS do
+        for column = 1, COLS do
+            if (row - 1 - center) ^ 2 + (column - 1 - center) ^ 2 < (0.95 * HALF) ^ 2 then
+                sum = sum + (slice[row][column] - right[row][column]) ^ 2
+                norm = norm + right[row][column] ^ 2
+            end
+        end
+    end
+    return math.sqrt(sum / norm)
+end
+
+describe("odd values", function()
+    local shell, lines, right
+    setup(function()
+        shell, lines, right = commands.folder(), integrals(), truth()
+    end)
+    teardown(function()
+        shell:remove()
+    end)
+
+    local function rounded(value)
+        return value // 1 + (value % 1 >= 0.5 and 1 or 0)
+    end
+
+    -- Frames (angle, 2 rows, column) of f(line integral), which is rounded for whole types.
+    local function frames_of(f, dtype)
+        local values, whole = {}, dtype ~= "f32"
+        for i, line in ipairs(lines) do
+            local row = {}
+            for column, p in ipairs(line) do
+                row[column] = whole and rounded(f(p, i)) or f(p, i)
+            end
+            values[i] = {row, row}
+        end
+        return values
+    end
+
+    local function counts(p)
+        return BEAM * math.exp(-p) + DARK
+    end
+
+    -- Frames of these levels.
+    local function flat_of(levels)
+        local values = {}
+        for i, level in ipairs(levels) do
+            local row = {}
+            for column = 1, COLS do
+                row[column] = type(level) == "function" and rounded(level(column)) or level
+            end
+            values[i] = {row, row}
+        end
+        return values
+    end
+
+    -- Writes a scan; `parts`: {data, flats, darks, dtype, references = the type of these two}.
+    local function write(parts)
+        local angles = {}
+        for i = 1, VIEWS do
+            angles[i] = (i - 1) * 180 / VIEWS
+        end
+        local file <close> = mb.h5.create(shell:path "scan.h5", {overwrite = true})
+        for name, given in pairs {data = parts.data or frames_of(counts, parts.dtype or "u16"),
+            data_white = parts.flats or flat_of {BEAM + DARK, BEAM + DARK, BEAM + DARK},
+            data_dark = parts.darks or flat_of {DARK, DARK, DARK}} do
+            local array <close> = mb.array(given, {dtype = name ~= "data" and parts.references
+                or parts.dtype or "u16"})
+            file:write("/exchange/" .. name, array)
+        end
+        file:write("/exchange/theta", angles, {attributes = {units = "deg"}})
+        file:finish()
+    end
+
+    -- Reconstructs; returns the status, the lines that warn, and the error of the second slice.
+    local function run(more, must)
+        local status, text = commands.run("reconstruct.lua", ("%s -o %s -q --overwrite --device "
+            .. "host -c %g %s"):format(shell:path "scan.h5",
+            shell:path "out.h5", AXIS, more or ""))
+        text = text:gsub("[^\n]*no pixel size was found[^\n]*\n", "")
+        if must then
+            assert.equal(0, status, text)
+            assert.equal("", text)
+            return error_of(shell:volume_of("out.h5")[2], right)
+        end
+        return status, text
+    end
+
+    -- Asserts the first warning, and that the remedies leave nothing to say and give the slice.
+    local function warned(pattern, ...)
+        local status, text = run()
+        assert.equal(0, status, text)
+        assert.matches("warning: " .. pattern, text)
+        for _, remedy in ipairs {...} do
+            assert.is_true(run(remedy, true) <= 0.045, remedy)
+        end
+    end
+
+    local function refused(pattern, ...)
+        local status, text = run()
+        assert.equal(1, status, text)
+        assert.matches(pattern, text)
+        for _, remedy in ipairs {...} do
+            assert.is_true(run(remedy, true) <= 0.045, remedy)
+        end
+    end
+
+    it("of a good scan are not spoken of", function()
+        write {}
+        assert.is_true(run("", true) <= 0.045)
+    end)
+
+    it("a dark that is a flat is named, and among two nobody knows which is wrong", function()
+        write {darks = flat_of {DARK, BEAM + DARK, DARK, DARK}}
+        warned("dark 2 of 4 has a mean of 40100 counts, the others 100, like the flats: "
+            .. "%-%-flat%-mode median makes it harmless, and %-%-bad%-darks 2 leaves it out\n",
+            "--flat-mode median", "--bad-darks 2")
+        write {darks = flat_of {DARK, BEAM + DARK}}
+        warned("darks differ, and which are wrong they do not say: dark 1 of 2 with a mean of "
+            .. "100, dark 2 of 2 with a mean of 40100; %-%-bad%-darks NUMBER,%.%.%. leaves",
+            "--bad-darks 2")
+    end)
+
+    it("one dark of twenty is found", function()
+        local levels = {}
+        for i = 1, 20 do
+            levels[i] = i == 17 and 20100 or DARK
+        end
+        write {darks = flat_of(levels)}
+        warned("dark 17 of 20 has a mean of 20100 counts, the others 100: ", "--bad-darks 17")
+    end)
+
+    it("a flat that is a dark, or has a shadow, is named", function()
+        write {flats = flat_of {BEAM + DARK, BEAM + DARK, DARK, BEAM + DARK}}
+        warned("flat 3 of 4 has a mean of 100 counts, the others 40100: .*%-%-bad%-flats 3 leaves",
+            "--flat-mode median", "--bad-flats 3")
+        local function shaded(column)
+            return DARK + BEAM * (column > 30 and column < 60 and 0.6 or 1)
+        end
+        write {flats = flat_of {shaded, BEAM + DARK, BEAM + DARK}}
+        warned("flat 1 of 3 has a shadow that other flats do not have: down to 0.6 of the beam, "
+            .. "in 29 %% of the columns", "--flat-mode median", "--bad-flats 1")
+    end)
+
+    it("flats of a beam that decays, or before and after, are alike", function()
+        write {flats = flat_of {BEAM * 1.1 + DARK, BEAM * 1.1 + DARK, BEAM * 0.9 + DARK,
+            BEAM * 0.9 + DARK}}
+        assert.is_true(run("", true) <= 0.045)
+    end)
+
+    it("a projection without beam is named, and a recipe leaves it out", function()
+        write {data = frames_of(function(p, i)
+            return i == 75 and DARK or counts(p)
+        end, "u16")}
+        local recipe <close> = assert(io.open(shell:path "select.lua", "w"))
+        recipe:write(('return {{"select", bad = {75}}, "flat_field", "minus_log", {"center", '
+            .. 'column = %g}, {"fourier", padding = "edge", filter = "shepp-logan"}}'):format(AXIS))
+        recipe:close()
+        local _, text = run()
+        assert.matches("warning: projection 75 of 150 has no beam %(transmission below 0.02%), of "
+            .. "the 5 that were looked at: a recipe with the step select %(bad = {75}%)", text)
+        commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device host --recipe %s")
+            :format(shell:path "scan.h5", shell:path "out.h5", shell:path "select.lua"))
+        assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045)
+    end)
+
+    it("flats of another exposure are told by the air", function()
+        for _, level in ipairs {0.5, 4} do
+            write {flats = flat_of {BEAM / 4 / level + DARK, BEAM / 4 / level + DARK},
+                data = frames_of(function(p)
+                    return BEAM / 4 * math.exp(-p) + DARK
+                end, "u16")}
+            local recipe <close> = assert(io.open(shell:path "air.lua", "w"))
+            recipe:write(('return {"flat_field", {"normalize_background", width = 2}, "minus_log", '
+                .. '{"center", column = %g}, {"fourier", padding = "edge", filter = "shepp-logan"}}'):format(AXIS))
+            recipe:close()
+            warned(("the air at both edges has a transmission of %g in all projections that were "
+                .. "looked at, not 1"):format(level))
+            local text = commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device host "
+                .. "--recipe %s"):format(shell:path "scan.h5", shell:path "out.h5",
+                shell:path "air.lua"))
+            assert.equal("", text)
+            assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045)
+        end
+    end)
+
+    it("darks that are too bright are told by transmissions below 0", function()
+        write {darks = flat_of {9000, 9000, 9000}}
+        local _, text = run()
+        assert.matches("warning: about %d[%d.]+ %% of the transmissions are below 0, down to %-0.%d+: "
+            .. "the darks %(mean 9000%) are brighter than the projections there; name other darks "
+            .. "with %-%-darks%-path", text)
+    end)
+
+    it("contrast that is inverted is told", function()
+        write {data = frames_of(function(p)
+            return 2 * BEAM * (1 - math.exp(-p) / 2) // 2 + BEAM // 2
+        end, "u16")}
+        local _, text = run()
+        assert.matches("are brighter than the air beside the sample %(transmission 0.99%d*%): the "
+            .. "contrast looks inverted", text)
+    end)
+
+    it("counts in the other byte order are refused", function()
+        local function swapped(value)
+            value = math.tointeger(rounded(value))
+            return (value & 255) << 8 | value >> 8
+        end
+        write {data = frames_of(function(p) return swapped(counts(p)) end, "u16"),
+            flats = flat_of {swapped(BEAM + DARK), swapped(BEAM + DARK)},
+            darks = flat_of {swapped(DARK)}}
+        refused("the bytes of the counts look exchanged: neighbors differ by %d+ %(median%), "
+            .. "and by %d+ with the bytes .* %-%-counts%-as swapped reads them so",
+            "--counts-as swapped")
+    end)
+
+    it("unsigned counts that are stored as signed ones are refused", function()
+        write {}
+        local path <const> = shell:path "scan.h5"
+        local reading <close> = assert(io.open(path, "rb"))
+        local text <const> = reading:read "a"
+        -- The type of 16-bit integers in HDF5, whose fourth flag is the sign.
+        local patched, count = text:gsub("\x10\0\0\0\2\0\0\0\0\0\x10\0",
+            "\x10\8\0\0\2\0\0\0\0\0\x10\0")
+        assert.equal(3, count)
+        do
+            local file <close> = assert(io.open(path, "wb"))
+            file:write(patched)
+        end
+        refused("the counts are signed %(int16%) and jump from 32767 to %-32768: 2?%d %% of the "
+            .. "projections are negative %(.*%), the flats have a mean of %-25436. They look like "
+            .. "unsigned counts; %-%-counts%-as unsigned reads them so", "--counts-as unsigned",
+            "--counts-as unsigned --flat-mode median")
+    end)
+
+    it("flats and darks that are exchanged, and counts that are none, are refused", function()
+        write {flats = flat_of {DARK, DARK}, darks = flat_of {BEAM + DARK, BEAM + DARK}}
+        refused("the flats %(mean 100 counts%) are darker than the darks %(mean 40100%): .*"
+            .. "%-%-flats%-path and %-%-darks%-path; if the counts are inverted",
+            "--flats-path /exchange/data_dark --darks-path /exchange/data_white")
+        write {data = frames_of(function() return 0 end, "u16")}
+        refused("all 960 values .* in 5 of the 150 projections, are 0: were they never written")
+        write {data = frames_of(function() return 777 end, "u16")}
+        local _, text = run()
+        assert.matches("warning: all 960 values .* are 777: they show no sample", text)
+    end)
+
+    it("line integrals and transmissions beside flats of counts are refused", function()
+        local said = "the projections have values from .*, the flats a mean of 40100 and the darks "
+            .. "of 100: nothing has come through. .*%-%-no%-log or %-%-input transmission"
+        write {data = frames_of(function(p) return p end, "f32"), references = "u16",
+            dtype = "f32"}
+        refused(said, "--no-log", '--input "line integrals"')
+        write {data = frames_of(function(p) return math.exp(-p) end, "f32"), dtype = "f32"}
+        refused(said)
+        local status, text = run "--input transmission"
+        assert.equal(0, status)
+        assert.matches("warning: no flats; values from .* are read as transmission\n$", text)
+        assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045)
+    end)
+
+    it("a transmission of 8 bits with flats of 255 is not saturated", function()
+        local data = frames_of(function(p) return 255 * math.exp(-p) end, "u8")
+        write {dtype = "u8", data = data, flats = flat_of {255, 255}, darks = flat_of {0, 0}}
+        assert.is_true(run("", true) <= 0.045)
+        write {dtype = "u8", data = data, flats = flat_of {255, 255}, darks = flat_of {3, 3}}
+        refused "all values of the flats that were checked are 255, the largest of their type"
+    end)
+
+    it("are looked at with a recipe too, before it runs", function()
+        write {darks = flat_of {DARK, BEAM + DARK, DARK, DARK}}
+        local recipe <close> = assert(io.open(shell:path "plain.lua", "w"))
+        recipe:write(('return {"flat_field", "minus_log", {"center", column = %g}, {"fourier", '
+            .. 'padding = "edge", filter = "shepp-logan"}}'):format(AXIS))
+        recipe:close()
+        local function of_recipe(more)
+            return commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device host "
+                .. "--recipe %s %s"):format(shell:path "scan.h5", shell:path "out.h5",
+                shell:path "plain.lua", more))
+        end
+        assert.matches("^reconstruct: warning: dark 2 of 4 has a mean of 40100 counts, .*: "
+            .. "%-%-set flat_field.mode=median makes it harmless, and %-%-bad%-darks 2 leaves it",
+            of_recipe "")
+        for _, remedy in ipairs {"--set flat_field.mode=median", "--bad-darks 2"} do
+            assert.equal("", of_recipe(remedy))
+            assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045, remedy)
+        end
+    end)
+
+    it("are looked at in the steps that were planned, of files and of arrays", function()
+        write {darks = flat_of {DARK, BEAM + DARK, DARK, DARK}}
+        local scan <close> = assert(mb.scan.open(shell:path "scan.h5"))
+        local data <close> = scan:projections()
+        local flats <close> = scan:flats()
+        local darks <close> = scan:darks()
+        local function of_file()
+            local own <close> = assert(mb.scan.open(shell:path "scan.h5"))
+            mb.recon.check_values(own, {})
+        end
+        local function of_arrays()
+            mb.recon.check_values(mb.scan.of_arrays(data, scan.angles, {flats = flats,
+                darks = darks}), {})
+        end
+        for _, job in ipairs {of_file, of_arrays} do
+            assert.same({}, mb.ledger_diff(mb.dry_run(job), mb.ledger(job)))
+        end
+        local found = mb.recon.check_values(mb.scan.of_arrays(data, scan.angles, {flats = flats,
+            darks = darks}), {})
+        assert.matches("^dark 2 of 4 .*an array of darks without it is right$", found.warnings[1])
+        local made = mb.recon.plan(scan, {center = AXIS})
+        local done = mb.pipeline(scan, {"flat_field", "minus_log", {"center", column = AXIS},
+            "fbp"}, {quiet = true}):run(function() end)
+        assert.equal(done.predicted, done.peak)
+        assert.is_true(made.look_peak > 0 and made.look_peak <= data.bytes // 2)
+    end)
+
+    it("frames to leave out must be there, and some must stay", function()
+        write {}
+        for numbers, words in pairs {[{4}] = "bad_darks names frame 4, which is none of the darks; "
+            .. "these are the frames 1 to 3", [{1, 2, 3}] = "bad_darks leaves no darks"} do
+            local _, problem = mb.scan.open(shell:path "scan.h5", {bad_darks = numbers})
+            assert.same({"argument", "bad_darks"}, {problem.code, problem.arg})
+            assert.matches(words, tostring(problem))
+        end
+        local _, problem = mb.scan.open(shell:path "scan.h5", {counts_as = "unsigned"})
+        assert.equal("unsupported", problem.code)
+        assert.matches("holds u16, which cannot be read as unsigned numbers", tostring(problem))
+        assert.matches("counts_as", (helper.failure(mb.scan.open, shell:path "scan.h5",
+            {counts_as = "signed"})))
+    end)
+end)
