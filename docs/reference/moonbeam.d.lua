@@ -2660,6 +2660,7 @@ function result:write(array, z_first) end
 ---@field flat_positions? number[] how many projections were taken before each flat
 ---@field current? number[] ring current of each projection
 ---@field flats_current? number[] ring current of each flat
+---@field flats_exposure? number how many times longer flats were exposed than projections; 1: equally
 
 ---A scan whose frames are arrays on the host: `projections` (angle, row, column), as the detector gave them or as line integrals, `angles` in radians.
 ---@param projections moonbeam.array (angle, row, column)
@@ -2669,17 +2670,18 @@ function mb.scan.of_arrays(projections, angles, options) end
 
 ---@class moonbeam.options.scan_open
 ---@field data? string dataset with the projections
----@field flats? any dataset with the flats
----@field darks? any dataset with the darks
+---@field flats? any dataset with the flats, or several (a list, or between commas): of two, the first was taken before the projections, the second after them
+---@field darks? any dataset with the darks, or several
 ---@field angles? any dataset with the angles
 ---@field angle_unit? string unit of the angles, where the file does not say: deg or rad
----@field image_key? any dataset with the image keys
+---@field image_key? any dataset with the image keys; frames whose image_key_control is not their key are then taken, too
 ---@field pixel_size? number edge of a detector pixel
----@field flats_file? string a file of their own for the flats, HDF5 or an image
----@field darks_file? string a file of their own for the darks, HDF5 or an image
+---@field flats_file? string a file of their own for the flats, HDF5 or an image, or several between commas; or a number, the counts of every pixel without the sample
+---@field darks_file? string the same for the darks
 ---@field flat_positions? any how many projections were taken before each flat: a list, or a dataset
 ---@field current? any ring current of each projection: a list, or a dataset, which may have all frames
 ---@field flats_current? any ring current of each flat: a list, or a dataset
+---@field flats_exposure? number how many times longer flats were exposed than projections; 1: equally
 ---@field entry? string the NXtomo entry, where the file has several
 ---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
 ---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition

@@ -6,6 +6,7 @@
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local find_angles = require "moonbeam.scan.stored_angles"
+local frames_of_scan = require "moonbeam.scan.frames"
 local image_frames = require "moonbeam.scan.image_frames"
 local images = require "moonbeam.images"
 local on_error = require "moonbeam.internal.on_error"
@@ -73,7 +74,12 @@ local function opened(path, options)
         if what ~= "data" then
             name = options[what] ~= false and (options[what .. "_file"] or options[what])
         end
-        if name then
+        local constant = what ~= "data"
+            and (math.type(name) and name or frames_of_scan.constant(name))
+        if constant then
+            made.constants = made.constants or {}
+            made.constants[what] = constant
+        elseif name then
             local volume, files = image_frames.open(name, what)
             made.series = made.series or #files -- of the projections, which come first
             made[what], made.list[#made.list + 1] = volume, volume
@@ -104,6 +110,11 @@ local function frames_of(own)
         end
     end
     own.list = held and list or own.list
+    for what, value in pairs(own.constants or {}) do
+        local shape = frames.data.shape
+        frames[what] = frames_of_scan.constant_array(value, what, shape[2], shape[3])
+        own.list[#own.list + 1] = frames[what]
+    end
     return frames, compressed and not held and ("the frames are compressed, and %s of them do not "
         .. "fit in half of the %s that the host has left: they are decoded again for every block "
         .. "of rows; save them without compression"):format(text(bytes), text(left))
