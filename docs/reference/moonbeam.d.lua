@@ -2685,6 +2685,7 @@ function result:write(array, z_first) end
 ---@field flat_positions? number[] how many projections were taken before each flat
 ---@field current? number[] ring current of each projection
 ---@field flats_current? number[] ring current of each flat
+---@field flats_exposure? number how many times longer flats were exposed than projections; 1: equally
 
 ---A scan whose frames are arrays on the host: `projections` (angle, row, column), as the detector gave them or as line integrals, `angles` in radians.
 ---@param projections moonbeam.array (angle, row, column)
@@ -2700,8 +2701,8 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field angle_unit? string unit of the angles, where the file does not say: deg or rad
 ---@field image_key? any image keys of all frames (0 projection, 1 flat, 2 dark): numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
 ---@field pixel_size? number edge of a detector pixel
----@field flats_file? string a file of their own for the flats, HDF5 or an image
----@field darks_file? string a file of their own for the darks, HDF5 or an image
+---@field flats_file? string a file of their own for the flats, HDF5 or an image, or several between commas; or a number, the counts of every pixel without the sample
+---@field darks_file? string the same for the darks
 ---@field flat_positions? any how many projections were taken before each flat: a list, or a dataset
 ---@field current? any ring current of each projection: a list, or a dataset, which may have all frames
 ---@field flats_current? any ring current of each flat: a list, or a dataset

@@ -92,13 +92,34 @@ describe("the frames of a scan", function()
             ["/exchange/data_dark_post"] = made.darks(2, 2)}, "two.h5")
         local recipe = files.write(folder .. "/linear.lua", "{{\"flat_field\", interpolation = "
             .. "\"linear\"}, \"minus_log\", {\"fbp\", center = 7.5}}") or folder .. "/linear.lua"
-        for _, arguments in ipairs {"", "--rows 2:3", "--no-overlap --chunk 1",
+        for _, arguments in ipairs {"--rows 2:3", "--no-overlap --chunk 1",
             ("--recipe '%s'"):format(recipe)} do
             local want = made.volume(one, arguments)
             local have, text = made.volume(two, arguments)
             assert.is_true(want == have, arguments)
             assert.truthy(text:find("4 flats in 2 groups, 2 darks", 1, true), text)
             assert.is_nil(text:find("warning", 1, true), text)
+        end
+    end)
+
+    it("is the same run only with the same frames", function()
+        local journal = require "moonbeam.pipeline.journal"
+        local path = written(made.exchange {["/exchange/data_white_post"] = made.flats(3, 4)})
+        local function identity(options)
+            local scan <close> = assert(mb.scan.open(path, options))
+            local p = mb.pipeline(scan, {"flat_field", "minus_log", {"fbp", center = 7.5}},
+                {quiet = true})
+            for _, each in ipairs(journal.identity(p:plan().made or p:plan(), {})) do
+                if each[1] == "frames" then
+                    return each[2]
+                end
+            end
+        end
+        local usual = identity {}
+        assert.equal(usual, identity {})
+        for _, options in ipairs {{flats = "/exchange/data_white"}, {darks = 12},
+            {flats_exposure = 2}} do
+            assert.is_true(usual ~= identity(options))
         end
     end)
 
@@ -218,6 +239,17 @@ describe("the frames of a scan", function()
                     [place:format("flat", "flat")] = value})
                 warns(none, "there are no flats")
             end
+        end)
+
+        it("may be typed for stacks of images", function()
+            local data <close> = mb.array(made.data(), {dtype = "u16", device = "host"})
+            local path = folder .. "/stack.tif"
+            mb.images.write(path, data)
+            local frames <close> = opened(made.exchange {["/exchange/data_white"] = level(1100),
+                ["/exchange/data_dark"] = level(12)}, nil, "frames.h5")
+            local scan <close> = assert(mb.scan.open(path, {angles = {0, 165}, angle_unit = "deg",
+                flats_file = "1100", darks_file = "12"}))
+            same(frames, scan, PLAIN)
         end)
 
         it("may be typed", function()

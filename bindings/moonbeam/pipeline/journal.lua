@@ -9,6 +9,7 @@ local core = require "moonbeam.core"
 local catalog = require "moonbeam.pipeline.catalog"
 local chain = require "moonbeam.pipeline.chain"
 local recipe_text = require "moonbeam.pipeline.recipe"
+local references = require "moonbeam.scan.references"
 local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
 local unfinished = require "moonbeam.result.unfinished"
@@ -33,6 +34,18 @@ end
 -- The files of a scan: path, size and time of each.
 local function files_of(scan)
     return table.concat(tables.mapped(journal.scan_files(scan), unfinished.file_text), "; ")
+end
+
+-- Which frames of its files a scan takes, and what they are scaled by, as one word.
+local function frames_of(scan)
+    local words = {references.text(scan.flat_source), references.text(scan.dark_source),
+        scan.data and type(scan.frames) == "table" and table.concat(scan.frames, " ") or ""}
+    for _, list in ipairs(scan.exposures and {scan.exposures.frames, scan.exposures.flats} or {}) do
+        words[#words + 1] = table.concat(tables.mapped(list, function(value)
+            return ("%a"):format(value)
+        end), " ")
+    end
+    return catalog.hash(table.concat(words, "; "))
 end
 
 -- The angles of a scan as one word.
@@ -60,7 +73,7 @@ function journal.identity(made, options)
     local rows = last.whole or {last.first, last.last}
     local list = {{"moonbeam", core.version}, {"scan", files_of(scan)},
         {"shape of the scan", ("%d x %d x %d %s"):format(scan.n_angles, scan.rows, scan.cols,
-            scan.dtype)}, {"angles", angles_of(scan)},
+            scan.dtype)}, {"angles", angles_of(scan)}, {"frames", frames_of(scan)},
         {"recipe", recipe_text.text(chain.resolved(job.chain))},
         {"rows", ("%d:%d"):format(rows[1], rows[2])}, {"dtype", last.dtype},
         {"slices_per_file", tostring(options.slices_per_file or "all")},

@@ -280,12 +280,22 @@ local function names_of(value, there)
     return names
 end
 
--- One frame of a constant.
-local function constant_of(s, value, what, name)
+local function check_constant(value, what)
     if not (value >= 0 and value < math.huge and (value > 0 or what == "darks")) then
         fail("argument", "scan.open", what, "%s are the constant %g; give a number above 0", what,
             value)
     end
+end
+
+--- One frame of a constant as an array on the host, which the caller releases.
+function frames.constant_array(value, what, rows, columns)
+    check_constant(value, what)
+    return core.op.run("fill", core.array.empty({1, rows, columns}, {device = "host"}), value)
+end
+
+-- One frame of a constant.
+local function constant_of(s, value, what, name)
+    check_constant(value, what)
     s.constants = s.constants or {}
     s.constants[what] = ("the constant %.10g%s"):format(value, name and " (" .. name .. ")" or "")
     return {constant = value, count = 1}

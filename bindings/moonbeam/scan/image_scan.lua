@@ -43,7 +43,10 @@ local function meant(s, options)
     end
     for _, what in ipairs {"flats", "darks"} do
         local name = options[what] ~= false and (options[what .. "_file"] or options[what])
-        if name then
+        local constant = math.type(name) and name or name and list_frames.constant(name)
+        if constant then
+            parts[what] = {constant = constant}
+        elseif name then
             local ok, set = pcall(image_frames.set, name)
             if not ok then
                 if type(set) == "table" and not set.arg then
@@ -54,7 +57,7 @@ local function meant(s, options)
             parts[what] = {set = set, indices = set.indices}
             s.keyed_flats = what == "darks" and s.keyed_flats or nil
         end
-        if parts[what] and options["bad_" .. what] ~= nil then
+        if parts[what] and parts[what].indices and options["bad_" .. what] ~= nil then
             parts[what].indices = list_frames.indices(left_out(list_frames.runs(
                 parts[what].indices), options["bad_" .. what], what))
         end
@@ -64,7 +67,7 @@ end
 
 -- The indices of flats or darks in the series of the projections; nil where they are elsewhere.
 local function in_series(parts, what)
-    local index_of = parts[what] and image_frames.common(parts.data.set, parts[what].set)
+    local index_of = parts[what] and parts[what].set and image_frames.common(parts.data.set, parts[what].set)
     local list = {}
     for i, index in ipairs(index_of and parts[what].indices or {}) do
         list[i] = index_of(index)
@@ -96,7 +99,7 @@ end
 -- The volumes of projections, flats and darks, by name, with `list`, what is to be released, and
 -- the files.
 local function opened(parts)
-    local made = {list = {}, files = {}}
+    local made = {list = {}, files = {}, constants = {}}
     local _ <close> = on_error(function()
         for _, each in ipairs(made.list) do
             local _ <close> = each
@@ -104,7 +107,9 @@ local function opened(parts)
     end)
     for _, what in ipairs(KINDS) do
         local part = parts[what]
-        if part then
+        if part and part.constant then
+            made.constants[what] = part.constant
+        elseif part then
             local volume, files = image_frames.open(part.set.name, what, part.set, part.indices)
             made[what], made.list[#made.list + 1] = volume, volume
             table.move(files, 1, #files, #made.files + 1, made.files)
@@ -134,6 +139,11 @@ local function frames_of(own)
         end
     end
     own.list = held and list or own.list
+    for what, value in pairs(own.constants) do
+        local shape = frames.data.shape
+        frames[what] = list_frames.constant_array(value, what, shape[2], shape[3])
+        own.list[#own.list + 1] = frames[what]
+    end
     return frames, compressed and not held and ("the frames are compressed, and %s of them do not "
         .. "fit in half of the %s that the host has left: they are decoded again for every block "
         .. "of rows; save them without compression"):format(text(bytes), text(left))
