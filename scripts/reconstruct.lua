@@ -70,6 +70,9 @@ local options = cli.parse(arg, {
     {"half-acquisition", also = {"half-tomo", "double-fov"},
         doc = "a whole turn with the axis near an edge of the detector: a field "
         .. "of view of up to twice its width"},
+    {"angle-weights", value = "auto|none|FILE", default = "auto",
+        doc = "of direct methods, for angles that do not cover half a turn evenly: "
+            .. entries.weights.doc .. "; or a text file or dataset as for --vertical-shifts"},
     {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text "
         .. "file, a dataset of SCAN, or FILE:/PATH"},
     cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm",
@@ -210,8 +213,8 @@ local output = options.output or options.scan:gsub("/?[^/]*[*?].*$", ""):gsub("/
     :gsub("%.[^./]*$", "") .. (options.layout == "nabu" and "_rec.hdf5" or "-volume.h5")
 local function check_outputs(name)
     local inputs = {scan = options.scan}
-    for _, input in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
-        "flats", "darks",
+    for _, input in ipairs {"vertical_shifts", "angle_weights", "flats_path", "darks_path",
+        "angles_path", "flats", "darks",
         "image_key_path", "flat_positions_path", "current_path", "flats_current_path",
         "recipe"} do
         inputs[input] = options[input]
@@ -337,7 +340,7 @@ if range then
 end
 
 -- What the command line has in common with tomo.reconstruct.
-local shared = declared.without(entries, "center", "scale")
+local shared = declared.without(entries, "center", "scale", "weights")
 local settings = declared.part(shared, options)
 settings.device, settings.devices = devices[1].id, devices
 for _, option in ipairs(of_methods) do
@@ -352,7 +355,7 @@ for _, option in ipairs(of_methods) do
 end
 if iterative.is(options.method) then
     for _, name in ipairs {"filter", "cutoff", "padding", "pad_width", "mode", "accuracy",
-        "axis_tilt"} do
+        "axis_tilt", "angle_weights"} do
         if options.given[name] then
             cli.wrong("--%s is for the direct methods; --method %s does not have it",
                 name:gsub("_", "-"), options.method)
@@ -369,6 +372,11 @@ settings.threads = options.threads
 settings.pinned = options.pinned
 settings.vertical_shifts = options.vertical_shifts
     and cli.checked(mb.recon.read_shifts, scan, options.vertical_shifts)
+if options.given.angle_weights then
+    local word = options.angle_weights == "auto" or options.angle_weights == "none"
+    settings.angle_weights = word and options.angle_weights
+        or cli.checked(mb.recon.read_shifts, scan, options.angle_weights, "weights")
+end
 settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
 settings.quiet = options.quiet
@@ -508,6 +516,7 @@ for _, option in ipairs(of_methods) do
     parameters[option.library] = settings[option.library]
 end
 parameters.vertical_shifts = options.vertical_shifts
+parameters.angle_weights = settings.angle_weights and options.angle_weights
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
 parameters.flat_mode, parameters.values = options.flat_mode, values.kind

@@ -1,4 +1,5 @@
---- Vertical shifts of projections, from a text, a dataset or another file. `mb.recon.read_shifts`.
+--- Numbers for the projections of a scan, one each, from a text, a dataset or another file:
+-- vertical shifts (`mb.recon.read_shifts`), horizontal ones, weights.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
@@ -40,12 +41,17 @@ local function numbers_of_text(path)
     return values
 end
 
---- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a
--- text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the
--- scan's file ("/path"), or one of another file ("other.h5:/path").
+-- What the numbers are, by their unit.
+local NAMES <const> = {rows = "vertical shifts", columns = "horizontal shifts",
+    weights = "weights"}
+
+--- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with unit
+-- "weights" factors: from a text file (numbers between spaces, commas or line ends; # starts a
+-- comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 function vertical_shifts.read(scan, where, unit)
-    local name_of, most = unit == "columns" and "horizontal" or "vertical",
-        unit == "columns" and scan.cols or scan.rows
+    local name_of = NAMES[unit or "rows"]
+    local most = unit == "weights" and math.maxinteger or unit == "columns" and scan.cols
+        or scan.rows
     if type(where) ~= "string" then
         fail("argument", "recon.read_shifts", "where",
             "where is a file, a dataset or both, FILE:/PATH")
@@ -62,7 +68,7 @@ function vertical_shifts.read(scan, where, unit)
         local shape = file:dataset(path or where).shape
         if #shape > 1 then
             fail("shape", "recon.read_shifts", "where",
-                "%s has %d axes; %s shifts are a list, one number a projection", where,
+                "%s has %d axes; %s are a list, one number a projection", where,
                 #shape, name_of)
         elseif (shape[1] or 1) == scan.n_angles then -- else there is no need to read it
             local array <close> = file:read(path or where, {device = "host"})
@@ -73,11 +79,15 @@ function vertical_shifts.read(scan, where, unit)
     end
     if type(values) ~= "table" or #values ~= scan.n_angles then
         fail("shape", "recon.read_shifts", "where",
-            "%s has %s %s shifts; the scan has %d projections", where,
+            "%s has %s %s; the scan has %d projections", where,
             type(values) == "table" and (values.n or #values) or 1, name_of, scan.n_angles)
     end
     for i, value in ipairs(values) do
-        if value ~= value or math.abs(value) > most then
+        if unit == "weights" and (value ~= value
+            or math.abs(value) == math.huge) then
+            fail("argument", "recon.read_shifts", "where", "%s: weight %d is %g; it must be a "
+                .. "finite number", where, i, value)
+        elseif value ~= value or math.abs(value) > most then
             fail("argument", "recon.read_shifts", "where",
                 "%s: shift %d is %g; it lies within the detector's %d %s either way", where, i,
                 value, most, unit or "rows")
