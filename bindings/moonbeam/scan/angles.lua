@@ -136,38 +136,12 @@ end
 
 -- ---- what is odd ----
 
--- Steps beyond which few views are meant, and any gap between them may be.
-local FEW_VIEWS <const> = 30
-
--- Degrees that may be missing without a word: a last step that was left out, and rounding.
-local UNNOTICED <const> = 1
-
--- A text about the directions, which repeat after half a turn, in which nothing was recorded; nil
--- where there are none. It is what no weights of angles mend (directions.lua).
-local function missing_text(radians)
-    local missing, widest, steps, count = 0, nil, nil, 0
-    for _, wedge in ipairs(directions.covered(radians, math.pi).wedges) do
-        local gap, step = math.deg(wedge[2] - wedge[1]), math.deg(wedge[3])
-        if step <= FEW_VIEWS and gap - step > UNNOTICED then
-            missing, count = missing + gap - step, count + 1
-            if not widest or gap > widest[2] - widest[1] + SAME then
-                local from = (math.deg(wedge[1]) + SAME) % 180 - SAME
-                widest, steps = {from, from + gap}, step
-            end
-        end
-    end
-    return widest and ("there is no projection between %s and %s degrees (modulo 180), a gap of %s "
-        .. "where the usual step is %s%s: %.0f %% of the directions are missing, so edges along "
-        .. "them are blurred"):format(number(widest[1]), number(widest[2]),
-        number(widest[2] - widest[1]), number(steps), count > 1 and ("; %d more gap%s"):format(
-            count - 1, count > 2 and "s" or "") or "", missing / 1.8)
-end
-
+-- Of what is left out of half a turn no weights make anything (directions.lua).
 local function oddities(radians, span)
     if span < 10 then
         return {("the angles span %.3f degrees: are they in radians?"):format(span)}
     end
-    return {missing_text(radians)}
+    return {directions.missing(radians, math.pi)}
 end
 
 --- Examines angles in radians: {angles, warnings, span_deg, step_deg, turns}; `angles` are those

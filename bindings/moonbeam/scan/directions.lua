@@ -162,4 +162,29 @@ function directions.covered(angles, period)
     return found
 end
 
+-- Degrees: steps beyond which few views are meant, and any gap between them may be; what may be
+-- missing without a word, a last step that was left out; and how far rounding goes.
+local FEW_VIEWS <const>, UNNOTICED <const>, ROUNDING <const> = 30, 1, 1e-6
+
+--- A text about the directions of these angles in which nothing was recorded, and what that costs;
+-- nil where there are none. `period` as for directions.covered.
+function directions.missing(angles, period)
+    local all, missing, count, widest, usual = math.deg(period), 0, 0, nil, nil
+    for _, wedge in ipairs(directions.covered(angles, period).wedges) do
+        local gap, step = math.deg(wedge[2] - wedge[1]), math.deg(wedge[3])
+        if step <= FEW_VIEWS and gap - step > UNNOTICED then
+            missing, count = missing + gap - step, count + 1
+            if not widest or gap > widest[2] - widest[1] + ROUNDING then
+                local from = (math.deg(wedge[1]) + ROUNDING) % all - ROUNDING
+                widest, usual = {from, from + gap}, step
+            end
+        end
+    end
+    return widest and ("there is no projection between %.7g and %.7g degrees (modulo %.0f), a gap "
+        .. "of %.7g where the usual step is %.7g%s: %.0f %% of the directions are missing, so "
+        .. "edges along them are blurred"):format(widest[1], widest[2], all,
+        widest[2] - widest[1], usual, count > 1 and ("; %d more gap%s"):format(count - 1, count > 2 and "s" or "") or "",
+        100 * missing / all)
+end
+
 return directions

@@ -45,8 +45,8 @@ end
 local NAMES <const> = {rows = "vertical shifts", columns = "horizontal shifts",
     weights = "weights"}
 
---- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with unit
--- "weights" factors: from a text file (numbers between spaces, commas or line ends; # starts a
+--- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with
+-- unit "weights" factors: from a text file (numbers between spaces, commas or line ends; # starts a
 -- comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 function vertical_shifts.read(scan, where, unit)
     local name_of = NAMES[unit or "rows"]
