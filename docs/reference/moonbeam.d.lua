@@ -1469,6 +1469,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -1565,6 +1566,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2049,6 +2051,7 @@ function mb.psf.two_photon(size, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2122,6 +2125,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2205,6 +2209,7 @@ function mb.recon.describe(plan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2267,6 +2272,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2330,6 +2336,7 @@ function mb.recon.find_center(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2392,6 +2399,7 @@ function mb.recon.find_range(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2463,6 +2471,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2525,6 +2534,7 @@ function mb.recon.plan(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2556,7 +2566,7 @@ function mb.recon.plan(scan, options) end
 ---@param options? moonbeam.options.recon_range_codes
 function mb.recon.range_codes(scan, options) end
 
----Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
+---Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with unit "weights" factors: from a text file (numbers between spaces, commas or line ends; # starts a comment), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 ---@param scan table 
 function mb.recon.read_shifts(scan) end
 
@@ -3307,10 +3317,10 @@ function mb.tomo.cgls(sinograms, angles, options) end
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field weights? number[]|"auto"|"none" one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field out? moonbeam.array the array for the slices
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
----@field weights? number|number[] one factor per angle, for uneven angles; default 1
 ---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
 ---@field device? moonbeam.device|string where the work would be done
 ---@field available? integer|string for all but the sinograms
@@ -3335,6 +3345,7 @@ function mb.tomo.choose_method(shape, angles, options) end
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field weights? number[]|"auto"|"none" one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field out? moonbeam.array the array for the slices
 ---@field mode? "fast"|"in_place"|"auto" fast: everything at once; of a sinogram that is kept, 1 GiB is copied at a time, or 64 slices. in_place: in parts, for the least memory, slower. auto: fast if it fits the budget, else in_place if the values are the same
 ---@field consume? boolean filter the sinogram where it stands, which destroys it but needs no second one
@@ -3621,10 +3632,10 @@ function mb.tomo.osem(sinograms, angles, options) end
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field weights? number[]|"auto"|"none" one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field out? moonbeam.array the array for the slices
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
----@field weights? number|number[] one factor per angle, for uneven angles; default 1
 ---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
 
 ---Reconstructs slices from line integrals, by the method that suits.
@@ -4985,6 +4996,7 @@ function mb.project(volume, angles, options) end
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field scale? number factor of the filter
 ---@field slice_shifts? number|number[] added to the detector coordinate; one per slice of a 3-D sinogram, else one number
+---@field weights? number|number[] one factor per angle (row of a slice), for uneven angles; default 1
 ---@field out? moonbeam.array the array for the result
 
 ---The ramp filter of filtered back-projection along the detector axis, with a choice of windows.

@@ -180,10 +180,13 @@ function directions.missing(angles, period)
             end
         end
     end
-    return widest and ("there is no projection between %.7g and %.7g degrees (modulo %.0f), a gap "
-        .. "of %.7g where the usual step is %.7g%s: %.0f %% of the directions are missing, so "
-        .. "edges along them are blurred"):format(widest[1], widest[2], all,
-        widest[2] - widest[1], usual, count > 1 and ("; %d more gap%s"):format(count - 1, count > 2 and "s" or "") or "",
+    if not widest then
+        return nil
+    end
+    local more = count > 1 and ("; %d more gap%s"):format(count - 1, count > 2 and "s" or "") or ""
+    return ("there is no projection between %.7g and %.7g degrees (modulo %.0f), a gap of %.7g "
+        .. "where the usual step is %.7g%s: %.0f %% of the directions are missing, so edges along "
+        .. "them are blurred"):format(widest[1], widest[2], all, widest[2] - widest[1], usual, more,
         100 * missing / all)
 end
 
