@@ -83,6 +83,9 @@ local options = cli.parse(arg, {
         doc = "it is none, also where SCAN says so"},
     {"vertical-shifts", value = "LIST", doc = "rows to shift each projection by: "
         .. lists.FORMS .. ", whose @units may be a length; with - before its name the other way"},
+    {"angle-weights", value = "auto|none|LIST", default = "auto",
+        doc = "of direct methods, for angles that do not cover half a turn evenly: "
+            .. entries.weights.doc .. "; or a list, as for --vertical-shifts"},
     cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm",
         "recon-algorithm"}, type = cli.choice(table.unpack(named)), doc = entries.method.doc
         .. "; or an iterative one, with the options below that name it: "
@@ -247,8 +250,8 @@ local output = options.output or scan_place:gsub("/?[^/]*[*?].*$", ""):gsub("/+$
     :gsub("%.[^./]*$", "") .. (options.layout == "nabu" and "_rec.hdf5" or "-volume.h5")
 local function check_outputs(name)
     local inputs = {scan = scan_place}
-    for _, input in ipairs {"vertical_shifts", "flats_path", "darks_path", "angles_path",
-        "flats", "darks",
+    for _, input in ipairs {"vertical_shifts", "angle_weights", "flats_path", "darks_path",
+        "angles_path", "flats", "darks",
         "image_key_path", "flat_positions_path", "current_path", "flats_current_path",
         "recipe"} do
         inputs[input] = options[input] and ranges.parts(options[input])
@@ -384,7 +387,7 @@ if range then
 end
 
 -- What the command line has in common with tomo.reconstruct.
-local shared = declared.without(entries, "center", "scale")
+local shared = declared.without(entries, "center", "scale", "weights")
 local settings = declared.part(shared, options)
 settings.device, settings.devices = devices[1].id, devices
 for _, option in ipairs(of_methods) do
@@ -399,7 +402,7 @@ for _, option in ipairs(of_methods) do
 end
 if iterative.is(options.method) then
     for _, name in ipairs {"filter", "cutoff", "padding", "pad_width", "mode", "accuracy",
-        "axis_tilt"} do
+        "axis_tilt", "angle_weights"} do
         if options.given[name] then
             cli.wrong("--%s is for the direct methods; --method %s does not have it",
                 name:gsub("_", "-"), options.method)
@@ -421,6 +424,11 @@ if options.vertical_shifts then
 end
 local shifts_path = options.vertical_shifts and options.vertical_shifts:gsub("^%-", "")
 settings.flip, settings.reverse_rotation = options.flip, options.reverse_rotation
+if options.given.angle_weights then
+    local word = options.angle_weights == "auto" or options.angle_weights == "none"
+    settings.angle_weights = word and options.angle_weights
+        or cli.checked(mb.recon.read_shifts, scan, options.angle_weights, "weights")
+end
 settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
 settings.quiet = options.quiet
@@ -572,6 +580,7 @@ for _, option in ipairs(of_methods) do
 end
 parameters.vertical_shifts = options.vertical_shifts
 parameters.flip, parameters.reverse_rotation = options.flip, options.reverse_rotation
+parameters.angle_weights = settings.angle_weights and options.angle_weights
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
 parameters.flat_mode, parameters.values = options.flat_mode, values.kind

@@ -51,6 +51,13 @@ __global__ void __launch_bounds__(MB_THREADS)
     }
 }
 
+/* Weights of the angles, which rows are of in turn; or none. */
+struct ramp_weights {
+    const double *values;
+    int64_t angles;
+    __device__ float of(int64_t row) const { return (float)values[row % angles]; }
+};
+
 /* What rows are multiplied by beside the response: a factor (ramp_row.cuh) for each. */
 struct ramp_still {
     typedef ramp_straight factor;
@@ -98,17 +105,22 @@ __global__ void __launch_bounds__(MB_THREADS)
 
 __global__ void __launch_bounds__(MB_THREADS)
     ramp_crop(const float *from, int64_t padded, ramp_rows to, int64_t first, int64_t count,
-              int64_t width)
+              int64_t width, ramp_weights weights)
 {
     const int64_t left = (padded - width) / 2;
     for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
         float *line = row_at(to, first + row);
         const float *in = from + row * (padded + 2) + left;
+        const float weight = weights.values ? weights.of(first + row) : 1.0f;
         for (int64_t first_i = threadIdx.x; first_i < width; first_i += MB_THREADS * MB_BATCH) {
             float v[MB_BATCH];
 #pragma unroll
             for (int k = 0; k < MB_BATCH; k++)
                 v[k] = in[first_i + k * MB_THREADS < width ? first_i + k * MB_THREADS : 0];
+            if (weights.values)
+#pragma unroll
+                for (int k = 0; k < MB_BATCH; k++)
+                    v[k] *= weight;
 #pragma unroll
             for (int k = 0; k < MB_BATCH; k++)
                 if (first_i + k * MB_THREADS < width)
@@ -120,7 +132,8 @@ __global__ void __launch_bounds__(MB_THREADS)
 template <int T, class Moves>
 __global__ void __launch_bounds__(T, T >= RAMP_THREADS ? 1 : RAMP_THREADS / (T > 64 ? T : 64))
     ramp_filter_rows(ramp_rows from, ramp_rows to, int64_t first, int64_t count, int width,
-                     bool edge, const float *response, const __grid_constant__ Moves moves)
+                     bool edge, const float *response, ramp_weights weights,
+                     const __grid_constant__ Moves moves)
 {
     extern __shared__ float2 ramp_shared[];
     ramp_row<T> block(threadIdx.x);
@@ -129,6 +142,12 @@ __global__ void __launch_bounds__(T, T >= RAMP_THREADS ? 1 : RAMP_THREADS / (T >
         block.hold();
         block.load(v, row_at(from, first + row), width, edge);
         block.filter(v, response, moves.of(row), ramp_shared);
+        if (weights.values) {
+            const float weight = weights.of(first + row);
+#pragma unroll
+            for (int e = 0; e < FOURIER_HELD; e++)
+                v[e] = make_float2(v[e].x * weight, v[e].y * weight);
+        }
         block.store(v, row_at(to, first + row), width);
     }
 }
@@ -160,6 +179,16 @@ static mb_status each_launch(const mb_op_call *call, int64_t first, int64_t coun
     return MB_STATUS_OK;
 }
 
+static ramp_weights weights_of(const mb_op_call *call)
+{
+    const mb_ramp_filter_params *params = (const mb_ramp_filter_params *)call->params;
+    ramp_weights weights;
+    weights.values =
+        params->weights.count > 0 ? (const double *)call->slots[MB_RAMP_FILTER_WEIGHTS] : NULL;
+    weights.angles = mb_ramp_filter_angles(&call->arrays[MB_RAMP_FILTER_SINO]->shape);
+    return weights;
+}
+
 static ramp_rows rows_of(const mb_array *array)
 {
     const int rank = array->shape.rank;
@@ -185,7 +214,7 @@ static mb_status run_fused(const mb_op_call *call, int64_t count, int64_t width)
         MB_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
         kernel<<<mb_blocks(call, n, 1), T, bytes, mb_stream(call)>>>(
             from, to, first, n, (int)width, params->padding == MB_RAMP_PAD_EDGE,
-            (const float *)call->slots[MB_RAMP_FILTER_RESPONSE], moves);
+            (const float *)call->slots[MB_RAMP_FILTER_RESPONSE], weights_of(call), moves);
         return MB_LAUNCH_STATUS("ramp_filter_rows");
     });
 }
@@ -228,7 +257,8 @@ static mb_status by_library(const mb_op_call *call, int64_t count, int64_t width
         }));
         MB_TRY(mb_cuda_transform(call, MB_RAMP_FILTER_INVERSE, rows, rows,
                                  MB_RAMP_FILTER_INVERSE_WORK));
-        ramp_crop<<<blocks, MB_THREADS, 0, stream>>>(rows, padded, to, start, held, width);
+        ramp_crop<<<blocks, MB_THREADS, 0, stream>>>(rows, padded, to, start, held, width,
+                                                     weights_of(call));
         MB_LAUNCHED("ramp_crop");
     }
     return MB_STATUS_OK;
@@ -245,5 +275,8 @@ extern "C" mb_status mb_cuda_ramp_filter(const mb_op_call *call)
     const bool fused = mb_ramp_filter_fused(&call->device->facts, padded);
     MB_TRY(mb_ramp_table(call, (float *)call->slots[MB_RAMP_FILTER_RESPONSE], params->filter,
                          params->cutoff, fused ? 0.5 * params->scale : params->scale, padded));
+    if (params->weights.count > 0)
+        MB_TRY(mb_upload(call, call->slots[MB_RAMP_FILTER_WEIGHTS], params->weights.values,
+                         (uint64_t)params->weights.count * sizeof(double)));
     return (fused ? on_chip : by_library)(call, elements / width, width, padded);
 }

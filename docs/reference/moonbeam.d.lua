@@ -1475,6 +1475,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -1573,6 +1574,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2059,6 +2061,7 @@ function mb.psf.two_photon(size, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2134,6 +2137,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2219,6 +2223,7 @@ function mb.recon.describe(plan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2283,6 +2288,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2348,6 +2354,7 @@ function mb.recon.find_center(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2412,6 +2419,7 @@ function mb.recon.find_range(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2485,6 +2493,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -2549,6 +2558,7 @@ function mb.recon.plan(scan, options) end
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
 ---@field method? any fourier: the direct Fourier method, sharp and fast; fbp: filtered back-projection, less memory, smooths fine detail and noise a little; auto: fourier, or fbp if only that can do what is asked; or an iterative one: cgls, landweber, fista, admm_tv, sirt, sart, mlem, osem
 ---@field mode? any of fbp: in_place needs less memory than fast and is slower; auto: fast if it fits
+---@field angle_weights? any of direct methods: one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field half_acquisition? any a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field iterations? any of an iterative method: steps; with noise in the data fewer are better
 ---@field tikhonov? any of cgls, landweber and fista: weight of |x|^2 / 2, in squared pixels
@@ -3336,10 +3346,10 @@ function mb.tomo.cgls(sinograms, angles, options) end
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field weights? number[]|"auto"|"none" one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field out? moonbeam.array the array for the slices
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
----@field weights? number|number[] one factor per angle, for uneven angles; default 1
 ---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
 ---@field device? moonbeam.device|string where the work would be done
 ---@field available? integer|string for all but the sinograms
@@ -3364,6 +3374,7 @@ function mb.tomo.choose_method(shape, angles, options) end
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field weights? number[]|"auto"|"none" one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field out? moonbeam.array the array for the slices
 ---@field mode? "fast"|"in_place"|"auto" fast: everything at once; of a sinogram that is kept, 1 GiB is copied at a time, or 64 slices. in_place: in parts, for the least memory, slower. auto: fast if it fits the budget, else in_place if the values are the same
 ---@field consume? boolean filter the sinogram where it stands, which destroys it but needs no second one
@@ -3650,10 +3661,10 @@ function mb.tomo.osem(sinograms, angles, options) end
 ---@field circle_value? number value outside the mask
 ---@field scale? number factor on the sum over angles; default pi / angles
 ---@field accuracy? "fast"|"exact" fast: a GPU reads 640 angles or more in half precision; exact: float32 throughout
+---@field weights? number[]|"auto"|"none" one factor per angle, of mean 1; auto: by how densely its direction is covered, nothing where that is even; none: every angle counts the same
 ---@field out? moonbeam.array the array for the slices
 ---@field half_acquisition? boolean a whole turn with the axis, center, near an edge of the detector: the slices are up to twice as wide as it
 ---@field slice_shifts? any one per row: the axis of row z lies at center + slice_shifts[z]; the filter moves the rows, as far as its padding goes
----@field weights? number|number[] one factor per angle, for uneven angles; default 1
 ---@field pairs? integer most pairs of slices computed together; fewer take less scratch; 0: automatic
 
 ---Reconstructs slices from line integrals, by the method that suits.
@@ -5019,6 +5030,7 @@ function mb.project(volume, angles, options) end
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field scale? number factor of the filter
 ---@field slice_shifts? number|number[] added to the detector coordinate; one per slice of a 3-D sinogram, else one number
+---@field weights? number|number[] one factor per angle (row of a slice), for uneven angles; default 1
 ---@field out? moonbeam.array the array for the result
 
 ---The ramp filter of filtered back-projection along the detector axis, with a choice of windows.

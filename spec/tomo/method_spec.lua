@@ -37,7 +37,7 @@ describe("tomo.reconstruct", function()
             local sino <close>, angles = sinograms(5, 30, 64, device)
             local asked = {{}, {method = "fourier"}, {mode = "in_place"},
                 {method = "fbp", mode = "fast"}, {roi = {3, 40, 5, 60}},
-                {weights = angles}, {half_acquisition = true, center = 12},
+                {weights = angles}, {pairs = 1}, {method = "fbp", weights = angles}, {half_acquisition = true, center = 12},
                 {slice_shifts = {1, -2, 0.5, 0, 3}}}
             for _, options in ipairs(asked) do
                 local given = setmetatable({device = device}, {__index = options})
@@ -140,7 +140,10 @@ describe("tomo.reconstruct", function()
             local way = mb.tomo.choose_method({2, 30, 32}, angles, options)
             return way.method .. ": " .. way.reason
         end
-        assert.matches("^fourier: .*weights on the angles needs it", reason {weights = angles})
+        assert.matches("^fourier: .*batches of pairs needs it", reason {pairs = 1})
+        assert.matches("^fourier: .*the default", reason {weights = angles})
+        assert.matches("^fbp: .*half acquisition needs it",
+            reason {half_acquisition = true, center = 3, weights = angles})
         assert.matches("^fbp: .*an axis of its own for every slice needs it",
             reason {slice_shifts = {0, 1}})
         assert.matches("^fbp: .*half acquisition needs it",
@@ -153,8 +156,10 @@ describe("tomo.reconstruct", function()
         for _, case in ipairs {
             {{method = "fourier", half_acquisition = true, center = 3},
                 "method fourier does not do half acquisition"},
-            {{method = "fbp", weights = angles}, "method fbp does not do weights on the angles"},
-            {{weights = angles, mode = "in_place"}, "no method does both"},
+            {{method = "fbp", pairs = 2}, "method fbp does not do batches of pairs"},
+            {{pairs = 2, mode = "in_place"}, "no method does both"},
+            {{weights = "even"}, "weights is the string 'even'; it must be a table of numbers, or "
+                .. '"auto", "none"'},
             {{method = "art"}, "method is the string 'art'; it must be auto, fbp or fourier"},
             {{methd = "fbp"}, "did you mean 'method'"},
         } do

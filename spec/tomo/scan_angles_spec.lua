@@ -98,36 +98,57 @@ describe("angles of a scan", function()
         assert.matches("91 of 180 angles are 0 degrees", refused(values))
     end)
 
-    it("with both ends of a turn, repeats or a gap are warned of, in one line each", function()
-        assert.same({"the views at 0 and 360 degrees are the same view, which direct methods "
-            .. 'count twice: a recipe with {"select", bad = {361}} leaves one out'},
-            look(even(361, 0, 1)).warnings)
-        local values = even(180, 0, 1)
-        values[90] = 30
-        local text = "of %d angles occur%s more than once, and direct methods count them as "
-            .. "often: take an iterative method (--method sirt), or a recipe with {%s"
-        assert.same({"1 " .. text:format(180, "s", '"select", bad = {90}} leaves one out')},
-            look(values).warnings)
-        values[1], values[7] = 91, 91 -- the second of each is named, wherever it is
-        assert.same({"3 " .. text:format(180, "", '"select", bad = {7, 90, 92}} leaves them out')},
-            look(values).warnings)
-        for i = 1, 180 do -- three in a row
+    it("of any arc that covers half a turn, and views taken twice, pass without a word", function()
+        for _, span in ipairs {181, 182, 200, 225, 270, 300, 330, 350, 359, 361, 365, 541} do
+            assert.same({}, look(even(span, 0, 1)).warnings)
+        end
+        for _, lost in ipairs {3, 90, 180} do -- one view, or one that has the angle of another
+            local values = even(180, 0, 1)
+            values[lost] = 30
+            assert.same({}, look(values).warnings)
+        end
+        local values = {}
+        for i = 1, 180 do -- three in a row, and as often but not in a row
             values[i] = (i - 1) // 3 * 3
         end
-        assert.same({"120 " .. text:format(180, "", '"average", frames = 3}')},
-            look(values).warnings)
-        for i = 1, 180 do -- as often, but not in a row
+        assert.same({}, look(values).warnings)
+        for i = 1, 180 do
             values[i] = (i - 1) % 60 * 3
         end
-        assert.matches('"select", bad = {61, 62, .*, 72, ...}} leaves them out',
-            look(values).warnings[1])
-        values = {}
+        assert.same({}, look(values).warnings)
+        assert.same({}, look(even(5, 0, 45)).warnings)
+        values = even(180, 0, 1)
+        for i = 0, 199 do -- a dense part
+            values[#values + 1] = 40 + 0.1 * i
+        end
+        assert.same({}, look(values).warnings)
+    end)
+
+    it("that leave directions out are warned of, in one line", function()
+        local function warned(values, from, to, step, percent, more)
+            local warnings = look(values).warnings
+            assert.equal(1, #warnings)
+            assert.equal(("there is no projection between %s and %s degrees (modulo 180), a gap of "
+                .. "%s where the usual step is %s%s: %s %% of the directions are missing, so edges "
+                .. "along them are blurred"):format(from, to, to - from, step, more or "", percent),
+                warnings[1])
+        end
+        warned(even(161, 0, 1), 160, 180, 1, 11)
+        warned(even(121, 30, 1), 150, 210, 1, 33)
+        warned(even(640, -90, 0.25), 69.75, 90, 0.25, 11)
+        warned(even(81, 200, -2), 20, 40, 2, 10)
+        local values = {}
         for i = 0, 11 do
             values[#values + 1], values[#values + 2] = 10 / 11 * i, 170 + 10 / 11 * i
         end
-        local warnings = look(values).warnings
-        assert.equal(1, #warnings)
         assert.matches("there is no projection between 10 and 170 degrees %(modulo 180%), a gap of 160",
-            warnings[1])
+            look(values).warnings[1])
+        values = even(31, 0, 1)
+        for i = 1, 31 do
+            values[#values + 1] = 89 + i
+        end
+        warned(values, 120, 180, 1, 66, "; 1 more gap")
+        assert.same({"the angles span 1.100 degrees: are they in radians?"},
+            look(even(12, 0, 0.1)).warnings)
     end)
 end)

@@ -203,7 +203,7 @@ describe("scan", function()
         it("warns of a strange span", function()
             data_exchange { ["/exchange/theta"] = angles(6, 10) }
             local s <close> = opened()
-            assert.is_true(warned(s, "the angles span 50.000 degrees, neither 180 nor whole turns"))
+            assert.is_true(warned(s, "there is no projection between 50 and 180 degrees (modulo 180)"))
         end)
 
         it("may lack flats and darks", function()

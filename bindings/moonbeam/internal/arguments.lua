@@ -230,15 +230,16 @@ local CHECKS = {
     end,
 }
 
--- Raises an error unless `value` is one of the words that stand for a number.
+-- Raises an error unless `value` is one of the words that stand for a number, or a list of them.
 local function word(value, op, entry)
     for _, name in ipairs(entry.words) do
         if value == name then
             return
         end
     end
-    fail("argument", op, entry.name, "%s is %s; it must be a number%s, or \"%s\"", entry.name,
-        described(value), arguments.range_text(entry), table.concat(entry.words, "\", \""))
+    fail("argument", op, entry.name, "%s is %s; it must be %s%s, or \"%s\"", entry.name,
+        described(value), entry.kind == "list" and "a table of numbers" or "a number",
+        arguments.range_text(entry), table.concat(entry.words, "\", \""))
 end
 
 --- Raises an error unless `value` is what the entry of a declaration requires (declared.lua).
@@ -250,7 +251,7 @@ function arguments.entry(entry, value, op)
     if entry.name == "self" and value == nil then
         fail("argument", op, "self", "methods are called with a colon, as %s()", op)
     end
-    if entry.words and type(value) ~= "number" then
+    if entry.words and type(value) ~= (entry.kind == "list" and "table" or "number") then
         word(value, op, entry)
     elseif entry.rank or check and value ~= nil and entry.kind ~= "array" then
         check(value, op, entry)

@@ -476,6 +476,7 @@ end
 local OF_CHAIN = {center = "--set center.column=X", axis_tilt = "the step tilt",
     filter = "--set fbp.filter=NAME", cutoff = "--set fbp.cutoff=X",
     padding = "--set fbp.padding=NAME", pad_width = "--set fbp.pad_width=N",
+    angle_weights = "--set fbp.weights=none",
     half_acquisition = "the step half_acquisition", vertical_shifts = "the step vertical_shift",
     method = "the step fbp or fourier",
     mode = "--set fbp.mode=NAME",

@@ -1,6 +1,7 @@
 --- The common part of the steps that make slices: fbp and fourier.
 
 local mb = require "moonbeam"
+local angle_weights = require "moonbeam.tomo.angle_weights"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
@@ -23,7 +24,8 @@ reconstruction.options = declared.options(
     declared.from("backproject", {"size", kind = "int", doc = "pixels of a side of the whole slice",
         usual = "the columns of the detector"}, {"circle", default = 1}, "circle_value",
         {"scale", doc = "factor on the sum over angles",
-            usual = "pi / angles, per meter where the pixel size is known"}, "accuracy"))
+            usual = "pi / angles, per meter where the pixel size is known"}, "accuracy"),
+    angle_weights.option)
 
 -- The width of the whole field of view in a half acquisition with the axis at this element.
 local function extended(cols, element)
@@ -83,6 +85,10 @@ local function check(options, shape, g)
             low, high, geometry.beyond_text(g, center))
     end
     tomo_fbp.check_pad_width(options.pad_width, shape[3])
+    if type(options.weights) == "table" and #options.weights ~= shape[1] then
+        fail("shape", nil, "weights", "weights has %d numbers; there are %d projections: give one "
+            .. "for each", #options.weights, shape[1])
+    end
     local ny, nx = whole(options, shape, g)
     if options.circle > 0 and options.circle * math.min(ny, nx) < 1 then
         fail("argument", nil, "circle", "circle is %g, less than a pixel, so nothing remains; 0 "
@@ -145,7 +151,7 @@ local function run(block, options, values, method)
         own[name] = options[name]
     end
     if method == "fbp" then
-        own.weights, own.pairs = nil, nil
+        own.pairs = nil
     end
     own.center = geometry.element(g, options.center or values.center)
     own.half_acquisition = g.half_acquisition or nil

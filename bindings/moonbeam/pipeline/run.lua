@@ -3,6 +3,7 @@
 local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
+local directions = require "moonbeam.scan.directions"
 local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local in_a_row = require "moonbeam.plan.in_a_row"
 local ledger = require "moonbeam.ledger"
@@ -521,6 +522,23 @@ function run.look(made)
     end) or nil
 end
 
+-- The directions that slices lack, where the scan's own angles do not tell (scan/angles.lua has
+-- warned of those): those of a half acquisition, and of the projections that steps have left.
+local function missing_directions(made)
+    local texts = {}
+    for _, section in ipairs(made.sections) do
+        for _, step in ipairs(section.steps) do
+            local g = step.geometry_before
+            if step.kind_before.layout == "frames" and step.kind.layout == "slices"
+                and (g.half_acquisition or #g.angles ~= g.projections) then
+                texts[#texts + 1] = directions.missing(g.angles,
+                    (g.half_acquisition and 2 or 1) * math.pi)
+            end
+        end
+    end
+    return texts
+end
+
 --- Runs a plan. `final`: {sink = a result, or a function (data, first), out = an array on the host,
 -- each = a function like that, which sees the data before, files, quiet, label, unit, journal
 -- (pipeline/journal.lua)}. Returns {seconds, peaks (by device), peak (of the first one), predicted
@@ -603,6 +621,9 @@ function run.execute(made, final)
     report.logarithm = first.source.kind ~= "line integrals"
     report.warnings = mb.device.dry() and {} or scan_values.losses(report.totals,
         report.sizes, report.logarithm, last.whole ~= nil)
+    for _, text in ipairs(mb.device.dry() and {} or missing_directions(ended)) do
+        report.warnings[#report.warnings + 1] = text
+    end
     for i, each in ipairs(report.replanned) do
         table.insert(report.warnings, i, each.text)
     end

@@ -1,6 +1,7 @@
 -- The angles of a scan, in a file or in memory, examined before anything is made of them: what
 -- would make garbage is an error, what is merely odd is one warning.
 
+local directions = require "moonbeam.scan.directions"
 local fail = require "moonbeam.internal.fail"
 local tables = require "moonbeam.internal.tables"
 
@@ -11,8 +12,6 @@ local MOST = 1e9
 
 -- Degrees by which equal angles may differ.
 local SAME <const> = 1e-6
-
-local MOST_NAMED <const> = 12 -- projections that a message names
 
 local REMEDY = "correct the file, or give the option angles (the first and the last) "
     .. "and the option angle_unit"
@@ -46,14 +45,10 @@ local function median(values)
     return list[(#list + 1) // 2]
 end
 
--- Steps between neighbors; `period`: and from the last to the first, a period further.
-local function steps_of(values, period)
+local function steps_of(values)
     local steps = {}
     for i = 2, #values do
         steps[i - 1] = values[i] - values[i - 1]
-    end
-    if period then
-        steps[#values] = values[1] + period - values[#values]
     end
     return steps
 end
@@ -141,107 +136,12 @@ end
 
 -- ---- what is odd ----
 
--- Do the angles cover 180 degrees or whole turns, with the last step or without? Of large steps
--- everything may.
-local function covers(span, step)
-    if step > 30 then
-        return true
+-- Of what is left out of half a turn no weights make anything (directions.lua).
+local function oddities(radians, span)
+    if span < 10 then
+        return {("the angles span %.3f degrees: are they in radians?"):format(span)}
     end
-    for _, covered in ipairs {span, span + step} do
-        local turns = math.max(1, math.floor(covered / 360 + 0.5)) * 360
-        local tolerance = math.max(1, 1.5 * step)
-        if math.abs(covered - 180) <= tolerance or math.abs(covered - turns) <= tolerance then
-            return true
-        end
-    end
-    return false
-end
-
--- The largest gap between directions, which repeat after half a turn: from, to and the usual
--- step, or nil where it is as the others.
-local function largest_gap(list)
-    local within = tables.mapped(list, function(angle) return angle % 180 end)
-    local values = distinct(sorted(within))
-    local steps, widest = steps_of(values, 180), 1
-    for i, step in ipairs(steps) do
-        widest = step > steps[widest] and i or widest
-    end
-    if steps[widest] > math.max(5, 4 * median(steps)) then
-        return values[widest], values[widest] + steps[widest], median(steps)
-    end
-    return nil
-end
-
--- The step that leaves projections out, by their numbers.
-local function leaves_out(indices)
-    local shown = table.move(indices, 1, math.min(#indices, MOST_NAMED), 1, {})
-    shown[#shown + 1] = #indices > MOST_NAMED and "..." or nil
-    return ("a recipe with {\"select\", bad = {%s}} leaves %s out"):format(
-        table.concat(shown, ", "), #indices == 1 and "one" or "them")
-end
-
--- The numbers of the projections whose angle an earlier one has, and, where every angle is there
--- several times in a row and equally often, how often.
-local function repeats(degrees)
-    local order, indices, run = {}, {}, 0
-    for i in ipairs(degrees) do
-        order[i] = i
-        run = i > 1 and math.abs(degrees[i] - degrees[i - 1]) <= SAME and run or i
-    end
-    table.sort(order, function(a, b)
-        return degrees[a] < degrees[b] or degrees[a] == degrees[b] and a < b
-    end)
-    local first, together = 1, #degrees - run + 1
-    for k = 2, #order + 1 do
-        if k > #order or degrees[order[k]] - degrees[order[first]] > SAME then
-            local low, high = math.huge, 0
-            for j = first, k - 1 do
-                low, high = math.min(low, order[j]), math.max(high, order[j])
-            end
-            together = k - first == together and high - low == together - 1 and together
-            for j = first, k - 1 do
-                indices[#indices + 1] = order[j] ~= low and order[j] or nil
-            end
-            first = k
-        end
-    end
-    table.sort(indices)
-    return indices, together or nil
-end
-
--- Projections of one angle, and what to do about them.
-local function repeats_text(degrees)
-    local indices, together = repeats(degrees)
-    return ("%d of %d angles occur%s more than once, and direct methods count them as often: take "
-        .. "an iterative method (--method sirt), or %s"):format(#indices, #degrees,
-        #indices == 1 and "s" or "", together and ("a recipe with {\"average\", frames = %d}")
-        :format(together) or leaves_out(indices))
-end
-
-local function oddities(list, values, span, step, degrees)
-    local warnings = {}
-    local from, to, usual = largest_gap(list)
-    if not covers(span, step) then
-        warnings[1] = ("the angles span %.3f degrees, neither 180 nor whole turns%s"):format(span,
-            span < 10 and ": are they in radians?" or "")
-    elseif from then
-        warnings[1] = ("there is no projection between %s and %s degrees (modulo 180), a gap of "
-            .. "%s where the usual step is %s"):format(number(from), number(to), number(to - from),
-            number(usual))
-    end
-    if #values > 2 and math.abs(span - 360) < step / 4 then
-        local last = 1
-        for i, angle in ipairs(degrees) do
-            last = angle > degrees[last] and i or last
-        end
-        warnings[#warnings + 1] = ("the views at %s and %s degrees are the same view, which direct "
-            .. "methods count twice: %s"):format(number(values[1]), number(values[#values]),
-            leaves_out {last})
-    end
-    if #values < #list then
-        warnings[#warnings + 1] = repeats_text(degrees)
-    end
-    return warnings
+    return {directions.missing(radians, math.pi)}
 end
 
 --- Examines angles in radians: {angles, warnings, span_deg, step_deg, turns}; `angles` are those
@@ -267,6 +167,6 @@ return function(radians, facts)
             angles[i] = angle % TURN
         end
     end
-    return {angles = angles, warnings = oddities(list, values, span, step, degrees),
+    return {angles = angles, warnings = oddities(radians, span),
         span_deg = span, step_deg = step, turns = span / 360}
 end

@@ -67,7 +67,8 @@ end
 
 -- The indices of flats or darks in the series of the projections; nil where they are elsewhere.
 local function in_series(parts, what)
-    local index_of = parts[what] and parts[what].set and image_frames.common(parts.data.set, parts[what].set)
+    local index_of = parts[what] and parts[what].set
+        and image_frames.common(parts.data.set, parts[what].set)
     local list = {}
     for i, index in ipairs(index_of and parts[what].indices or {}) do
         list[i] = index_of(index)

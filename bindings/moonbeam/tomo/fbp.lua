@@ -5,6 +5,7 @@
 -- takes the same decisions, so its peak is that of the run.
 
 local mb = require "moonbeam"
+local angle_weights = require "moonbeam.tomo.angle_weights"
 local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -28,7 +29,7 @@ local WIDEST = 32
 fbp.options = declared.options(
     declared.from("ramp_filter", "filter", "cutoff", "padding", "pad_width"),
     declared.from("backproject", "center", "shifts", "size", "roi", "circle", "circle_value",
-        "scale", "accuracy"),
+        "scale", "accuracy"), angle_weights.option,
     {"out", "array", "the array for the slices", rank = {2, 3}},
     {"mode", "choice", "fast: everything at once; of a sinogram that is kept, 1 GiB is copied at a "
         .. "time, or 64 slices. in_place: in parts, for the least memory, slower. auto: fast if it "
@@ -80,6 +81,8 @@ local function job_of(sino, angles, options)
         back = declared.part(fbp.options, options, "backproject"), consume = options.consume}
     job.back.out = options.out
     job.shifts = shifts_of(options, job.rows)
+    job.weights = angle_weights.of(options.weights, angles, job.n_angles, options.half_acquisition,
+        "tomo.fbp")
     if options.half_acquisition then
         if not options.center then
             fail("argument", "tomo.fbp", "center", "half_acquisition needs center, the column of "
@@ -121,11 +124,13 @@ local function backproject_cost(job, rows)
 end
 
 -- The scratch of ramp_filter for so many detector rows. It does not depend on how many slices move,
--- nor how far.
+-- nor how far, nor on what the weights are.
 local function filter_cost(job, count)
     local params = declared.part(fbp.options, job.filter)
+    local angles = math.min(count, job.n_angles)
     params.slice_shifts = job.shifts and {0}
-    return mb.op.estimate("ramp_filter", {{"f32", count, job.cols}}, params,
+    params.weights = job.weights and table.move(job.weights, 1, angles, 1, {})
+    return mb.op.estimate("ramp_filter", {{"f32", angles, job.cols}}, params,
         {device = job.device}).scratch
 end
 
@@ -140,10 +145,13 @@ local function largest(whole, limit, cost)
     return count
 end
 
--- Rows first .. last of the job, which is where their shifts are.
-local function filter_into(job, from, to, first, last)
+-- Rows first .. last of the job, which is where their shifts are, and these angles, {first, last},
+-- or all.
+local function filter_into(job, from, to, first, last, angles)
     local into = declared.part(fbp.options, job.filter)
     into.slice_shifts = job.shifts and table.move(job.shifts, first, last, 1, {})
+    into.weights = job.weights and angles and table.move(job.weights, angles[1], angles[2], 1, {})
+        or job.weights
     into.out = to
     mb.ramp_filter(from, into)
 end
@@ -155,15 +163,15 @@ local function filter_in_batches(job, from, to, count, start)
     if count >= rows * n_angles then
         return filter_into(job, from, to, start, start + rows - 1)
     end
-    local function part(first, last, ...)
+    local function part(first, last, angles, ...)
         local a <close> = from:view(...)
         local b <close> = to:view(...)
-        filter_into(job, a, b, start + first - 1, start + last - 1)
+        filter_into(job, a, b, start + first - 1, start + last - 1, angles)
     end
     if count >= n_angles then
         for first = 1, rows, count // n_angles do
             local last = math.min(first + count // n_angles - 1, rows)
-            part(first, last, {first, last}, mb.all, mb.all)
+            part(first, last, nil, {first, last}, mb.all, mb.all)
         end
         return
     end
@@ -171,9 +179,9 @@ local function filter_in_batches(job, from, to, count, start)
         for first = 1, n_angles, count do
             local range = {first, math.min(first + count - 1, n_angles)}
             if rank == 3 then
-                part(row, row, row, range, mb.all)
+                part(row, row, range, row, range, mb.all)
             else
-                part(row, row, range, mb.all)
+                part(row, row, range, range, mb.all)
             end
         end
     end
@@ -324,8 +332,11 @@ end
 --- Filtered back-projection of line integrals.
 --
 -- A sinogram may be a permuted view of projections. `scale` is by default pi / number of angles,
--- which gives attenuation per pixel for angles over half a turn or a whole one; half_acquisition
--- takes 2 pi / number of angles. `pad_width` is at most 32 times the width.
+-- which gives attenuation per pixel; half_acquisition takes 2 pi / number of angles. `pad_width` is
+-- at most 32 times the width. Angles that do not cover half a turn evenly (an arc of 270 degrees,
+-- views taken twice) are weighted by the part of the directions that each stands for; directions
+-- repeat after half a turn, of a half acquisition after a whole turn. A wedge without any angle is
+-- not filled.
 --
 -- slice_shifts: the filter moves the rows by their trigonometric polynomial (see ramp_filter). It
 -- costs no memory on a GPU and next to no time. It does not go with half_acquisition. Mode

@@ -9,6 +9,7 @@
 -- can do it.
 
 local mb = require "moonbeam"
+local angle_weights = require "moonbeam.tomo.angle_weights"
 local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -27,12 +28,12 @@ method.options = declared.options(
         .. "it fits", choices = {"auto", "fast", "in_place"}, default = "auto"},
     {"consume", "boolean", "give the sinogram up: fbp filters it in place, the Fourier method "
         .. "releases it"},
-    fbp.options, declared.from("fourier_reconstruct", "weights", "pairs"))
+    fbp.options, declared.from("fourier_reconstruct", "pairs"))
 
 local ONLY = { -- options that one method alone has
     fbp = {half_acquisition = "half acquisition", mode = "memory mode in_place",
         slice_shifts = "an axis of its own for every slice"},
-    fourier = {weights = "weights on the angles", pairs = "batches of pairs"},
+    fourier = {pairs = "batches of pairs"},
 }
 
 -- The option that keeps a method from being used, in words; nil when none does.
@@ -62,6 +63,8 @@ local function run(way, sino, angles, options)
         return fbp.reconstruct(sino, angles, own)
     end
     own.consume = nil
+    own.weights = angle_weights.of(options.weights, angles, sino.shape[sino.rank - 1], false,
+        "tomo.reconstruct")
     fbp.check_pad_width(own.pad_width, sino.shape[sino.rank], "tomo.reconstruct")
     local slices = mb.fourier_reconstruct(sino, angles, own)
     if options.consume then
@@ -213,11 +216,11 @@ end
 --- Reconstructs slices from line integrals, by the method that suits.
 --
 -- What only one method can do chooses it: half_acquisition, slice_shifts and mode "in_place" need
--- fbp, weights and pairs need fourier. Otherwise the method is fourier, on every device and with
+-- fbp, pairs need fourier. Otherwise the method is fourier, on every device and with
 -- every budget, because the values of the two differ: back-projection interpolates linearly, which
 -- smooths fine detail and noise a little. Line integrals have no unit. With the default scale, pi /
 -- number of angles, the slices are attenuation per pixel; divide by the pixel size for attenuation
--- per meter.
+-- per meter. Angles that do not cover half a turn evenly are weighted (see tomo.fbp).
 -- Returns the slices (row, y, x), or (y, x), f32, and the way taken as `tomo.choose_method`
 -- describes it.
 -- Errors: argument (an unknown option, two that no method does together, an angle that is not

@@ -1,5 +1,6 @@
 --- The options of mb.recon: those of the methods, and those of a run in chunks.
 
+local angle_weights = require "moonbeam.tomo.angle_weights"
 local declared = require "moonbeam.internal.declared"
 local iterative = require "moonbeam.pipeline.iterative"
 local method_options = require "moonbeam.tomo.method_options"
@@ -44,5 +45,7 @@ return declared.options(
     {"method", "any", methods.options.method.doc .. "; or an iterative one: "
         .. table.concat(iterative.names, ", "), usual = "auto"},
     {"mode", "any", methods.options.mode.doc, usual = "auto"},
+    {"angle_weights", "any", "of direct methods: " .. angle_weights.option.weights.doc,
+        usual = "auto"},
     {"half_acquisition", "any", methods.options.half_acquisition.doc},
     method_options.declarations())

@@ -111,6 +111,7 @@ local function transform(job, sinograms, scan, center, settings)
         "circle", "size", "scale", "accuracy"} do
         options[name] = settings[name]
     end
+    options.weights = settings.angle_weights
     mb.tomo.reconstruct(sinograms, scan.angles, options):release()
 end
 

@@ -61,6 +61,7 @@ local function direct_step(scan, settings, method)
         local value = settings[name]
         last[name] = value == nil and methods.options[name].default or value
     end
+    last.weights = settings.angle_weights
     last.scale = settings.scale
         or (settings.half_acquisition and 2 or 1) * math.pi / scan.n_angles
     last.mode = method == "fbp" and settings.mode or nil
@@ -68,17 +69,19 @@ local function direct_step(scan, settings, method)
 end
 
 -- What iterative methods do without.
-local OF_DIRECT = {"filter", "cutoff", "padding", "pad_width", "accuracy", "mode", "axis_tilt"}
+local OF_DIRECT = {"filter", "cutoff", "padding", "pad_width", "accuracy", "mode", "axis_tilt",
+    "angle_weights"}
 
 -- The step of an iterative method. The scale of the direct methods has a factor pi / angles, in a
 -- half acquisition twice that.
 local function iterative_step(scan, settings)
     for _, name in ipairs(OF_DIRECT) do
         local value = settings[name]
-        if value and value ~= 0 and not (methods.options[name]
-            and value == methods.options[name].default) then
+        local entry = methods.options[name == "angle_weights" and "weights" or name]
+        if value and value ~= 0 and not (entry and value == entry.default) then
             fail("argument", "recon.plan", name, "%s is %s, which method %s does not have; leave "
-                .. "it out", name, tostring(value), settings.method)
+                .. "it out", name, type(value) == "table" and "a list" or tostring(value),
+                settings.method)
         end
     end
     local scale = settings.scale and settings.scale * scan.n_angles / math.pi

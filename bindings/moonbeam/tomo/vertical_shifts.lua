@@ -1,4 +1,5 @@
---- Vertical shifts of projections, from a text, a dataset or another file. `mb.recon.read_shifts`.
+--- Numbers for the projections of a scan, one each, from a text, a dataset or another file:
+-- vertical shifts (`mb.recon.read_shifts`), horizontal ones, weights.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
@@ -21,7 +22,7 @@ local function of_dataset(scan, name, path, words)
     local shape = file:dataset(path).shape
     if #shape > 1 then
         fail("shape", "recon.read_shifts", "where",
-            "%s has %d axes; %s shifts are a list, one number a projection", path, #shape,
+            "%s has %d axes; %s are a list, one number a projection", path, #shape,
             words.name)
     end
     local count = shape[1] or 1
@@ -57,24 +58,27 @@ local function picked_of(scan, values)
 end
 
 local WORDS <const> = {
-    rows = {name = "vertical", unit = "rows", units = {row = true, rows = true}},
-    columns = {name = "horizontal", unit = "columns", units = {column = true, columns = true}},
+    rows = {name = "vertical shifts", unit = "rows", units = {row = true, rows = true}},
+    columns = {name = "horizontal shifts", unit = "columns", units = {column = true,
+        columns = true}},
+    weights = {name = "weights", unit = "numbers", units = {[""] = true}, most = math.huge},
 }
-for _, words in pairs(WORDS) do
+for _, words in ipairs {WORDS.rows, WORDS.columns} do
     for _, unit in ipairs {"px", "pixel", "pixels"} do
         words.units[unit] = true
     end
 end
 
---- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a
--- list that is typed ("0,0.5,1") or in a text file (numbers between spaces, commas or line ends; #
--- starts a comment; "FILE:2" is the second column), a dataset of the scan's file ("/path"), or one
--- of another file ("other.h5:/path"). A dataset in a unit of length is converted by the pixel size
--- of the scan. A list may have a number for each frame of the file, flats and darks included. "-"
--- before the name turns the signs. The second result says what they are, as text.
+--- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with unit
+-- "weights" factors: from a list that is typed ("0,0.5,1") or in a text file (numbers between
+-- spaces, commas or line ends; # starts a comment; "FILE:2" is the second column), a dataset of the
+-- scan's file ("/path"), or one of another file ("other.h5:/path"). A dataset in a unit of length is
+-- converted by the pixel size of the scan. A list may have a number for each frame of the file,
+-- flats and darks included. "-" before the name turns the signs. The second result says what they
+-- are, as text.
 function vertical_shifts.read(scan, where, unit)
     local words = WORDS[unit or "rows"]
-    local most = unit == "columns" and scan.cols or scan.rows
+    local most = words.most or unit == "columns" and scan.cols or scan.rows
     if type(where) ~= "string" then
         fail("argument", "recon.read_shifts", "where",
             "where is a file, a dataset or both, FILE:/PATH")
@@ -85,7 +89,7 @@ function vertical_shifts.read(scan, where, unit)
     end
     local name, path = place:match("^(.+):(/.*)$")
     local values, factor, stored = not path and lists.written(place, {op = "recon.read_shifts",
-        option = "where", what = words.name .. " shifts", fits = function(count)
+        option = "where", what = words.name, fits = function(count)
             return count == scan.n_angles or count == scan.n_projections or count == scan.n_frames
         end}) or nil, 1, nil
     if not values then
@@ -94,20 +98,24 @@ function vertical_shifts.read(scan, where, unit)
     local list = picked_of(scan, values)
     if #list ~= scan.n_angles then
         fail("shape", "recon.read_shifts", "where",
-            "%s has %s %s shifts; the scan has %d projections", where, list.n or #list, words.name,
+            "%s has %s %s; the scan has %d projections", where, list.n or #list, words.name,
             scan.n_angles)
     end
     local result, low, high = {}, math.huge, -math.huge
     for i, value in ipairs(list) do
         local shift = value * (factor or 1) * sign
-        if shift ~= shift or math.abs(shift) > most then
+        if shift ~= shift or math.abs(shift) > most or math.abs(shift) == math.huge then
+            if unit == "weights" then
+                fail("argument", "recon.read_shifts", "where", "%s: weight %d is %g; it must be a "
+                    .. "finite number", where, i, shift)
+            end
             fail("argument", "recon.read_shifts", "where",
                 "%s: shift %d is %g; it lies within the detector's %d %s either way", where, i,
                 shift, most, words.unit)
         end
         result[i], low, high = shift, math.min(low, shift), math.max(high, shift)
     end
-    return result, ("%s, %.4g to %.4g %s, %s in %s"):format(words.name, low, high, words.unit,
+    return result, ("%s, %.4g to %.4g %s, %s in %s"):format(words.name:match "%a+", low, high, words.unit,
         where, stored and ("'%s', by the pixel size"):format(stored) or words.unit)
 end
 

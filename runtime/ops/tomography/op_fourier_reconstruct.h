@@ -87,7 +87,8 @@ enum {
 
 static inline mb_ramp_filter_params mb_fourier_filter(const mb_fourier_reconstruct_params *p)
 {
-    mb_ramp_filter_params filter = {p->filter, p->cutoff, p->padding, p->pad_width, 1.0, {NULL, 0}};
+    mb_ramp_filter_params filter = {p->filter, p->cutoff, p->padding, p->pad_width,
+                                    1.0,       {NULL, 0}, {NULL, 0}};
     return filter;
 }
 

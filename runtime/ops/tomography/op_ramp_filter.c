@@ -15,10 +15,13 @@
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("sino", MB_BIT(MB_F32), 1, 3, "sinograms; the last axis is the detector"),
-    MB_PARALLEL_FILTER_ARGS(1 << 30), MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of the filter"),
+    MB_PARALLEL_FILTER_ARGS(1 << 30),
+    MB_FLOAT(scale, MB_ANY, 1, NULL, "factor of the filter"),
     MB_VECTOR_OPTION(
         slice_shifts, -(1 << 29), 1 << 29, "px",
         "added to the detector coordinate; one per slice of a 3-D sinogram, else one number"),
+    MB_VECTOR_OPTION(weights, MB_ANY, NULL,
+                     "one factor per angle (row of a slice), for uneven angles; default 1"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F32), 1, 3, "filtered sinograms, same shape; may be sino")};
 
 static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
@@ -27,18 +30,22 @@ static bool adapt(const void *params, const mb_spec *arrays, mb_op_cut *cut)
     return cut->split->axis < arrays[MB_RAMP_FILTER_SINO].shape.rank - 1;
 }
 
-/* Slices have their shifts with them. */
+/* Slices have their shifts with them, angles their weights. */
 static void piece(const mb_spec *arrays, int axis, mb_op_piece *piece, void *params, double *room)
 {
     mb_ramp_filter_params *p = params;
+    const int rank = arrays[MB_RAMP_FILTER_SINO].shape.rank;
     (void)room;
-    if (axis == 0 && arrays[MB_RAMP_FILTER_SINO].shape.rank == 3 && p->slice_shifts.count > 0)
+    if (axis == rank - 2 && p->weights.count > 0)
+        p->weights = mb_vector_part(&p->weights, piece->input);
+    if (axis == 0 && rank == 3 && p->slice_shifts.count > 0)
         p->slice_shifts = mb_vector_part(&p->slice_shifts, piece->input);
 }
 
 static const mb_op_split split[] = {
     MB_SPLIT_AXIS(0, .when = "it is not the axis of the detector", .adapt = adapt, .piece = piece),
-    MB_SPLIT_AXIS(1, .when = "it is not the axis of the detector", .adapt = adapt), MB_SPLIT_END};
+    MB_SPLIT_AXIS(1, .when = "it is not the axis of the detector", .adapt = adapt, .piece = piece),
+    MB_SPLIT_END};
 
 static const char *const samples[] = {
     "{inputs = {{'f32', 3, 5, 16}}, params = {filter = 'hann'}}",
@@ -47,7 +54,12 @@ static const char *const samples[] = {
     "{inputs = {{'f32', 2, 3, 13}}, params = {pad_width = 28, scale = 0.5}}",
     "{inputs = {{'f32', 4, 3, 17}}, params = {slice_shifts = {-2.25, 0, 7, 0.5}, padding = "
     "'edge'}}",
-    "{inputs = {{'f32', 2, 3, 301}}, params = {slice_shifts = {0.75, -3}, filter = 'hamming'}}"};
+    "{inputs = {{'f32', 2, 3, 301}}, params = {slice_shifts = {0.75, -3}, filter = 'hamming'}}",
+    "{inputs = {{'f32', 3, 4, 19}}, params = {weights = {0.5, 1.75, 0, 1}, filter = 'hann'}}",
+    "{inputs = {{'f32', 5, 600}}, params = {weights = {1, 0.25, 2, 1, 1.5}, padding = 'edge'}}",
+    "{inputs = {{'f32', 2, 3, 301}}, params = {weights = {1, 0.5, 2}, slice_shifts = {1.5, -2}}}",
+    "{inputs = {{'f32', 2, 3, 45}}, params = {weights = {3, 0.5, 1}, slice_shifts = {1.5, -2}, "
+    "pad_width = 124}}"};
 
 static mb_status check_shifts(const mb_ramp_filter_params *p, const mb_shape *shape, int64_t width)
 {
@@ -71,6 +83,16 @@ static mb_status check_shifts(const mb_ramp_filter_params *p, const mb_shape *sh
     return MB_STATUS_OK;
 }
 
+static mb_status check_weights(const mb_ramp_filter_params *p, const mb_shape *shape)
+{
+    const int64_t angles = mb_ramp_filter_angles(shape);
+    if (p->weights.count == 0 || p->weights.count == angles)
+        return MB_STATUS_OK;
+    return mb_fail(MB_STATUS_ARGUMENT, "weights",
+                   "%lld weights were given and the sinogram has %lld angles",
+                   (long long)p->weights.count, (long long)angles);
+}
+
 static mb_status infer(const void *params, mb_spec *arrays)
 {
     const mb_ramp_filter_params *p = params;
@@ -87,6 +109,7 @@ static mb_status infer(const void *params, mb_spec *arrays)
                        "or 0 for automatic",
                        (long long)p->pad_width, (long long)width);
     MB_TRY(check_shifts(p, shape, width));
+    MB_TRY(check_weights(p, shape));
     arrays[MB_RAMP_FILTER_RESULT] = arrays[MB_RAMP_FILTER_SINO];
     return MB_STATUS_OK;
 }
@@ -109,6 +132,8 @@ static void plan(const void *params, const mb_spec *arrays, mb_planner *planner)
         planner, "turned",
         host && p->slice_shifts.count > 0 ? mb_bytes_mul(row_bytes, (uint64_t)facts->threads) : 0,
         0, 2);
+    mb_planner_slot(planner, "weights",
+                    mb_bytes_mul(sizeof(double), host ? 0 : (uint64_t)p->weights.count), 0, 2);
     if (!fused) {
         mb_fft_desc forward = mb_fft_describe(MB_FFT_R2C, 1, &padded, batch, true);
         mb_fft_desc inverse = mb_fft_describe(MB_FFT_C2R, 1, &padded, batch, true);
@@ -152,10 +177,28 @@ static void multiply_turned(float *spectrum, const float *turned, int64_t bins)
     }
 }
 
-/* turned: NULL, or the response of this row's slice. */
-static mb_status filter_row(const mb_op_call *call, const float *from, float *to, int64_t width,
-                            int64_t padded, float *row, const float *turned)
+MB_MULTIVERSION
+static void weigh(float *to, const float *from, float weight, int64_t width)
 {
+    for (int64_t i = 0; i < width; i++)
+        to[i] = from[i] * weight;
+}
+
+/* One row: where it is read and written, and how it is filtered. */
+typedef struct filtering {
+    const float *from;
+    float *to;
+    int64_t width, padded;
+    float *row;           /* padded, of this thread */
+    const float *turned;  /* NULL, or the response of this row's slice */
+    const double *weight; /* NULL, or that of this row's angle */
+} filtering;
+
+static mb_status filter_row(const mb_op_call *call, const filtering *f)
+{
+    const float *from = f->from;
+    float *row = f->row;
+    int64_t width = f->width, padded = f->padded;
     const mb_ramp_filter_params *p = call->params;
     int64_t left = (padded - width) / 2;
     bool edge = p->padding == MB_RAMP_PAD_EDGE;
@@ -167,13 +210,16 @@ static mb_status filter_row(const mb_op_call *call, const float *from, float *to
         row[i] = after;
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_RAMP_FILTER_FORWARD], row, row,
                        call->slots[MB_RAMP_FILTER_FORWARD_WORK]));
-    if (turned)
-        multiply_turned(row, turned, padded / 2 + 1);
+    if (f->turned)
+        multiply_turned(row, f->turned, padded / 2 + 1);
     else
         multiply(row, call->slots[MB_RAMP_FILTER_RESPONSE], padded / 2 + 1);
     MB_TRY(mb_fft_exec(call->device, call->ffts[MB_RAMP_FILTER_INVERSE], row, row,
                        call->slots[MB_RAMP_FILTER_INVERSE_WORK]));
-    memcpy(to, row + left, (size_t)width * 4);
+    if (f->weight)
+        weigh(f->to, row + left, (float)*f->weight, width);
+    else
+        memcpy(f->to, row + left, (size_t)width * 4);
     return MB_STATUS_OK;
 }
 
@@ -186,7 +232,9 @@ static mb_status run_host(const mb_op_call *call)
             padded = mb_ramp_filter_padded(p, width);
     int64_t rows = (int64_t)mb_array_elements(sino) / width,
             pitch = mb_ramp_filter_host_pitch(padded);
-    int64_t slices = mb_ramp_filter_slices(&sino->shape);
+    int64_t slices = mb_ramp_filter_slices(&sino->shape),
+            angles = mb_ramp_filter_angles(&sino->shape);
+    const double *weights = p->weights.count > 0 ? p->weights.values : NULL;
     float *response = call->slots[MB_RAMP_FILTER_RESPONSE];
     int threads = call->device->facts.threads;
     mb_status status = MB_STATUS_OK;
@@ -215,9 +263,11 @@ static mb_status run_host(const mb_op_call *call)
                 turn_response(turned, response, p->slice_shifts.values[turned_slice], padded);
             }
             if (mine == MB_STATUS_OK)
-                mine = filter_row(call, (const float *)sino->data + mb_array_row_offset(sino, i),
-                                  (float *)result->data + mb_array_row_offset(result, i), width,
-                                  padded, row, turned);
+                mine = filter_row(
+                    call,
+                    &(filtering){(const float *)sino->data + mb_array_row_offset(sino, i),
+                                 (float *)result->data + mb_array_row_offset(result, i), width,
+                                 padded, row, turned, weights ? weights + i % angles : NULL});
             if (mine == MB_STATUS_OK)
                 continue;
 #pragma omp critical(mb_ramp_filter)
@@ -248,7 +298,9 @@ const mb_op mb_op_ramp_filter = {
            "slice_shifts[z] moves the rows of slice z: the result at column u is the filtered row "
            "at u + slice_shifts[z], interpolated by its trigonometric polynomial. A rotation axis "
            "at center + slice_shifts[z] moves to center. Columns from beyond the detector contain "
-           "the response of the filter to the padding. A shift is at most (P - width)/2 columns.",
+           "the response of the filter to the padding. A shift is at most (P - width)/2 columns.\n"
+           "weights[a] multiplies the filtered rows of angle a: of mean 1 for the default scale of "
+           "backproject, for angles that are not even.",
     .reference = "Kak and Slaney, Principles of Computerized Tomographic Imaging (1988), ch. 3.3",
     MB_OP_ALL_PARTS,
     .strides = MB_STRIDES_ROWS,

@@ -43,6 +43,7 @@ typedef struct mb_ramp_filter_params {
     int64_t pad_width; /* 0 = auto */
     double scale;
     mb_vector slice_shifts; /* px, one per slice, or absent */
+    mb_vector weights;      /* one per angle, or absent = 1 */
 } mb_ramp_filter_params;
 
 enum { MB_RAMP_FILTER_SINO, MB_RAMP_FILTER_RESULT };
@@ -51,6 +52,7 @@ enum {
     MB_RAMP_FILTER_RESPONSE, /* float[P / 2 + 1] */
     MB_RAMP_FILTER_ROWS,     /* the padded rows; fused: 0 bytes */
     MB_RAMP_FILTER_TURNED,   /* host, with slice_shifts: a pitch of floats a thread; else 0 bytes */
+    MB_RAMP_FILTER_WEIGHTS,  /* CUDA, with weights: double[angles]; else 0 bytes */
     MB_RAMP_FILTER_FORWARD_WORK, /* FFT work areas; the two share bytes where they are not empty */
     MB_RAMP_FILTER_INVERSE_WORK
 };
@@ -68,6 +70,13 @@ static inline int64_t mb_ramp_filter_padded(const mb_ramp_filter_params *params,
     while (padded < 2 * width)
         padded *= 2;
     return padded;
+}
+
+/* Angles of a sinogram of any rank: rows of a slice. Filtered row i is of angle i % angles, and is
+** multiplied by that angle's weight, rounded to float. */
+static inline int64_t mb_ramp_filter_angles(const mb_shape *sino)
+{
+    return sino->rank > 1 ? sino->dims[sino->rank - 2] : 1;
 }
 
 /* Slices of a sinogram of any rank; all rows of one of less than three axes are one slice. */

@@ -323,6 +323,45 @@ describe("ramp_filter", function()
         end)
     end)
 
+    helper.each_device(function(device, test)
+        test("multiplies the rows of each angle by its weight on " .. device:match "^%a+", function()
+            for _, width in ipairs { 20, 301, 700 } do
+                local weights = { 0.5, 1, 0, -2, 1.75 }
+                for _, rank in ipairs { 1, 2, 3 } do
+                    local shape = { 3, 5, width }
+                    shape = table.move(shape, 4 - rank, 3, 1, {})
+                    local own = rank == 1 and { 1.75 } or weights
+                    local a <close> = mb.random(shape, { seed = rank, low = -1, device = device })
+                    local shifts = rank == 3 and { 0.5, -2, 3 } or { -1.25 }
+                    for _, options in ipairs { { padding = "edge" }, { slice_shifts = shifts } } do
+                        local plain <close> = mb.ramp_filter(a, options)
+                        options.weights = own
+                        local weighted <close> = mb.ramp_filter(a, options)
+                        local want <close> = plain:copy()
+                        for i, factor in ipairs(own) do
+                            local rows <close> = rank == 1 and want:view(mb.all)
+                                or rank == 2 and want:view(i, mb.all)
+                                or want:view(mb.all, i, mb.all)
+                            mb.binary(rows, "mul", { scalar = factor, out = rows })
+                        end
+                        assert.same(want:to_table(), weighted:to_table())
+                        local standing <close> = a:copy()
+                        options.out = standing
+                        mb.ramp_filter(standing, options)
+                        assert.same(want:to_table(), standing:to_table())
+                    end
+                end
+            end
+        end)
+    end)
+
+    it("says what is wrong with weights", function()
+        local a <close> = mb.zeros { 2, 3, 10 }
+        local text, err = helper.failure(mb.ramp_filter, a, { weights = { 1, 2 } })
+        assert.same({ "argument", "weights" }, { err.code, err.arg })
+        assert.matches("2 weights were given and the sinogram has 3 angles", text, 1, true)
+    end)
+
     helper.gpu_it("filters on the GPU as on the host", function()
         local shifts = { 0.25, -13.5, 0, 7, 99.75, -60.125, 3 }
         for _, width in ipairs { 511, 640, 1000, 2048, 2160, 5000, 9000 } do
@@ -333,6 +372,8 @@ describe("ramp_filter", function()
                 { filter = "shepp-logan", padding = "edge", scale = 3 },
                 { filter = "none", padding = "edge", slice_shifts = shifts },
                 { pad_width = (width + 203) // 4 * 4 },
+                { padding = "edge", weights = { 0.5, 1.5, 1 } },
+                { pad_width = (width + 203) // 4 * 4, slice_shifts = shifts, weights = { 2, 0, 1 } },
             } do
                 local want <close> = mb.ramp_filter(host, options)
                 local r <close> = mb.ramp_filter(there, options)

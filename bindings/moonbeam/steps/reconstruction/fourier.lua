@@ -10,16 +10,13 @@ return reconstruction.step {
         .. "known, otherwise per pixel.",
     reference = "mb.fourier_reconstruct",
     options = declared.options(reconstruction.options,
-        declared.from("fourier_reconstruct", "weights", "pairs")),
-    check = function(options, shape, g)
+        declared.from("fourier_reconstruct", "pairs")),
+    check = function(_, _, g)
         if g.half_acquisition then
             fail("argument", nil, nil, "it does not support half acquisition; use step fbp instead")
         elseif g.lean ~= 0 then
             fail("argument", nil, nil, "it does not support a leaning axis (step tilt); use step "
                 .. "fbp instead")
-        elseif type(options.weights) == "table" and #options.weights ~= shape[1] then
-            fail("shape", nil, "weights", "weights has %d numbers; there are %d projections: give "
-                .. "one for each", #options.weights, shape[1])
         end
     end,
 }

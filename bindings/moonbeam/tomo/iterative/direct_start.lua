@@ -1,6 +1,7 @@
 --- The start of iterative methods from a direct reconstruction.
 
 local mb = require "moonbeam"
+local directions = require "moonbeam.scan.directions"
 
 local direct_start = {}
 
@@ -10,17 +11,9 @@ local WEDGE <const> = 4
 -- The part of half a turn that each angle stands for: half of the gaps to the directions beside it,
 -- in radians. A wedge without any angle counts as a gap like the others.
 local function parts_of(angles)
-    local order, direction, parts = {}, {}, {}
-    for i, angle in ipairs(angles) do
-        order[i], direction[i] = i, angle % math.pi
-    end
-    table.sort(order, function(a, b)
-        return direction[a] < direction[b] or direction[a] == direction[b] and a < b
-    end)
-    local count, gaps, widest = #angles, {}, 1
+    local order, gaps = directions.gaps(angles, math.pi)
+    local count, widest, parts = #angles, 1, {}
     for i = 1, count do
-        local following = i < count and direction[order[i + 1]] or direction[order[1]] + math.pi
-        gaps[i] = following - direction[order[i]]
         widest = gaps[i] > gaps[widest] and i or widest
     end
     local mean = (math.pi - gaps[widest]) / math.max(1, count - 1)
