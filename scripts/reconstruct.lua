@@ -77,6 +77,9 @@ local options = cli.parse(arg, {
         .. "of view of up to twice its width"},
     {"vertical-shifts", value = "FILE|PATH", doc = "rows to shift each projection by: a text "
         .. "file, a dataset of SCAN, or FILE:/PATH"},
+    {"shifted-rows", value = "mark|leave-out", type = cli.choice("mark", "leave-out"),
+        doc = "rows that --vertical-shifts take from outside the detector: marked in the result, "
+            .. "or left out of it (default: mark)"},
     cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm",
         "recon-algorithm"}, type = cli.choice(table.unpack(named)), doc = entries.method.doc
         .. "; or an iterative one, with the options below that name it: "
@@ -105,7 +108,8 @@ local options = cli.parse(arg, {
         doc = "type of the stored values; the volume says how they are scaled, as CF "
             .. "(scale_factor, add_offset) and NeXus do"},
     {"output-range", library = "range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
-        doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
+        doc = "values stored as 0 and 65535 (default: what nine slices have, from the first to "
+            .. "the last, and a quarter more)"},
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N "
         .. "slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
@@ -390,6 +394,7 @@ settings.threads = options.threads
 settings.pinned = options.pinned
 settings.vertical_shifts = options.vertical_shifts
     and cli.checked(mb.recon.read_shifts, scan, options.vertical_shifts)
+settings.shifted_rows = options.shifted_rows and options.shifted_rows:gsub("-", "_") or nil
 settings.flip, settings.reverse_rotation = options.flip, options.reverse_rotation
 settings.flat_mode = options.flat_mode
 settings.log = not options.no_log
@@ -530,6 +535,7 @@ for _, option in ipairs(of_methods) do
     parameters[option.library] = settings[option.library]
 end
 parameters.vertical_shifts = options.vertical_shifts
+parameters.shifted_rows = settings.shifted_rows
 parameters.flip, parameters.reverse_rotation = options.flip, options.reverse_rotation
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
@@ -545,6 +551,8 @@ local making = {
     pixel_size = scan.pixel_size,
     first_row = plan.first_row,
     upward = plan.upward,
+    outside = plan.outside,
+    projections = scan.n_angles,
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
     layout = options.layout,

@@ -1450,6 +1450,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -1548,6 +1549,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2033,6 +2035,7 @@ function mb.psf.two_photon(size, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2108,6 +2111,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2193,6 +2197,7 @@ function mb.recon.describe(plan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2257,6 +2262,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2322,6 +2328,7 @@ function mb.recon.find_center(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2386,6 +2393,7 @@ function mb.recon.find_range(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2459,6 +2467,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2523,6 +2532,7 @@ function mb.recon.plan(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2614,6 +2624,8 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field slice_distance? number between neighboring slices
 ---@field first_row? integer row of the detector that slice 1 is of
 ---@field upward? boolean each slice is of the row above the one before
+---@field outside? number[] of each slice: how many projections show it by rows from outside the detector
+---@field projections? integer of how many projections
 ---@field axis? table what slices are that are not rows: {name, values (numbers, or texts, one for each slice)}
 ---@field parameters? table what the reconstruction was done with
 ---@field input? string the scan's file
