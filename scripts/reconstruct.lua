@@ -86,6 +86,9 @@ local options = cli.parse(arg, {
     {"angle-weights", value = "auto|none|LIST", default = "auto",
         doc = "of direct methods, for angles that do not cover half a turn evenly: "
             .. entries.weights.doc .. "; or a list, as for --vertical-shifts"},
+    {"shifted-rows", value = "mark|leave-out", type = cli.choice("mark", "leave-out"),
+        doc = "rows that --vertical-shifts take from outside the detector: marked in the result, "
+            .. "or left out of it (default: mark)"},
     cli.option(entries.method, {short = "m", also = {"algorithm", "reconstruction-algorithm",
         "recon-algorithm"}, type = cli.choice(table.unpack(named)), doc = entries.method.doc
         .. "; or an iterative one, with the options below that name it: "
@@ -114,7 +117,8 @@ local options = cli.parse(arg, {
         doc = "type of the stored values; the volume says how they are scaled, as CF "
             .. "(scale_factor, add_offset) and NeXus do"},
     {"output-range", library = "range", value = "LOW:HIGH", type = cli.pair "LOW:HIGH",
-        doc = "values stored as 0 and 65535 (default: what three slices have, and a quarter more)"},
+        doc = "values stored as 0 and 65535 (default: what nine slices have, from the first to "
+            .. "the last, and a quarter more)"},
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N "
         .. "slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
@@ -423,6 +427,7 @@ if options.vertical_shifts then
         options.vertical_shifts)
 end
 local shifts_path = options.vertical_shifts and options.vertical_shifts:gsub("^%-", "")
+settings.shifted_rows = options.shifted_rows and options.shifted_rows:gsub("-", "_") or nil
 settings.flip, settings.reverse_rotation = options.flip, options.reverse_rotation
 if options.given.angle_weights then
     local word = options.angle_weights == "auto" or options.angle_weights == "none"
@@ -579,6 +584,7 @@ for _, option in ipairs(of_methods) do
     parameters[option.library] = settings[option.library]
 end
 parameters.vertical_shifts = options.vertical_shifts
+parameters.shifted_rows = settings.shifted_rows
 parameters.flip, parameters.reverse_rotation = options.flip, options.reverse_rotation
 parameters.angle_weights = settings.angle_weights and options.angle_weights
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
@@ -595,6 +601,8 @@ local making = {
     pixel_size = scan.pixel_size,
     first_row = plan.first_row,
     upward = plan.upward,
+    outside = plan.outside,
+    projections = scan.n_angles,
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
     layout = options.layout,

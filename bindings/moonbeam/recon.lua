@@ -180,9 +180,9 @@ function recon.center_picture(path, details)
 end
 
 --- The range {low, high} for storing a scan's slices as `options.dtype`. For "u16" it is the range
--- of three slices, at a quarter, half and three quarters of the height (the middle one may be
--- empty), plus a quarter on both sides. For "f16" it is {0, the power of two that scales them to
--- half floats}, 1 if they fit unscaled. The options are those of recon.run, with the center.
+-- of nine slices, spread from the first to the last one, plus a quarter on both sides. For "f16" it
+-- is {0, the power of two that scales them to half floats}, 1 if they fit unscaled. The options are
+-- those of recon.run, with the center.
 function recon.find_range(scan, options)
     return on_device(options, function(own)
         local device = mb.device(own.device or "host")
@@ -324,6 +324,11 @@ function recon.describe(plan, options)
         line("run", "axis", "leans from %+.2f columns at row %d to %+.2f at row %d", plan.lean[1],
             plan.rows[1], plan.lean[2], plan.rows[2])
     end
+    local section = plan.made.sections[1]
+    local outside = geometry.outside_text(section.geometry, section.first, section.last)
+    if outside then
+        line("run", "outside", "%s", outside)
+    end
     if plan.difference then
         line("run", "devices", "%s", plan.difference)
     end
@@ -392,7 +397,8 @@ function recon.reconstruct(projections, angles, options)
     local made
     if not options.out then
         local width = scan_recipe.width(scan, settings, settings.center)
-        local rows = settings.rows and settings.rows[2] - settings.rows[1] + 1 or scan.rows
+        local rows = settings.rows and settings.rows[2] - settings.rows[1] + 1
+            or scan_recipe.chain(scan, settings, mb.device(settings.device or "host")).shape[1]
         made = mb.empty({rows, width, width}, {dtype = settings.dtype, device = "host"})
         settings.out = made
     end

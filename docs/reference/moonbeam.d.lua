@@ -1454,6 +1454,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -1553,6 +1554,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2039,6 +2041,7 @@ function mb.psf.two_photon(size, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2115,6 +2118,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2201,6 +2205,7 @@ function mb.recon.describe(plan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2266,6 +2271,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2332,6 +2338,7 @@ function mb.recon.find_center(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2397,6 +2404,7 @@ function mb.recon.find_range(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2471,6 +2479,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2536,6 +2545,7 @@ function mb.recon.plan(scan, options) end
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
@@ -2628,6 +2638,8 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field slice_distance? number between neighboring slices
 ---@field first_row? integer row of the detector that slice 1 is of
 ---@field upward? boolean each slice is of the row above the one before
+---@field outside? number[] of each slice: how many projections show it by rows from outside the detector
+---@field projections? integer of how many projections
 ---@field axis? table what slices are that are not rows: {name, values (numbers, or texts, one for each slice)}
 ---@field parameters? table what the reconstruction was done with
 ---@field input? string the scan's file

@@ -288,10 +288,21 @@ local function run_sweep(scan, source, options, talk)
     local stack <close> = sweep.stack(list, slice, function(i)
         say("sweep      %d of %d: %s = %s", i, #values, path, recipe_text.value_text(values[i]))
     end)
-    local words = words_of(values)
+    local words, outside = words_of(values), nil
+    local bound_chain = list[1].chain
+    local counts = bound_chain.kind.layout == "slices"
+        and geometry.outside(bound_chain.geometry, slice, slice)
+    if counts then
+        outside = {}
+        for i in ipairs(values) do
+            outside[i] = counts[1]
+        end
+        say("outside    %s", geometry.outside_text(bound_chain.geometry, slice, slice))
+    end
     local result <close> = mb.result.create(options.output, {shape = stack.shape,
         dtype = stack.dtype, units = output.units(list[1].chain), overwrite = options.overwrite,
         input = options.scan, pixel_size = sweep.pixel_size(list),
+        outside = outside, projections = #bound_chain.geometry.frames,
         axis = {name = path:gsub("[^%w_.]", "_"), values = words},
         title = ("%s of row %d"):format(path, row),
         parameters = {recipe = recipe_text.text(chain.resolved(list[1].chain)), sweep = path,
@@ -478,6 +489,7 @@ local OF_CHAIN = {center = "--set center.column=X", axis_tilt = "the step tilt",
     padding = "--set fbp.padding=NAME", pad_width = "--set fbp.pad_width=N",
     angle_weights = "--set fbp.weights=none",
     half_acquisition = "the step half_acquisition", vertical_shifts = "the step vertical_shift",
+    shifted_rows = "--set vertical_shift.outside=leave_out",
     method = "the step fbp or fourier",
     mode = "--set fbp.mode=NAME",
     circle = "--set fbp.circle=X", accuracy = "--set fbp.accuracy=NAME",

@@ -12,8 +12,10 @@
 -- half_acquisition; axis, axis_given: the column of the axis about which step stitch has joined
 -- frames, and the one that it was given, or nil; lean: the slope of the axis in columns per row;
 -- vertical_shifts: by how many
--- rows of the scan each projection of the scan was shifted, or nil; timeline, currents: those of
--- the scan (scan/timeline.lua), or nil; says, stated: what its file states (scan/statements).
+-- rows of the scan each projection of the scan was shifted, or nil; shifted: for each step that did
+-- so {shifts, low, high}, the first and last row that it had, or nil; used: the projections that
+-- are in averaged or joined ones since, or nil; timeline, currents, exposures: those of the scan
+-- (scan/timeline.lua), or nil; says, stated: what its file states (scan/statements).
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local fail = require "moonbeam.internal.fail"
@@ -102,6 +104,44 @@ function geometry.result_row(g, first)
     local sign, size = sign_of(g), math.abs(g.row_step)
     local row = sign > 0 and (g.first_row - 1) // size + first or g.first_row // size - first + 1
     return math.max(1, row), sign < 0
+end
+
+-- Rows by which a row may be beyond the last one that there is: rounding of shifts.
+local ROUNDING <const> = 1e-6
+
+--- How many projections show each row, first to last of the data, by rows from outside the
+-- detector, which step vertical_shift has counted as open beam: a list, and the number of
+-- projections. nil where there are none.
+function geometry.outside(g, first, last)
+    local counts, any, used = {}, false, g.used or g.frames
+    for row = first, g.shifted and last or first - 1 do
+        local from, to = table.unpack(geometry.rows_of(g, row, row))
+        local count = 0
+        for _, frame in ipairs(used) do
+            local out = false
+            for _, step in ipairs(g.shifted) do
+                local shift = step.shifts[frame]
+                out = out or from + shift < step.low - ROUNDING or to + shift > step.high + ROUNDING
+            end
+            count = count + (out and 1 or 0)
+        end
+        counts[#counts + 1], any = count, any or count > 0
+    end
+    if any then
+        return counts, #used
+    end
+end
+
+--- The same in words; nil where there are none.
+function geometry.outside_text(g, first, last)
+    local counts, projections = geometry.outside(g, first, last)
+    local rows, most = 0, 0
+    for _, count in ipairs(counts or {}) do
+        rows, most = rows + (count > 0 and 1 or 0), math.max(most, count)
+    end
+    return counts and ("%d of %d row%s use%s rows from outside the detector in up to %d of %d "
+        .. "projections"):format(rows, #counts, #counts == 1 and "" or "s", rows == 1 and "s" or "",
+        most, projections)
 end
 
 --- What reports call rows {first, last} of a section: those of the detector, or frames as they are.

@@ -150,7 +150,10 @@ function output.run(self, options)
     local first_row, upward = geometry.result_row(g, last.first)
     local making = {shape = shape, dtype = last.dtype,
         units = output.units(self.chain), pixel_size = g.pixel_size, slice_distance = g.row_size,
-        first_row = first_row, upward = upward, overwrite = options.overwrite,
+        first_row = first_row, upward = upward,
+        outside = last.layout == "slices" and geometry.outside(g, last.first, last.last) or nil,
+        projections = g.used and #g.used or #g.frames,
+        overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, input = options.input,
         layout = options.layout, entry = options.entry, angles = options.angles,
         unfinished = kept and kept.kept, title = options.title,

@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local deals = require "moonbeam.plan.deals"
+local geometry = require "moonbeam.pipeline.geometry"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local process_memory = require "moonbeam.internal.process_memory"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
@@ -138,6 +139,12 @@ function report.text(made, options)
     end
     for _, section in ipairs(made.sections) do
         section_lines(made, section, line)
+    end
+    local last = made.sections[#made.sections]
+    local outside = last.layout == "slices"
+        and geometry.outside_text(last.geometry, last.first, last.last)
+    if outside then
+        line("run", "outside", "%s", outside)
     end
     for _, device in ipairs(made.job.devices) do
         line("plan", "peak", "%s%s on %s%s", made.exact and "" or "at most ",

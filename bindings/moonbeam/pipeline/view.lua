@@ -69,8 +69,7 @@ function methods:as_scan()
     local settings = plain_settings(self)
     local geometry = self.geometry
     if settings then
-        settings.rows = self.section.cut == "rows"
-            and geometry_of.rows_of(geometry, self.rows[1], self.rows[2]) or self.rows
+        settings.rows = geometry_of.rows_of(geometry, self.rows[1], self.rows[2])
         return self.section.source.scan, settings
     end
     local scan = {n_angles = #geometry.angles, angles = geometry.angles, rows = self.shape[2],

@@ -69,6 +69,16 @@ local function write_axes(file, options)
     end
 end
 
+-- Slices that are not wholly of rows of the detector.
+local function write_outside(file, options)
+    if options.outside then
+        file:write("/entry/data/projections_outside", options.outside, {dtype = "i32",
+            attributes = {long_name = "projections outside", projections = options.projections,
+            description = "of each slice: how many projections show it by rows from outside the "
+            .. "detector, which count as open beam"}})
+    end
+end
+
 local function write_process(file, options)
     local process = "/entry/reconstruction"
     file:group(process, "NXprocess")
@@ -149,6 +159,7 @@ local function fill(file, options, parts)
         LAYOUTS[options.layout](file, options)
     end
     write_axes(file, options)
+    write_outside(file, options)
     write_process(file, options)
     write_provenance(file, options)
     return volume

@@ -41,6 +41,9 @@ local CREATE = declared.options(
         usual = "pixel_size"},
     {"first_row", "count", "row of the detector that slice 1 is of", min = 1, default = 1},
     {"upward", "boolean", "each slice is of the row above the one before", default = false},
+    {"outside", "list", "of each slice: how many projections show it by rows from outside the "
+        .. "detector", whole = true, min = 0},
+    {"projections", "count", "of how many projections", min = 1},
     {"axis", "table", "what slices are that are not rows: {name, values (numbers, or texts, one "
         .. "for each slice)}"},
     {"parameters", "table", "what the reconstruction was done with"},
@@ -101,6 +104,10 @@ local function check_options(options)
     if options.axis and not sound_axis(options.axis, options.shape[1]) then
         fail("argument", "result.create", "axis", "axis must be {name = a word that is not data, "
             .. "x or y, values = %d numbers or texts, one for each slice}", options.shape[1])
+    end
+    if options.outside and #options.outside ~= options.shape[1] then
+        fail("shape", "result.create", "outside", "outside has %d numbers for %d slices",
+            #options.outside, options.shape[1])
     end
     notes.check(options.parameters or {}, "result.create")
 end

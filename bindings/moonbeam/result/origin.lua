@@ -125,6 +125,7 @@ function origin.facts(options)
     return {program = "moonbeam", version = core.version, title = options.title,
         sample = options.sample, units = origin.units(options), pixel_size = options.pixel_size,
         first_row = not options.axis and options.first_row or nil,
+        projections_outside = options.outside,
         upward = options.upward and not options.axis or nil, axis = options.axis,
         date = origin.time(),
         parameters = origin.parameters(options), provenance = origin.provenance(options)}

@@ -22,6 +22,8 @@ return declared.options(
     {"axis_tilt", "any", "angle between the axis and the detector's columns; positive: further "
         .. "right in lower rows", unit = "rad", usual = "0"},
     {"vertical_shifts", "any", "rows to shift each projection by: one number per projection"},
+    {"shifted_rows", "any", "rows that vertical shifts take from outside the detector: \"mark\" "
+        .. "in the result, or \"leave_out\"", usual = "mark"},
     {"flip", "any", "how the frames are stored: \"none\" (upright), \"rows\" (upside down), "
         .. "\"columns\" (mirrored) or \"both\"", usual = "as the scan says"},
     {"reverse_rotation", "any", "true: the stage turns the other way than the angles say",
@@ -36,7 +38,7 @@ return declared.options(
         usual = "256 MiB; none for arrays that are pinned themselves"},
     {"dtype", "any", "how the slices are stored: \"f32\", \"f16\" or \"u16\"", usual = "f32"},
     {"range", "any", "{low, high}: what is stored as 0 and as the largest value",
-        usual = "from three slices"},
+        usual = "from nine slices"},
     {"slices_per_file", "any", "the result's, where the volume goes to several files"},
     {"out", "any", "the array on the host that the slices go to, where that is no result"},
     {"quiet", "any", "no progress"},

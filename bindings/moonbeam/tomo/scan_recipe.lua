@@ -17,6 +17,7 @@ local report = require "moonbeam.pipeline.report"
 local scan_center = require "moonbeam.tomo.scan_center"
 local several_devices = require "moonbeam.internal.several_devices"
 local tables = require "moonbeam.internal.tables"
+local value_range = require "moonbeam.tomo.value_range"
 
 local scan_recipe = {}
 
@@ -103,7 +104,8 @@ function scan_recipe.of(scan, settings, device)
         list[#list + 1] = "minus_log"
     end
     if settings.vertical_shifts then
-        list[#list + 1] = {"vertical_shift", shifts = settings.vertical_shifts}
+        list[#list + 1] = {"vertical_shift", shifts = settings.vertical_shifts,
+            outside = settings.shifted_rows}
     end
     if settings.axis_tilt and settings.axis_tilt ~= 0 then
         list[#list + 1] = {"tilt", angle = settings.axis_tilt}
@@ -119,7 +121,7 @@ function scan_recipe.of(scan, settings, device)
         or direct_step(scan, settings, method)
     if settings.dtype and settings.dtype ~= "f32" then
         list[#list + 1] = {"rescale", dtype = STORED[settings.dtype], range = settings.range,
-            sample = not settings.range and 3 or nil}
+            sample = not settings.range and value_range.SLICES or nil}
     end
     return list
 end
@@ -276,7 +278,8 @@ function scan_recipe.plan(scan, options)
     local first_row, upward = geometry.result_row(section.geometry, section.first)
     return check_out(fill({made = made, device_ids = table.concat(ids, ","),
         difference = several_devices.difference(devices), rows = rows, first_row = first_row,
-        upward = upward, chunk = section.count,
+        upward = upward, outside = geometry.outside(section.geometry, section.first, section.last),
+        chunk = section.count,
         chunks = math.ceil(total / section.count), search_peak = measure_peak(made, "center"),
         look_peak = made.job.look[device.id],
         budget = mb.pool.stats(device).budget, available = made.job.available[device.id],

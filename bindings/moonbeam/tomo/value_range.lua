@@ -1,24 +1,35 @@
 --- The range by which slices are stored as another type, from a few of them.
+--
+-- The slices are spread evenly from the first to the last one, ends included: an object that grows
+-- along z is densest at an end.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
 
 local value_range = {}
 
---- The range {low, high} for `dtype`, from three slices of a view (pipeline/view.lua), at a
--- quarter, half and three quarters of its rows: of integers what they have and a quarter more on
+--- How many slices tell the range where nobody says it.
+value_range.SLICES = 9
+
+-- The rows that are looked at, `count` of those from low to high.
+local function rows_of(low, high, count)
+    local rows = {}
+    for i = 0, count - 1 do
+        local row = count == 1 and (low + high) // 2 or low + i * (high - low) // (count - 1)
+        rows[#rows + 1] = row ~= rows[#rows] and row or nil
+    end
+    return rows
+end
+
+--- The range {low, high} for `dtype`, from `count` slices of a view (pipeline/view.lua), spread
+-- over its rows (default: value_range.SLICES): of integers what they have and a quarter more on
 -- both sides; of "f16" {0, the power of two that brings them to half floats}.
-function value_range.find(view, dtype)
-    local low, high = table.unpack(view.rows)
-    local least, most, before = math.huge, -math.huge, nil
-    for quarter = 1, 3 do
-        local row = low + quarter * (high - low) // 4
-        if row ~= before then
-            local slices <close> = view:data({row, row})
-            least = math.min(least, mb.bound(0, slices.min, slices))
-            most = math.max(most, mb.bound(0, slices.max, slices))
-            before = row
-        end
+function value_range.find(view, dtype, count)
+    local least, most = math.huge, -math.huge
+    for _, row in ipairs(rows_of(view.rows[1], view.rows[2], count or value_range.SLICES)) do
+        local slices <close> = view:data({row, row})
+        least = math.min(least, mb.bound(0, slices.min, slices))
+        most = math.max(most, mb.bound(0, slices.max, slices))
     end
     if dtype == "f16" then
         local largest = math.max(math.abs(least), math.abs(most))

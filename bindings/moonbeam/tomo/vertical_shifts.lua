@@ -69,13 +69,13 @@ for _, words in ipairs {WORDS.rows, WORDS.columns} do
     end
 end
 
---- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with unit
--- "weights" factors: from a list that is typed ("0,0.5,1") or in a text file (numbers between
--- spaces, commas or line ends; # starts a comment; "FILE:2" is the second column), a dataset of the
--- scan's file ("/path"), or one of another file ("other.h5:/path"). A dataset in a unit of length is
--- converted by the pixel size of the scan. A list may have a number for each frame of the file,
--- flats and darks included. "-" before the name turns the signs. The second result says what they
--- are, as text.
+--- Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with
+-- unit "weights" factors: from a list that is typed ("0,0.5,1") or in a text file (numbers between
+-- spaces, commas or line ends; # starts a comment; "FILE:2" is the second column), a dataset of
+-- the scan's file ("/path"), or one of another file ("other.h5:/path"). A dataset in a unit of
+-- length is converted by the pixel size of the scan. A list may have a number for each frame of
+-- the file, flats and darks included. "-" before the name turns the signs. The second result says
+-- what they are, as text.
 function vertical_shifts.read(scan, where, unit)
     local words = WORDS[unit or "rows"]
     local most = words.most or unit == "columns" and scan.cols or scan.rows
@@ -115,8 +115,8 @@ function vertical_shifts.read(scan, where, unit)
         end
         result[i], low, high = shift, math.min(low, shift), math.max(high, shift)
     end
-    return result, ("%s, %.4g to %.4g %s, %s in %s"):format(words.name:match "%a+", low, high, words.unit,
-        where, stored and ("'%s', by the pixel size"):format(stored) or words.unit)
+    return result, ("%s, %.4g to %.4g %s, %s in %s"):format(words.name:match "%a+", low, high,
+        words.unit, where, stored and ("'%s', by the pixel size"):format(stored) or words.unit)
 end
 
 return vertical_shifts

@@ -41,6 +41,31 @@ describe("the step distortion_map", function()
         files.remove(folder)
     end)
 
+    it("has maps of the stored frames, also of flipped ones", function()
+        for _, step in ipairs {"rows = 'rows.npy', columns = 'columns.npy'",
+            "rows = 'row_shifts.npy', columns = 'column_shifts.npy', shifts = true"} do
+            local own, volumes = ("{'distortion_map', %s}"):format(step), {}
+            for i, list in ipairs {own .. ", {'flip', rows = true}", "{'flip', rows = true}, "
+                .. own} do
+                files.write(folder .. "/flipped.lua", "{" .. list .. "}")
+                local p = mb.pipeline(scan, folder .. "/flipped.lua", {input = "transmission",
+                    quiet = true})
+                local frames <close>, done = p:slices()
+                assert.is_true(done.as_planned)
+                volumes[i] = frames:to_table()
+            end
+            local most = 0
+            for k, frame in ipairs(volumes[1]) do
+                for y, row in ipairs(frame) do
+                    for x, value in ipairs(row) do
+                        most = math.max(most, math.abs(value - volumes[2][k][y][x]))
+                    end
+                end
+            end
+            assert.is_true(most < 1e-5, most)
+        end
+    end)
+
     local function pipeline(step, options)
         files.write(folder .. "/recipe.lua", ("{{'distortion_map', %s}}"):format(step))
         options = options or {}

@@ -111,3 +111,35 @@ r = np.floor((np.clip(a.astype(float), first, last) - first) * (255 / (last - fi
             {{"rescale", dtype = "uint8", percent_of_range = {100, 0}}}, LINES)
     end)
 end)
+
+describe("the range of a few slices", function()
+    it("holds an object that grows along z, in the bytes that were planned", function()
+        local angles, values = mb.tomo.angles(20), {}
+        for k, angle in ipairs(angles) do
+            values[k] = {}
+            for row = 1, 40 do
+                values[k][row] = {}
+                for column = 0, 23 do
+                    local d = 25 - (column - 11.5 - 4 * math.cos(angle)) ^ 2
+                    values[k][row][column + 1] = d > 0 and (row / 40) ^ 2 * math.sqrt(d) or 0
+                end
+            end
+        end
+        local data <close> = mb.array(values)
+        local volume <close>, report = mb.recon.reconstruct(data, angles, {log = false,
+            dtype = "u16", center = 11.5, quiet = true})
+        assert.equal("u16", volume.dtype)
+        assert.is_true(report.as_planned)
+        assert.same({0, 0, 0}, {table.unpack(report.clipped)})
+        local function clipped(count)
+            local slices <close>, done = mb.pipeline(check.scan(data), {{"fbp", center = 11.5},
+                {"rescale", dtype = "uint16", sample = count}}, {input = LINES, quiet = true})
+                :slices()
+            assert.is_true(done.as_planned)
+            assert.same({40, 24, 24}, slices.shape)
+            return done.totals.clipped[2]
+        end
+        assert.equal(0, clipped(2)) -- the ends
+        assert.is_true(clipped(1) > 100) -- the middle one alone
+    end)
+end)

@@ -228,6 +228,19 @@ local function facts_of(part)
         measured_pinned_bytes = part.pinned}
 end
 
+-- How many projections show each slice by rows from outside the detector; nil where none does.
+local function outside_of(parts)
+    local list, any = {}, false
+    for _, part in ipairs(parts) do
+        local own = part.making.outside
+        any = any or own ~= nil
+        for z = 1, part.last - part.first + 1 do
+            list[#list + 1] = own and own[z] or 0
+        end
+    end
+    return any and list or nil
+end
+
 --- The result of the parts, as mb.result.create takes it: its options, without the name. `changes`
 -- replaces some. It tells of the scan as it was when the first part read it: the scan need not be
 -- here.
@@ -239,6 +252,7 @@ function joined_parts.making(self, changes)
     end
     making.shape, making.dtype = self.shape, self.dtype
     making.input_was = making.input and first.files[1] or nil
+    making.outside = outside_of(self.parts)
     making.parameters = {}
     for name, value in pairs(first.making.parameters or {}) do
         making.parameters[name] = value

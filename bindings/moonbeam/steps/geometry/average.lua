@@ -46,7 +46,9 @@ return {
             angles[i] = sum / (last - first + 1)
             frames[i] = g.frames[(first + last) // 2]
         end
+        local last = math.min(#g.frames, #frames * options.frames)
         return geometry.with(g, {angles = angles, frames = frames,
+            used = table.move(g.frames, 1, last, 1, {}),
             turn = axis_pairs.is_turn(angles) and "whole" or "half"})
     end,
     needs = function(options, first, last, _, cut)

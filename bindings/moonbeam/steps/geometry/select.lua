@@ -142,7 +142,7 @@ return {
     geometry = function(options, g)
         local indices = selected(options, g)
         local angles = picked(g.angles, indices)
-        return geometry.with(g, {angles = angles, frames = picked(g.frames, indices),
+        return geometry.with(g, {angles = angles, frames = picked(g.frames, indices), used = false,
             turn = axis_pairs.is_turn(angles) and "whole" or "half"})
     end,
     needs = function(_, first, last, step, cut)

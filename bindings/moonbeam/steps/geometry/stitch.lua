@@ -53,10 +53,10 @@ return {
     doc = "Each projection is joined with the mirrored one half a turn later. Columns that both "
         .. "see are blended linearly; columns that none sees, of a negative overlap, are filled. "
         .. "Step half_acquisition reconstructs such a scan without joining frames, about an axis "
-        .. "that step center finds; this step needs to know the axis or the overlap, also of an axis "
-        .. "beyond the detector, and hands the axis on: later steps need no center. Step center "
-        .. "after it searches the joined frames. Columns are still those of the scan, also where "
-        .. "they lie beyond its detector. A NaN stays in its column.",
+        .. "that step center finds; this step needs to know the axis or the overlap, also of an "
+        .. "axis beyond the detector, and hands the axis on: later steps need no center. Step "
+        .. "center after it searches the joined frames. Columns are still those of the scan, also "
+        .. "where they lie beyond its detector. A NaN stays in its column.",
     reference = "N. T. Vo et al., Opt. Express 29 (2021) 17849",
     presets = {httomo = {gap = "edge", pad = true, even = true}, algotom = {gap = "linear"}},
     options = declared.options(
@@ -113,6 +113,7 @@ return {
         local moved = before + (side == "left" and columns(overlap, shape[3]) - shape[3] or 0)
         return geometry.with(g, {angles = table.move(g.angles, 1, count, 1, {}),
             frames = table.move(g.frames, 1, count, 1, {}), turn = "half",
+            used = table.move(g.frames, 1, half + count, 1, {}),
             axis = axis_of(options, shape[3], g), axis_given = options.center,
             first_column = g.first_column - moved * g.column_step})
     end,

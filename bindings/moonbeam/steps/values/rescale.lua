@@ -106,7 +106,8 @@ return {
     doc = "The lower end of the range becomes 0. The upper end becomes the largest code of uint8 "
         .. "and uint16, and 1 in float16 and float32. The result says how values are scaled. "
         .. "Percentiles are those of all values and need a second pass; sample takes the range "
-        .. "from a few rows instead. float16 and float32 without a range are not scaled.\n"
+        .. "from a few rows instead: an object that is denser between them is clipped, which the "
+        .. "report counts. float16 and float32 without a range are not scaled.\n"
         .. "percent_of_range is no percentile: {5, 95} leaves 5 % of the way from the least to the "
         .. "largest value out at both ends. Values below the range become its lower end, values "
         .. "above it its upper end. NaN becomes 0 in integers and stays in float16 and float32; "
@@ -121,8 +122,8 @@ return {
             .. "{0.1, 99.9}", min = 0, max = 100, unit = "%"},
         {"percent_of_range", "pair", "{low, high}: the range as parts of the way from the least to "
             .. "the largest of all values, such as {0, 100}", min = 0, max = 100, unit = "%"},
-        {"sample", "count", "take the range from this many rows, plus a quarter on both sides",
-            min = 1, max = 1000},
+        {"sample", "count", "take the range from this many rows, spread from the first to the "
+            .. "last, plus a quarter on both sides", min = 1, max = 1000},
         {"rounding", "choice", "of uint8 and uint16: to the nearest code, or down",
             choices = {"nearest", "down"}, default = "nearest"},
         {"nonfinite", "number", "what NaN and infinities count as, not in float32",
@@ -165,7 +166,7 @@ return {
         return options.sample or options.range and options.dtype == "uint16"
     end,
     measure = function(view, options)
-        local own = value_range.find(view, DTYPES[options.dtype])
+        local own = value_range.find(view, DTYPES[options.dtype], options.sample)
         if options.range then
             return options.range, {codes = value_range.codes(own, options.range, "step rescale")}
         end
