@@ -33,6 +33,7 @@ center.WEAK = 0.3
 -- The same of a column that noise leaves this uncertain, in pixels (one standard deviation).
 center.UNSURE = 0.3
 local SIGMAS = 3 -- by which noise may part two registrations
+local NOISE_GROUPS = 2 -- of which the noise is measured
 local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
 
 local PAIR_OPTIONS = declared.options(
@@ -191,14 +192,34 @@ center.find_center_metric = declared("tomo.find_center_metric", {
     return found, {edge = found < from + FINEST_STEP or found > to - FINEST_STEP}
 end)
 
+-- The sum of frames (frame, row, column), weighted: one frame (row, column). `consume`: the frames
+-- are gone.
+local function weighted(frames, weights, consume)
+    local list = tables.mapped(weights, function(weight) return {{weight}} end)
+    local factors <close> = mb.array(list, {device = frames.device})
+    local products = mb.binary(frames, "mul", {b = factors, out = consume and frames or nil})
+    local sum <close> = mb.reduce(products, "sum", {axis = 1})
+    if not consume then
+        products:release()
+    end
+    return sum:cast("f32")
+end
+
 -- Frames of a block, weighted and added up: one frame (row, column).
 local function synthesized(source, block)
     local frames <close> = source.frames(block.first, block.last)
-    local list = tables.mapped(block.weights, function(weight) return {{weight}} end)
-    local weights <close> = mb.array(list, {device = source.device})
-    mb.binary(frames, "mul", {b = weights, out = frames})
-    local sum <close> = mb.reduce(frames, "sum", {axis = 1})
-    return sum:cast("f32")
+    return weighted(frames, block.weights, true)
+end
+
+-- Adds what noise makes of the frame that a block becomes.
+local function add_noise(register, source, block)
+    local of = axis_pairs.noise_block(source.angles, block)
+    if of then
+        local frames <close> = source.frames(of.first, of.last)
+        local frame <close> = weighted(frames, of.weights)
+        local noise <close> = weighted(frames, of.noise, true)
+        register:add_noise(frame, noise)
+    end
 end
 
 local CUT = "the object is larger than the field of view"
@@ -223,7 +244,7 @@ end
 -- Registers groups of opposite frames: what axis_register says, and `open`, groups and frames.
 local function registered_groups(source, groups, min_overlap)
     local register <close> = axis_register.new(source.rows, source.cols, source.device,
-        source.transmission)
+        source.transmission, source.bad)
     local miss = 0
     for i, group in ipairs(groups) do
         activity.at("opposite projections", i, #groups)
@@ -231,6 +252,9 @@ local function registered_groups(source, groups, min_overlap)
         local opposite <close> = synthesized(source, group.right)
         register:add(first, opposite)
         miss = math.max(miss, group.miss)
+        if i <= NOISE_GROUPS then
+            add_noise(register, source, group.left)
+        end
     end
     local found = register:solve(min_overlap)
     if not found then
@@ -262,7 +286,7 @@ end
 
 --- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
 -- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
--- are that}, in one of the `lists` of axis_pairs.groups: that which tells the column best. Returns
+-- are that, bad = 0-based columns that do not count}, in one of the `lists` of axis_pairs.groups: that which tells the column best. Returns
 -- what axis_register says; `open`: how far from the column the axis may be, in pixels, because an
 -- angle misses half a turn; and `doubt`: why trial slices may mislead, nil where they do not.
 function center.register_groups(source, lists, min_overlap)

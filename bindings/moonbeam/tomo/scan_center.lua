@@ -94,12 +94,12 @@ local function register(scan, device, rows, options, references, bad)
     end
     local found = center.register_groups({rows = rows[2] - rows[1] + 1, cols = scan.cols,
         angles = scan.angles, device = device,
-        transmission = options.log ~= false, frames = function(from, to)
+        transmission = options.log ~= false, bad = bad.listed, frames = function(from, to)
             local frames = scan_frames.transmissions(scan, device, rows, {from, to}, references,
-                options)
+                options, bad)
             do
                 local _ <close> = on_error(function() frames:release() end)
-                bad:fill(frames, rows)
+                bad:fill(frames, rows, not (scan.origin and scan.origin.some))
             end
             return unshifted(without_zingers(frames, options), from, to, options)
         end}, lists, min_overlap(options))
@@ -353,7 +353,7 @@ function scan_center.find(scan, options)
     local remedy = remedies[verdict] and remedies[verdict](found, others, turn, name) or nil
     found = found or {}
     return column, words, {column = column, verdict = verdict, remedy = remedy, pair = found.column,
-        residual = found.residual, uncertainty = found.uncertainty, slices = others.slices,
+        residual = found.residual, uncertainty = found.uncertainty, noise = found.noise, slices = others.slices,
         mass = others.mass, wedge = others.wedge, curve = found.curve,
         left_out = {pixels = bad.pixels, columns = bad.columns}}
 end
