@@ -454,8 +454,8 @@ local function find_center(source)
         end
     end
     say("axis       column %.2f, %s (%s)", center, axis.verdict, how)
-    if axis.remedy then
-        warn("%s", axis.remedy)
+    if axis.remedy or axis.notice then
+        warn("%s", axis.remedy or axis.notice)
     end
     if options.center_picture and axis.curve and team.speaks() then
         mb.recon.center_picture(options.center_picture, axis)

@@ -119,7 +119,7 @@ function methods:as_scan()
         return self:data(rows, frames, bad)
     end
     scan.middle_row = geometry_of.row_element(geometry, (geometry.rows + 1) / 2)
-    scan.place = {column_of = function(element)
+    scan.place = {cols = geometry.cols, column_of = function(element)
         return geometry_of.column(geometry, element)
     end, row_of = function(row)
         return geometry.first_row + (row - 1) * geometry.row_step

@@ -315,9 +315,9 @@ local function uncertainty(register, value, curvature, m)
     return curvature > 0 and 0.5 * math.sqrt(2 * value / (samples * curvature)) or math.huge
 end
 
--- Is the object cut off by an edge of the detector: is a good part of the most that is seen also
--- seen there?
-local function is_cut(register)
+-- What is seen at the edges of the detector, left and right, in parts of the most that is seen; and
+-- whether that is so much that the object is cut off there.
+local function edges_of(register)
     local edge, most, count = {0, 0}, 0, math.max(1, register.seen // 32)
     for _, columns in pairs(register.columns) do
         for x, value in ipairs(columns.sums) do
@@ -329,7 +329,8 @@ local function is_cut(register)
             end
         end
     end
-    return math.max(edge[1], edge[2]) > CUT * most
+    local cut = math.max(edge[1], edge[2]) > CUT * most
+    return {edge[1] / math.max(most, 1e-30), edge[2] / math.max(most, 1e-30)}, cut
 end
 
 -- The best column, and what is told about it, from the curves.
@@ -354,7 +355,7 @@ local function best_of(register, variance, residual, total, min_overlap)
         other = other and margin + other / 2, other_residual = other and residual[other],
         curve = {first = margin + from / 2, step = 0.5,
             values = table.move(residual, from, to, 1, {})}}
-    found.cut = is_cut(register)
+    found.edges, found.cut = edges_of(register)
     found.noise = register.noise_frames > 0 and noise_at(register, m, total[m]) or nil
     if (beyond < from or beyond > to) and residual[beyond] < residual[m] / 4 then
         found.beyond, found.beyond_residual = margin + beyond / 2, residual[beyond]
@@ -366,9 +367,10 @@ end
 -- standard deviation of noise), verdict ("found", "ambiguous", "edge" of the search, "flat":
 -- nothing in common), other and other_residual (the second best column), beyond and beyond_residual
 -- (a far better column outside the search), noise (the part of the residual that noise explains;
--- nil where it is not known), curve = {first, step, values} (residuals over columns),
--- match and common (by rows: how well the row matches, 1 being mirror images, and the sum of its
--- products). Nil where frames are not finite. A dry run takes the same memory and answers with the
+-- nil where it is not known), cut (whether the object reaches an edge), edges (what is seen at the
+-- left and the right edge, in parts of the most that is seen), curve = {first, step, values}
+-- (residuals over columns), match and common (by rows: how well the row matches, 1 being mirror
+-- images, and the sum of its products). Nil where frames are not finite. A dry run takes the same memory and answers with the
 -- middle.
 function methods.solve(register, min_overlap)
     local product <close> = register.product

@@ -32,6 +32,12 @@ local NOISY = 0.01
 center.WEAK = 0.3
 -- The same of a column that noise leaves this uncertain, in pixels (one standard deviation).
 center.UNSURE = 0.3
+-- What noise does not explain of a residual, and above which another way must confirm the column;
+-- and by how much more than is measured noise may make.
+center.UNEXPLAINED = 0.03
+local NOISE_FACTOR = 2
+-- How closely two ways must agree where the axis is beside a column that shows no sample (px).
+center.CLOSE = 0.25
 local SIGMAS = 3 -- by which noise may part two registrations
 local NOISE_GROUPS = 2 -- of which the noise is measured
 local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
@@ -286,8 +292,8 @@ end
 
 --- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
 -- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
--- are that, bad = 0-based columns that do not count}, in one of the `lists` of axis_pairs.groups: that which tells the column best. Returns
--- what axis_register says; `open`: how far from the column the axis may be, in pixels, because an
+-- are that, bad = 0-based columns that do not count}, in one of the `lists` of axis_pairs.groups:
+-- that which tells the column best. Returns what axis_register says; `open`: how far from the column the axis may be, in pixels, because an
 -- angle misses half a turn; and `doubt`: why trial slices may mislead, nil where they do not.
 function center.register_groups(source, lists, min_overlap)
     local best
@@ -308,9 +314,28 @@ function center.mass(found, sino, angles)
     return mass
 end
 
+--- Is the residual of opposite projections larger than the noise of the frames makes it?
+function center.is_unexplained(found)
+    return found.noise ~= nil
+        and found.residual - NOISE_FACTOR * found.noise > center.UNEXPLAINED
+end
+
 --- Do opposite projections match so poorly that another way must confirm the column?
 function center.is_weak(found)
     return found.residual > center.WEAK or found.uncertainty > center.UNSURE
+        or center.is_unexplained(found)
+end
+
+-- Does another way give the column to a quarter of a pixel?
+local function confirmed(column, found, others)
+    local trial = not found.doubt and not others.edge and others.slices or nil
+    for _, name in ipairs {"mass", "wedge", "trial"} do
+        local other = others[name] or name == "trial" and trial
+        if other and math.abs(other - column) <= center.CLOSE then
+            return true
+        end
+    end
+    return false
 end
 
 -- The same as center.decide for opposite projections that match poorly.
@@ -324,23 +349,8 @@ local function decide_weak(found, others, agreement)
     return others[name], "differ", name
 end
 
---- Weighs the registration of opposite projections (`found`; nil if there are none) against
--- `others`: slices (the axis of trial slices; nil if there are none), edge (at the end of their
--- range), mass (the axis by centers of mass, nil where they do not tell) and wedge (that of the
--- double wedge, nil where it does not tell). `width`: columns of the detector.
---
--- Opposite projections decide. That one is the mirror image of the other about the axis holds
--- for every object, also for one that is larger than the field of view. The others move the axis
--- only within `found.open`, what the registration leaves open. Centers of mass know all angles
--- of an object that is seen whole. Trial slices are judged by their looks, and do not count
--- where it is known that these mislead (`found.doubt`). The double wedge never moves the axis,
--- but is heard where it differs. Where opposite projections match poorly (center.is_weak), the
--- double wedge or centers of mass must confirm them, and are taken where they differ. Returns
--- the axis, a verdict, and the name of the other that was weighed ("weak": none confirms it).
--- Verdicts: that of the registration ("found", "ambiguous", "edge", "flat"); "differ" if the
--- other is further off than center.AGREEMENT; without a registration "mass", else "slices", or
--- "edge" of their range.
-function center.decide(found, others, width)
+-- The same as center.decide, except beside columns that show no sample.
+local function decide(found, others, width)
     local agreement = center.agreement(width)
     if not found then
         local verdict = others.mass and "mass" or others.edge and "edge" or "slices"
@@ -358,6 +368,34 @@ function center.decide(found, others, width)
         return found.column, "differ", "wedge"
     end
     return found.column + math.max(-found.open, math.min(found.open, off)), "found", name
+end
+
+--- Weighs the registration of opposite projections (`found`; nil if there are none) against
+-- `others`: slices (the axis of trial slices; nil if there are none), edge (at the end of their
+-- range), mass (the axis by centers of mass, nil where they do not tell) and wedge (that of the
+-- double wedge, nil where it does not tell). `width`: columns of the detector.
+--
+-- Opposite projections decide. That one is the mirror image of the other about the axis holds
+-- for every object, also for one that is larger than the field of view. The others move the axis
+-- only within `found.open`, what the registration leaves open. Centers of mass know all angles
+-- of an object that is seen whole. Trial slices are judged by their looks, and do not count
+-- where it is known that these mislead (`found.doubt`). The double wedge never moves the axis,
+-- but is heard where it differs. Where opposite projections match poorly (center.is_weak), the
+-- double wedge or centers of mass must confirm them, and are taken where they differ. Returns
+-- the axis, a verdict, and the name of the other that was weighed ("weak": none confirms it).
+-- `is_near(column)`, if given, tells whether a column is beside one that shows no sample: what does
+-- not move looks like an axis there, so that two ways must agree to a quarter of a pixel ("seam":
+-- none does).
+-- Verdicts: that of the registration ("found", "ambiguous", "edge", "flat"); "differ" if the
+-- other is further off than center.AGREEMENT; without a registration "mass", else "slices", or
+-- "edge" of their range.
+function center.decide(found, others, width, is_near)
+    local column, verdict, name = decide(found, others, width)
+    if verdict == "found" and is_near and is_near(column)
+        and not confirmed(column, found, others) then
+        return column, "ambiguous", "seam"
+    end
+    return column, verdict, name
 end
 
 -- Registers projections in memory; nil without opposite ones. Also which two are closest to half a

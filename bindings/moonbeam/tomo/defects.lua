@@ -1,6 +1,6 @@
 --- Pixels of a detector that mislead a search for the axis, because they show no sample: those
 -- without beam, those that are saturated without a sample, those that are stuck at one value, and
--- columns that do not follow their neighbors. What stays in its place while the sample turns looks
+-- columns that do not follow their neighbors, or are much noisier. What stays in its place while the sample turns looks
 -- like an axis in the middle of the detector.
 --
 -- What is read: darks and flats of the rows that are searched, and up to 16 projections, spread
@@ -28,7 +28,8 @@ local MOST_SPREAD = 0.2 -- of the columns
 local REACH = 15 -- px, of what fills a gap between the modules of a detector
 -- A column does not follow its neighbors where these follow each other (correlation over frames),
 -- and it follows them by less than so much of that, and by so many standard deviations less.
-local ALIKE, UNLIKE, SIGMAS = 0.6, 0.4, 5
+local ALIKE, UNLIKE, SIGMAS = 0.4, 0.4, 5
+local NOISY = 4 -- times the changes from frame to frame of the columns on both sides
 local FOLLOWING_ROWS = 64 -- rows around the middle that are looked at for it
 -- More is no beam and no sample: of a transmission, and of line integrals.
 local BRIGHTEST, MOST = 1.5, 100
@@ -103,6 +104,9 @@ function covariances:__close()
     if self.sum then
         self.sum:release()
     end
+    if self.before then
+        self.before:release()
+    end
 end
 
 -- Adds `factor` times the products of a frame's columns to the sums.
@@ -126,16 +130,25 @@ function covariances:add(frame)
     if not self.base then
         self.base, self.count, self.cols, self.rows = part, 1, part.shape[3], part.shape[2]
         self.sum = mb.zeros(part.shape, {device = part.device})
+        self.before, self.changes = part:copy(), {}
         return
     end
     local change <close> = part
+    mb.binary(self.before, "sub", {b = part, out = self.before})
+    mb.unary(self.before, "abs", {out = self.before})
+    local rows <close> = mb.reduce(self.before, "sum", {axis = 2})
+    for x, value in ipairs(mb.bound({{}}, rows.to_table, rows)[1]) do
+        self.changes[x] = (self.changes[x] or 0) + value
+    end
+    mb.convert(part, "f32", {out = self.before})
     mb.binary(change, "sub", {b = self.base, out = change})
     mb.binary(self.sum, "add", {b = change, out = self.sum})
     self:products(change, 1)
     self.count = self.count + 1
 end
 
--- For each column whether it does not follow those on both sides, though these follow each other.
+-- For each column whether it does not follow those on both sides, though these follow each other, or
+-- changes far more than they do.
 function covariances:unlike()
     self:products(self.sum, -1 / self.count)
     local flags, lags = {}, self.lags
@@ -149,7 +162,9 @@ function covariances:unlike()
         for side = 1, math.min(SIDES, x - 1, self.cols - x) do
             local alike = correlation(x - side, 2 * side)
             local own = math.max(correlation(x - side, side), correlation(x, side))
-            if alike > ALIKE and own < UNLIKE * alike and alike - own > chance then
+            local most = math.max(self.changes[x - side] or 0, self.changes[x + side] or 0)
+            if alike > ALIKE and own < UNLIKE * alike and alike - own > chance
+                or (self.changes[x] or 0) > NOISY * most and most > 0 then
                 flags[x] = 1
             end
         end
