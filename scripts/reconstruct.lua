@@ -11,6 +11,7 @@ local file_name = require "moonbeam.internal.file_name"
 local rank_journal = require "moonbeam.pipeline.shares.rank_journal"
 local rank_result = require "moonbeam.pipeline.shares.rank_result"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
+local axis_edges = require "moonbeam.tomo.axis.axis_edges"
 local step_search = require "moonbeam.pipeline.imports.step_search"
 local iterative = require "moonbeam.pipeline.iterative"
 local method_options = require "moonbeam.tomo.method_options"
@@ -395,6 +396,11 @@ elseif not settings.center and options.center ~= "auto" then
 end
 for _, column in ipairs {top or settings.center, bottom} do
     if not (tonumber(column) >= 0 and tonumber(column) <= scan.cols - 1) then
+        if options.half_acquisition and not top then
+            cli.wrong("--center %g lies outside the detector, columns 0 to %d; step stitch joins "
+                .. "the frames of such a scan: a recipe with {\"stitch\", center = %g} after "
+                .. "minus_log, and {\"fbp\", center = %g}", column, scan.cols - 1, column, column)
+        end
         cli.wrong("--center %g lies outside the detector, columns 0 to %d", column, scan.cols - 1)
     end
 end
@@ -432,6 +438,15 @@ for _, text in ipairs(values.warnings) do
 end
 for _, text in ipairs(scan.warnings) do
     warn("%s", text)
+end
+
+if settings.center and not options.plan then
+    local half, larger = cli.tried(nil, axis_edges.look, scan, settings, settings.center)
+    if half then
+        warn("%s", half)
+    elseif larger then
+        say("axis       column %.2f, given; %s", settings.center, larger)
+    end
 end
 
 local ranks = team.of(settings)

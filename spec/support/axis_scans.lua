@@ -34,8 +34,8 @@ local function grains(random, count, radius)
     return list
 end
 
-local function object_of(random, n, rows)
-    local reach = n / 2 * (0.45 + 0.45 * random())
+local function object_of(random, facts)
+    local n, rows, reach = facts.n, facts.rows, facts.reach
     local list = random(2) == 1 and mb.phantom.scale(mb.phantom.shepp_logan, reach, rows)
         or grains(random, 30, 0.85 * reach)
     local probe <close> = mb.ellipsoid_projections(list, {0, 0.8, 1.6, 2.4},
@@ -93,6 +93,7 @@ function axis_scans.facts(seed)
     local facts = {seed = seed, n = 90 + random(90), rows = 6 + random(18), count = 100 + random(150),
         turn = random(3) == 1, photons = ({300, 2000, 20000, 20000})[random(4)], defects = {}}
     facts.center = (facts.n - 1) / 2 + (random() - 0.5) * 0.24 * facts.n
+    facts.reach = facts.n / 2 * (0.45 + 0.45 * random())
     for _ = 1, random(3) do
         local kind = NAMES[random(#NAMES)]
         local column = random(3) == 1 and math.floor(facts.center + random(3) - 1.5)
@@ -112,7 +113,7 @@ function axis_scans.scan(seed, clean)
     for i = 1, facts.count do
         angles[i] = span * (i - 1) / (facts.count - ends)
     end
-    local object = object_of(random, facts.n, facts.rows)
+    local object = object_of(random, facts)
     local counts <close> = mb.ellipsoid_projections(object, angles,
         mb.phantom.heights(facts.rows), facts.n, {center = facts.center})
     mb.unary(counts, "neg", {out = counts})
@@ -164,6 +165,11 @@ function axis_scans.chain(seed)
     end
     add(COUNTS, 4)
     add(FLATS, 1)
+    local facts = axis_scans.facts(seed) -- eigen flats need air in an eighth at both edges
+    if list[#list][1] == "flat_field_eigen" and math.abs(facts.center - (facts.n - 1) / 2)
+        + facts.reach > 0.37 * facts.n then
+        list[#list] = {"flat_field"}
+    end
     add(LIGHT, 2)
     add(LIGHT, 4)
     if random(3) > 1 then

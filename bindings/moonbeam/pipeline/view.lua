@@ -125,6 +125,7 @@ function methods:as_scan()
         return geometry.first_row + (row - 1) * geometry.row_step
     end}
     return scan, {device = self.device, rows = self.rows, log = self.quantity == "transmission",
+        half_acquisition = geometry.half_acquisition or not geometry.never_half and nil,
         axis_tilt = geometry.lean ~= 0
             and math.atan(geometry.lean * geometry.row_step / geometry.column_step) or nil}
 end

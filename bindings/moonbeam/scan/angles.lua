@@ -209,13 +209,31 @@ local function repeats(degrees)
     return indices, together or nil
 end
 
+-- Frames at the end of a scan that repeat earlier ones are taken after it, as those that show
+-- whether the sample has moved. The one before them belongs to them if its direction is there as
+-- well, seen from behind: without it no opposite projection is one of them.
+local function with_opposite(indices, degrees)
+    local first = indices[1]
+    if #indices < 2 or first < 3 or indices[#indices] ~= #degrees
+        or #degrees - first + 1 ~= #indices then
+        return indices
+    end
+    for i = 1, first - 2 do
+        local apart = (degrees[first - 1] - degrees[i]) % 180
+        if math.min(apart, 180 - apart) <= SAME then
+            return {first - 1, table.unpack(indices)}
+        end
+    end
+    return indices
+end
+
 -- Projections of one angle, and what to do about them.
 local function repeats_text(degrees)
     local indices, together = repeats(degrees)
     return ("%d of %d angles occur%s more than once, and direct methods count them as often: take "
         .. "an iterative method (--method sirt), or %s"):format(#indices, #degrees,
         #indices == 1 and "s" or "", together and ("a recipe with {\"average\", frames = %d}")
-        :format(together) or leaves_out(indices))
+        :format(together) or leaves_out(with_opposite(indices, degrees)))
 end
 
 local function oddities(list, values, span, step, degrees)

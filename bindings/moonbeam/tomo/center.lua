@@ -35,6 +35,7 @@ center.UNSURE = 0.3
 -- What noise does not explain of a residual, and above which another way must confirm the column;
 -- and by how much more than is measured noise may make.
 center.UNEXPLAINED = 0.03
+local SUSPECT = 0.01 -- the same, above which any other way must confirm it
 local NOISE_FACTOR = 2
 -- How closely two ways must agree where the axis is beside a column that shows no sample (px).
 center.CLOSE = 0.25
@@ -314,16 +315,20 @@ function center.mass(found, sino, angles)
     return mass
 end
 
+-- What noise does not explain of a residual.
+local function unexplained(found)
+    return found.noise and found.residual - NOISE_FACTOR * found.noise or 0
+end
+
 --- Is the residual of opposite projections larger than the noise of the frames makes it?
 function center.is_unexplained(found)
-    return found.noise ~= nil
-        and found.residual - NOISE_FACTOR * found.noise > center.UNEXPLAINED
+    return unexplained(found) > SUSPECT
 end
 
 --- Do opposite projections match so poorly that another way must confirm the column?
 function center.is_weak(found)
     return found.residual > center.WEAK or found.uncertainty > center.UNSURE
-        or center.is_unexplained(found)
+        or unexplained(found) > center.UNEXPLAINED
 end
 
 -- Does another way give the column to a quarter of a pixel?
@@ -358,7 +363,8 @@ local function decide(found, others, width)
     elseif found.verdict ~= "found" then
         return found.column, found.verdict
     elseif center.is_weak(found) then
-        return decide_weak(found, others, found.open + agreement)
+        return decide_weak(found, others, found.open
+            + (center.is_unexplained(found) and center.CLOSE or agreement))
     end
     local name = others.mass and "mass" or not found.doubt and others.slices and "slices" or nil
     local off = name and others[name] - found.column or 0
@@ -391,9 +397,10 @@ end
 -- "edge" of their range.
 function center.decide(found, others, width, is_near)
     local column, verdict, name = decide(found, others, width)
-    if verdict == "found" and is_near and is_near(column)
+    local near = is_near and is_near(column)
+    if verdict == "found" and (near or center.is_unexplained(found))
         and not confirmed(column, found, others) then
-        return column, "ambiguous", "seam"
+        return column, "ambiguous", near and "seam" or "weak"
     end
     return column, verdict, name
 end

@@ -1,7 +1,7 @@
 --- Pixels of a detector that mislead a search for the axis, because they show no sample: those
 -- without beam, those that are saturated without a sample, those that are stuck at one value, and
--- columns that do not follow their neighbors, or are much noisier. What stays in its place while the sample turns looks
--- like an axis in the middle of the detector.
+-- columns that do not follow their neighbors, or are much noisier. What stays in its place while
+-- the sample turns looks like an axis in the middle of the detector.
 --
 -- What is read: darks and flats of the rows that are searched, and up to 16 projections, spread
 -- over the scan. How many arrays that takes follows from the scan alone, never from its values.
@@ -26,14 +26,16 @@ local FRAMES, LEAST_FRAMES = 16, 4 -- in which a pixel is stuck
 local WIDEST = 5
 local MOST_SPREAD = 0.2 -- of the columns
 local REACH = 15 -- px, of what fills a gap between the modules of a detector
--- A column does not follow its neighbors where these follow each other (correlation over frames),
--- and it follows them by less than so much of that, and by so many standard deviations less.
-local ALIKE, UNLIKE, SIGMAS = 0.4, 0.4, 5
-local NOISY = 4 -- times the changes from frame to frame of the columns on both sides
+-- Columns follow their neighbors (correlation over frames). Between columns that do, one does not
+-- that follows by less than so much of that, and by so many standard deviations less.
+local ALIKE, UNLIKE, SIGMAS = 0.5, 0.4, 5
+local STANDS_OUT = 0.15 -- of the range of all means, between those on both sides
+local LIVELY = 1.5 -- times the changes of those on both sides
+local RUN = 8 -- columns within which there is one that does
+local NOISY = 4 -- times the changes from frame to frame of columns on both sides
 local FOLLOWING_ROWS = 64 -- rows around the middle that are looked at for it
 -- More is no beam and no sample: of a transmission, and of line integrals.
 local BRIGHTEST, MOST = 1.5, 100
-local SIDES = 3 -- columns to either side: half a run of WIDEST, and one
 
 -- The middle of the means of all columns, which a few columns do not change.
 local function usual(frames)
@@ -84,14 +86,15 @@ local function middle_rows(frame, most)
     return dense
 end
 
--- Covariances over frames of columns that are some columns apart. They are summed over rows.
--- `lags`: for each distance of columns the sums by column.
+-- Covariances over frames of columns with themselves and with the next one. They are summed over
+-- rows. `lags`: for each of the two the sums by column.
 local covariances = {}
 covariances.__index = covariances
 
 local function new_covariances(most)
-    local self = setmetatable({count = 0, lags = {}, most = most}, covariances)
-    for lag = 0, 2 * SIDES do
+    local self = setmetatable({count = 0, lags = {}, means = {}, changes = {},
+        most = most}, covariances)
+    for lag = 0, 1 do
         self.lags[lag] = {}
     end
     return self
@@ -124,22 +127,27 @@ function covariances:products(frame, factor)
     end
 end
 
+local function add_columns(sums, image)
+    local columns <close> = mb.reduce(image, "sum", {axis = 2})
+    for x, value in ipairs(mb.bound({{}}, columns.to_table, columns)[1]) do
+        sums[x] = (sums[x] or 0) + value
+    end
+end
+
 -- Adds a frame (1, row, column).
 function covariances:add(frame)
     local part = middle_rows(frame, self.most)
+    add_columns(self.means, part)
     if not self.base then
         self.base, self.count, self.cols, self.rows = part, 1, part.shape[3], part.shape[2]
         self.sum = mb.zeros(part.shape, {device = part.device})
-        self.before, self.changes = part:copy(), {}
+        self.before = part:copy()
         return
     end
     local change <close> = part
     mb.binary(self.before, "sub", {b = part, out = self.before})
     mb.unary(self.before, "abs", {out = self.before})
-    local rows <close> = mb.reduce(self.before, "sum", {axis = 2})
-    for x, value in ipairs(mb.bound({{}}, rows.to_table, rows)[1]) do
-        self.changes[x] = (self.changes[x] or 0) + value
-    end
+    add_columns(self.changes, self.before)
     mb.convert(part, "f32", {out = self.before})
     mb.binary(change, "sub", {b = self.base, out = change})
     mb.binary(self.sum, "add", {b = change, out = self.sum})
@@ -147,24 +155,59 @@ function covariances:add(frame)
     self.count = self.count + 1
 end
 
--- For each column whether it does not follow those on both sides, though these follow each other, or
--- changes far more than they do.
-function covariances:unlike()
-    self:products(self.sum, -1 / self.count)
-    local flags, lags = {}, self.lags
-    local chance = SIGMAS / math.sqrt(self.rows * math.max(1, self.count - 1))
-    local function correlation(x, lag)
-        local a, b = lags[0][x] or 0, lags[0][x + lag] or 0
-        return a > 0 and b > 0 and (lags[lag][x] or 0) / math.sqrt(a * b) or 0
+-- For each column how well it follows the better of its two neighbors (correlation).
+function covariances:followed()
+    local own, lags = {}, self.lags
+    local function correlation(x)
+        local a, b = lags[0][x] or 0, lags[0][x + 1] or 0
+        return a > 0 and b > 0 and (lags[1][x] or 0) / math.sqrt(a * b) or 0
     end
     for x = 1, self.cols do
+        own[x] = math.max(x > 1 and correlation(x - 1) or 0, correlation(x))
+    end
+    return own
+end
+
+-- Does a column differ from those on both sides by its mean, or by how much it changes?
+function covariances:stands_out(x, left, right)
+    local means, changes, low, high = self.means, self.changes, math.huge, -math.huge
+    for _, value in ipairs(means) do
+        low, high = math.min(low, value), math.max(high, value)
+    end
+    local part = (x - left) / (right - left)
+    local between = means[left] + part * (means[right] - means[left])
+    return math.abs(means[x] - between) > STANDS_OUT * (high - low)
+        or changes[x] > LIVELY * math.max(changes[left], changes[right])
+end
+
+-- For each column whether it follows neither neighbor, in a run of a few between columns that do
+-- follow theirs, and stands out, or whether it changes far more than columns on both sides.
+function covariances:unlike()
+    self:products(self.sum, -1 / self.count)
+    local flags, own, changes = {}, self:followed(), self.changes
+    local chance = SIGMAS / math.sqrt(self.rows * math.max(1, self.count - 1))
+    local function nearest(x, step, is) -- in that direction
+        for k = 1, RUN do
+            local beside = x + k * step
+            if beside >= 1 and beside <= self.cols and is(beside) then
+                return beside
+            end
+        end
+    end
+    for x = 1, self.cols do
+        local function alive(beside)
+            return own[beside] > ALIKE and own[x] < UNLIKE * own[beside]
+                and own[beside] - own[x] > chance
+        end
+        local function calm(beside)
+            local change = changes[beside] or 0 -- 0: it is stuck
+            return change > 0 and change * NOISY < changes[x]
+        end
         flags[x] = 0
-        for side = 1, math.min(SIDES, x - 1, self.cols - x) do
-            local alike = correlation(x - side, 2 * side)
-            local own = math.max(correlation(x - side, side), correlation(x, side))
-            local most = math.max(self.changes[x - side] or 0, self.changes[x + side] or 0)
-            if alike > ALIKE and own < UNLIKE * alike and alike - own > chance
-                or (self.changes[x] or 0) > NOISY * most and most > 0 then
+        for _, is in ipairs {alive, calm} do
+            local left = own[x] < UNLIKE and nearest(x, -1, is)
+            local right = left and nearest(x, 1, is)
+            if right and (is == calm or self:stands_out(x, left, right)) then
                 flags[x] = 1
             end
         end

@@ -324,9 +324,9 @@ function scan_center.find(scan, options)
     local notice = not remedy and axis_edges.notice(scan, options, column, sides) or nil
     found = found or {}
     return column, words, {column = column, verdict = verdict, remedy = remedy, notice = notice,
-        pair = found.column, residual = found.residual, uncertainty = found.uncertainty, noise = found.noise,
-        slices = others.slices,
-        mass = others.mass, wedge = others.wedge, curve = found.curve,
+        pair = found.column, residual = found.residual, uncertainty = found.uncertainty,
+        noise = found.noise, slices = others.slices, mass = others.mass, wedge = others.wedge,
+        curve = found.curve,
         left_out = {pixels = bad.pixels, columns = bad.columns}}
 end
 

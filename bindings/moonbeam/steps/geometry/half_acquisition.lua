@@ -10,11 +10,24 @@ return {
         .. "step fbp weights the columns that are measured twice and makes slices of the whole "
         .. "field of view. Place it before step center.",
     reference = "G. Wang, Med. Phys. 29 (2002) 1634",
-    options = declared.options(),
+    options = declared.options(
+        {"when", "choice", "always; stated: where the scan says that it is one (field_of_view "
+            .. "\"Half\" of an NXtomo file); never: the scan looks like one and is none",
+            choices = {"always", "stated", "never"}, default = "always"}),
+    prepare = function(options, _, source)
+        local says = source.scan and source.scan.says
+        if options.when ~= "stated" then
+            return options
+        end
+        return {when = says and says.half_acquisition and "always" or "stated"}
+    end,
     takes = {quantity = "any", layout = "frames", dtypes = "any"},
     gives = {quantity = "same", layout = "same", dtype = "same"},
     cuts = {"rows", "frames"},
-    check = function(_, shape, g, _, before)
+    check = function(options, shape, g, _, before)
+        if options.when ~= "always" then
+            return
+        end
         geometry.before_center(before)
         local least, most = math.huge, -math.huge
         for _, angle in ipairs(g.angles) do
@@ -28,11 +41,16 @@ return {
                 .. "not go with step tilt; remove one of the two")
         end
     end,
-    geometry = function(_, g)
-        return geometry.with(g, {half_acquisition = true})
+    geometry = function(options, g)
+        return options.when == "always" and geometry.with(g, {half_acquisition = true})
+            or options.when == "never" and geometry.with(g, {never_half = true}) or g
     end,
-    plain = function(_, settings)
-        settings.half_acquisition = true
+    plain = function(options, settings)
+        if options.when == "always" then
+            settings.half_acquisition = true
+        elseif options.when == "never" then
+            settings.half_acquisition = false
+        end
         return true
     end,
     run = function() end,

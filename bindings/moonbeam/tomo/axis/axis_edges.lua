@@ -4,9 +4,16 @@
 -- An object that ends within the field of view leaves air at both edges. In a half acquisition the
 -- axis is off the middle, and the object goes on beyond the edge that is nearer to it.
 
+local mb = require "moonbeam"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
+local scan_frames = require "moonbeam.tomo.scan_frames"
 
 local axis_edges = {}
+
+-- What is looked at where no search is made: frames, spread over the scan, and rows.
+local FRAMES, ROWS = 16, 8
+-- At an edge, the part of the most attenuation and the least line integral that no air has.
+local CUT, LEAST = 0.05, 0.03
 
 -- Of the most attenuation: what an object makes at an edge, and less than which is air.
 local SEEN, AIR = 0.1, 0.03
@@ -69,6 +76,54 @@ function axis_edges.notice(scan, options, column, sides)
         .. "%s edge: this looks like a half acquisition, of which the slices show a part, and too "
         .. "little attenuation; --half-acquisition reconstructs the whole of it"):format(column,
         axis_edges.whole_of(scan), sides.near)
+end
+
+-- The means of columns (line integrals) of some rows over some frames. Transmissions are averaged
+-- before the logarithm, which noise would shift.
+local function columns_of(scan, options)
+    local device = mb.device(options.device or "host")
+    local low, high = table.unpack(options.rows or {1, scan.rows})
+    local first = math.max(low, (low + high) // 2 - ROWS // 2 + 1)
+    local rows, sums = {first, math.min(high, first + ROWS - 1)}, {}
+    local references <close> = scan_frames.references(scan, device, rows)
+    local count = math.min(FRAMES, scan.n_angles)
+    for i = 0, count - 1 do
+        local k = 1 + i * (scan.n_angles - 1) // math.max(1, count - 1)
+        local frame <close> = scan_frames.transmissions(scan, device, rows, {k, k}, references,
+            options)
+        local line <close> = mb.reduce(frame, "mean", {axis = 2})
+        for x, value in ipairs(mb.bound({{}}, line.to_table, line)[1]) do
+            sums[x] = (sums[x] or 0) + value / count
+        end
+    end
+    for x, value in ipairs(sums) do
+        sums[x] = options.log == false and value or -math.log(math.max(value, 1e-6))
+    end
+    return sums
+end
+
+--- A look at a few rows of a few frames of a scan whose axis is given, at a column: a sentence
+-- about a half acquisition, or nil; and a sentence about an object that is larger than the field of
+-- view, or nil. Reads at most 16 frames of 8 rows.
+function axis_edges.look(scan, options, column)
+    local columns, most, edges = columns_of(scan, options), LEAST, {0, 0}
+    local width = math.max(1, #columns // 32)
+    for x, value in ipairs(columns) do
+        most = math.max(most, value)
+        if x <= width then
+            edges[1] = edges[1] + value / width
+        elseif x > #columns - width then
+            edges[2] = edges[2] + value / width
+        end
+    end
+    local seen = {edges[1] > math.max(LEAST, CUT * most), edges[2] > math.max(LEAST, CUT * most)}
+    local sides = axis_edges.sides({seen[1] and edges[1] / most or 0, seen[2] and edges[2] / most
+        or 0}, column, #columns)
+    local where = seen[1] and seen[2] and "both edges" or seen[1] and "the left edge"
+        or seen[2] and "the right edge" or nil
+    return axis_edges.notice(scan, options, column, sides), where and not options.half_acquisition
+        and ("the object is larger than the field of view: it goes on beyond %s of the detector")
+        :format(where) or nil
 end
 
 return axis_edges
