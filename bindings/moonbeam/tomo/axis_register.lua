@@ -359,6 +359,7 @@ local function best_of(register, variance, residual, total, min_overlap)
     found.noise = register.noise_frames > 0 and noise_at(register, m, total[m]) or nil
     if (beyond < from or beyond > to) and residual[beyond] < residual[m] / 4 then
         found.beyond, found.beyond_residual = margin + beyond / 2, residual[beyond]
+        found.beyond_end = beyond <= reach + 1 or beyond >= 2 * width - 3 - reach
     end
     return found, m
 end
@@ -366,7 +367,7 @@ end
 --- What the pairs added so far tell: a table of column (0-based), residual, uncertainty (px, one
 -- standard deviation of noise), verdict ("found", "ambiguous", "edge" of the search, "flat":
 -- nothing in common), other and other_residual (the second best column), beyond and beyond_residual
--- (a far better column outside the search), noise (the part of the residual that noise explains;
+-- (a far better column outside the search; beyond_end: at the end of what is looked at), noise (the part of the residual that noise explains;
 -- nil where it is not known), cut (whether the object reaches an edge), edges (what is seen at the
 -- left and the right edge, in parts of the most that is seen), curve = {first, step, values}
 -- (residuals over columns), match and common (by rows: how well the row matches, 1 being mirror

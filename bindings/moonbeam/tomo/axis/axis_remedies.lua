@@ -26,7 +26,7 @@ end
 
 function remedies.edge(found, _, facts)
     local turn = facts.turn
-    if found and found.beyond then
+    if found and found.beyond and not (found.beyond_end and looks_like(facts)) then
         return ("the axis lies nearer to the edge than the search goes: opposite projections match "
             .. "at column %.1f (residual %.2g against %.2g); %s"):format(found.beyond - found.lean,
             found.beyond_residual, found.residual,
