@@ -170,8 +170,8 @@ local REFUSED = {
         .. "whole number from 0 to 8"},
     {SLICES:gsub("'fbp'", "{'fourier', weights = {1, 2}}"), "step fourier: weights has 2 numbers; "
         .. "there are 180 projections: give one for each"},
-    {"{'half_acquisition', angle = 1}", "step half_acquisition: unknown option 'angle'; the step "
-        .. "has no options", scan = WHOLE},
+    {"{'half_acquisition', angle = 1}", "step half_acquisition: unknown option 'angle'; there "
+        .. "are when", scan = WHOLE},
     {HEAD .. "{'stripes', preset = 'htomo'}", "step stripes: preset is the string 'htomo'; there "
         .. "are httomo, tomopy; did you mean 'httomo'?"},
     {"{'select', preset = 'x'}", "step select: preset is the string 'x'; the step has none"},

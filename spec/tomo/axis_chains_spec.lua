@@ -240,6 +240,23 @@ describe("a whole turn that looks like a half acquisition", function()
         assert.matches("looks like a half acquisition.*stitch", details.remedy)
     end)
 
+    it("beyond the detector is joined by step stitch, as is advised", function()
+        local held <close> = scan_of(nil, {turn = true, center = 123.5, count = 240, reach = 100,
+            density = 0.006})
+        local pipeline = mb.pipeline(held.scan, {{"flat_field"}, {"minus_log"},
+            {"stitch", center = 123.5}, {"fbp", center = 123.5}}, {quiet = true,
+            devices = {"host"}})
+        local least, width = math.huge, 0
+        pipeline:run(function(slices)
+            width = slices.shape[3]
+            local middle <close> = slices:view(1, {width // 2 - 30, width // 2 + 30},
+                {width // 2 - 60, width // 2 - 50})
+            least = math.min(least, middle:mean())
+        end)
+        assert.equal(248, width) -- twice 120 columns, and 8 between them
+        assert.is_true(least > 0)
+    end)
+
     it("is noticed behind a chain, and where the axis is given", function()
         local axis_edges = require "moonbeam.tomo.axis.axis_edges"
         local held <close> = scan_of(nil, {turn = true, center = 97.3, count = 240, reach = 78,

@@ -7,9 +7,9 @@
 -- first_y, first_x: the pixel of the whole slice, from 1, of the first element; slice: {ny, nx} of
 -- the whole slice, nil if the data tell it, false if nothing does before the axis is found;
 -- pixel_size (m) of an element, or nil; row_size (m) of a row, or nil; turn: "half" or "whole";
--- half_acquisition, and never_half (the user says that it is none); lean: the slope of the axis in columns per row; vertical_shifts: by how many
--- rows of the scan each projection of the scan was shifted, or nil; timeline, currents: those of
--- the scan (scan/timeline.lua), or nil.
+-- half_acquisition, and never_half (the user says that it is none); lean: the slope of the axis in
+-- columns per row; vertical_shifts: by how many rows of the scan each projection of the scan was
+-- shifted, or nil; timeline, currents: those of the scan (scan/timeline.lua), or nil.
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local fail = require "moonbeam.internal.fail"

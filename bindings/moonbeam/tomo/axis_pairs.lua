@@ -169,8 +169,8 @@ end
 
 --- What tells the noise of the frame that a block becomes: {first, last, weights, noise}: frames of
 -- the scan, the weights that make the frame of them, and weights of equal squares that leave
--- nothing of what changes evenly with the angle. A block of two frames or one is widened by its neighbors.
--- Nil where there are too few frames.
+-- nothing of what changes evenly with the angle. A block of two frames or one is widened by its
+-- neighbors. Nil where there are too few frames.
 function axis_pairs.noise_block(angles, block)
     local first, last, before = block.first, block.last, 0
     while last - first < 2 do

@@ -294,8 +294,9 @@ end
 --- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
 -- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
 -- are that, bad = 0-based columns that do not count}, in one of the `lists` of axis_pairs.groups:
--- that which tells the column best. Returns what axis_register says; `open`: how far from the column the axis may be, in pixels, because an
--- angle misses half a turn; and `doubt`: why trial slices may mislead, nil where they do not.
+-- that which tells the column best. Returns what axis_register says; `open`: how far from the
+-- column the axis may be, in pixels, because an angle misses half a turn; and `doubt`: why trial
+-- slices may mislead, nil where they do not.
 function center.register_groups(source, lists, min_overlap)
     local best
     for _, groups in ipairs(lists) do

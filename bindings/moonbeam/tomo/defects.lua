@@ -30,7 +30,10 @@ local REACH = 15 -- px, of what fills a gap between the modules of a detector
 -- that follows by less than so much of that, and by so many standard deviations less.
 local ALIKE, UNLIKE, SIGMAS = 0.5, 0.4, 5
 local STANDS_OUT = 0.15 -- of the range of all means, between those on both sides
-local LIVELY = 1.5 -- times the changes of those on both sides
+-- Times the changes of those on both sides: of noise, which differs from row to row, and of
+-- anything. Rows of noise add up to so many times what chance makes of them, and so much, at most.
+local LIVELY, LIVELIEST = 1.5, 3
+local BY_CHANCE, IN_STEP = 2, 0.8
 local RUN = 8 -- columns within which there is one that does
 local NOISY = 4 -- times the changes from frame to frame of columns on both sides
 local FOLLOWING_ROWS = 64 -- rows around the middle that are looked at for it
@@ -92,7 +95,7 @@ local covariances = {}
 covariances.__index = covariances
 
 local function new_covariances(most)
-    local self = setmetatable({count = 0, lags = {}, means = {}, changes = {},
+    local self = setmetatable({count = 0, lags = {}, means = {}, changes = {}, steps = {},
         most = most}, covariances)
     for lag = 0, 1 do
         self.lags[lag] = {}
@@ -127,10 +130,11 @@ function covariances:products(frame, factor)
     end
 end
 
-local function add_columns(sums, image)
+-- Adds the sums of columns, or their magnitudes.
+local function add_columns(sums, image, magnitude)
     local columns <close> = mb.reduce(image, "sum", {axis = 2})
     for x, value in ipairs(mb.bound({{}}, columns.to_table, columns)[1]) do
-        sums[x] = (sums[x] or 0) + value
+        sums[x] = (sums[x] or 0) + (magnitude and math.abs(value) or value)
     end
 end
 
@@ -146,6 +150,7 @@ function covariances:add(frame)
     end
     local change <close> = part
     mb.binary(self.before, "sub", {b = part, out = self.before})
+    add_columns(self.steps, self.before, true)
     mb.unary(self.before, "abs", {out = self.before})
     add_columns(self.changes, self.before)
     mb.convert(part, "f32", {out = self.before})
@@ -168,6 +173,12 @@ function covariances:followed()
     return own
 end
 
+-- Do the rows of a column change each by itself, as noise does and no sample?
+function covariances:is_noise(x)
+    local most = math.min(IN_STEP, BY_CHANCE / math.sqrt(self.rows))
+    return self.steps[x] < most * self.changes[x]
+end
+
 -- Does a column differ from those on both sides by its mean, or by how much it changes?
 function covariances:stands_out(x, left, right)
     local means, changes, low, high = self.means, self.changes, math.huge, -math.huge
@@ -177,7 +188,8 @@ function covariances:stands_out(x, left, right)
     local part = (x - left) / (right - left)
     local between = means[left] + part * (means[right] - means[left])
     return math.abs(means[x] - between) > STANDS_OUT * (high - low)
-        or changes[x] > LIVELY * math.max(changes[left], changes[right])
+        or changes[x] > (self:is_noise(x) and LIVELY or LIVELIEST)
+            * math.max(changes[left], changes[right])
 end
 
 -- For each column whether it follows neither neighbor, in a run of a few between columns that do
@@ -207,7 +219,8 @@ function covariances:unlike()
         for _, is in ipairs {alive, calm} do
             local left = own[x] < UNLIKE and nearest(x, -1, is)
             local right = left and nearest(x, 1, is)
-            if right and (is == calm or self:stands_out(x, left, right)) then
+            if right and (is == calm and self:is_noise(x)
+                or is == alive and self:stands_out(x, left, right)) then
                 flags[x] = 1
             end
         end
