@@ -272,6 +272,19 @@ describe("a whole turn that looks like a half acquisition", function()
         assert.is_nil(verdict {{"flat_field"}, {"half_acquisition", when = "never"}}.notice)
         assert.matches("half acquisition", verdict {{"flat_field"}, {"median", size = 3},
             {"half_acquisition", when = "stated"}}.notice)
+        held.scan.says = {half_acquisition = true}
+        local stated = mb.pipeline(held.scan, {{"flat_field"}, {"median", size = 3},
+            {"half_acquisition", when = "stated"}, {"center"}, {"minus_log"}, {"fbp"}},
+            {quiet = true, devices = {"host"}})
+        local width = 0
+        local done = stated:run(function(slices)
+            width = slices.shape[3]
+        end)
+        held.scan.says = nil
+        assert.near(97.3, done.named.center, CLOSE)
+        assert.is_nil(done.verdicts.center.notice)
+        assert.is_true(width > 190)
+        assert.is_true(done.as_planned)
         assert.matches("97.30 of 120.*half%-acq", (axis_edges.look(held.scan, {}, 97.3)))
         local small <close> = scan_of(nil, {photons = 20, reach = 50, center = 59.5})
         local half, larger = axis_edges.look(small.scan, {}, 59.5)

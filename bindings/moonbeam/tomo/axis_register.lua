@@ -367,9 +367,10 @@ end
 --- What the pairs added so far tell: a table of column (0-based), residual, uncertainty (px, one
 -- standard deviation of noise), verdict ("found", "ambiguous", "edge" of the search, "flat":
 -- nothing in common), other and other_residual (the second best column), beyond and beyond_residual
--- (a far better column outside the search), beyond_end (whether that is at the end of what is looked
--- at), noise (the part of the residual that noise explains; nil where it is not known), cut (whether
--- the object reaches an edge), edges (what is seen at the left and the right edge, in parts of the
+-- (a far better column outside the search), beyond_end (whether that is at the end of what is
+-- looked at), noise (the part of the residual that noise explains; nil where it is not known), cut
+-- (whether the object reaches an edge), edges (what is seen at the left and the right one, in
+-- parts of the
 -- most that is seen), curve = {first, step, values} (residuals over columns), match and common (by
 -- rows: how well the row matches, 1 being mirror images, and the sum of its products). Nil where
 -- frames are not finite. A dry run takes the same memory and answers with the middle.
