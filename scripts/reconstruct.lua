@@ -11,6 +11,7 @@ local file_name = require "moonbeam.internal.file_name"
 local rank_journal = require "moonbeam.pipeline.shares.rank_journal"
 local rank_result = require "moonbeam.pipeline.shares.rank_result"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
+local axis_edges = require "moonbeam.tomo.axis.axis_edges"
 local step_search = require "moonbeam.pipeline.imports.step_search"
 local iterative = require "moonbeam.pipeline.iterative"
 local method_options = require "moonbeam.tomo.method_options"
@@ -460,6 +461,11 @@ elseif not settings.center and options.center ~= "auto" then
 end
 for _, column in ipairs {top or settings.center, bottom} do
     if not (tonumber(column) >= 0 and tonumber(column) <= scan.cols - 1) then
+        if options.half_acquisition and not top then
+            cli.wrong("--center %g lies outside the detector, columns 0 to %d; step stitch joins "
+                .. "the frames of such a scan: a recipe with {\"stitch\", center = %g} after "
+                .. "minus_log, and {\"fbp\", center = %g}", column, scan.cols - 1, column, column)
+        end
         cli.wrong("--center %g lies outside the detector, columns 0 to %d", column, scan.cols - 1)
     end
 end
@@ -509,6 +515,15 @@ if settings.center then
     command.tell_axis(scan, settings.center, say)
 end
 
+if settings.center and not options.plan then
+    local half, larger = cli.tried(nil, axis_edges.look, scan, settings, settings.center)
+    if half then
+        warn("%s", half)
+    elseif larger then
+        say("axis       column %.2f, given; %s", settings.center, larger)
+    end
+end
+
 local ranks = team.of(settings)
 local kept -- what another run can go on with; nil in a dry run
 local axis = {} -- what the search for the axis tells, for the result
@@ -529,8 +544,8 @@ local function find_center(source)
         end
     end
     say("axis       column %.2f, %s (%s)", center, axis.verdict, how)
-    if axis.remedy then
-        warn("%s", axis.remedy)
+    if axis.remedy or axis.notice then
+        warn("%s", axis.remedy or axis.notice)
     end
     command.tell_axis(scan, center, warn)
     if options.center_picture and axis.curve and team.speaks() then

@@ -121,6 +121,10 @@ describe("reconstruct", function()
                 {2, "--axis-tilt 2 --center 30,33",
                     "--center 30,33 says how the axis leans; give one column with --axis-tilt"},
                 {2, "--center 30,64", "--center 64 lies outside the detector, columns 0 to 63"},
+                {2, "--half-acquisition --center 70", "--center 70 lies outside the detector, "
+                    .. "columns 0 to 63; step stitch joins the frames of such a scan: a recipe "
+                    .. "with {\"stitch\", center = 70} after minus_log, and {\"fbp\", center = "
+                    .. "70}"},
                 {2, "--center 30,x", "give a column number, two of them as TOP,BOTTOM, or auto"},
                 {2, "--axis-tilt 2 --half-acquisition --center 12", "does not go with axis_tilt"},
                 {2, "--axis-tilt 2 --method fourier",

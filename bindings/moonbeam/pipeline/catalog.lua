@@ -27,7 +27,7 @@ local FIELDS = {name = "string", summary = "string", doc = "string", reference =
     uses = "table", deciding = "function", ways = "function", reduce = "table",
     last = "boolean", selects = "function", sources = "function", prepare = "function",
     measuring = "function", reducing = "function", plain = "function", scaling = "function",
-    parts = "function"}
+    parts = "function", warp = "function", across_angles = "boolean function"}
 
 -- ---- checks of definitions ----
 

@@ -17,8 +17,11 @@
 -- `run` takes besides f32 ("any": all types); gives.dtype, the type of its result (default f32) or
 -- "same"; `parts(options, shape, geometry)`, definitions that do the step's work one after the
 -- other, each over all data, with a store between two of them (nil: the step has one part): what
--- such a definition lacks is as in the step's. `needs` gets the axis along which data are cut,
--- "rows" or "frames", as its last argument, and `check` gets the earlier steps.
+-- such a definition lacks is as in the step's; `warp(step, frame)`, of a step that moves pixels,
+-- what it makes of whole frames (nil: it moves each frame in another way); `across_angles` (true,
+-- or a function of the options), it compares projections and moves no pixels, so that a search for
+-- the axis leaves it out. `needs` gets the axis along which data are cut, "rows" or "frames", as
+-- its last argument, and `check` gets the earlier steps.
 --
 -- A step in parts is several steps of the chain. The last one has its label; the others have
 -- `partial`, and all but the first have stored_before.

@@ -355,8 +355,9 @@ local function tell_values(done, scan, talk)
         say("%-10s %s%s", name, type(value) == "number" and ("%.6g"):format(value)
             or type(value) == "table" and ("%.6g to %.6g"):format(value[1], value[2]) or "?",
             verdict.verdict and (", %s (%s)"):format(verdict.verdict, verdict.how or "") or "")
-        if verdict.remedy then
-            warn("%s", (verdict.remedy:gsub("%-%-center (%d)", "--set center.column=%1")
+        local text = verdict.remedy or verdict.notice
+        if text then
+            warn("%s", (text:gsub("%-%-center (%d)", "--set center.column=%1")
                 :gsub("%-%-center", "--set center.column=X")
                 :gsub("%-%-half%-acquisition", "the step half_acquisition")))
         end

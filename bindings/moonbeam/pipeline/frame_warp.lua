@@ -86,6 +86,15 @@ function frame_warp.step(def, warp)
     function def.run(block)
         run(warp, block)
     end
+    function def.warp(step, frame)
+        local own, required = parameters(warp, step), {}
+        own.mode, own.value = "constant", 0
+        for i, name in ipairs(warp.required) do
+            required[i], own[name] = own[name], nil
+        end
+        required[#required + 1] = own
+        return mb[warp.operator](frame, table.unpack(required))
+    end
     return def
 end
 

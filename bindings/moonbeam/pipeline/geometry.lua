@@ -9,12 +9,12 @@
 -- first_y, first_x: the pixel of the whole slice, from 1, of the first element; slice: {ny, nx} of
 -- the whole slice, nil if the data tell it, false if nothing does before the axis is found;
 -- pixel_size (m) of an element, or nil; row_size (m) of a row, or nil; turn: "half" or "whole";
--- half_acquisition; axis, axis_given: the column of the axis about which step stitch has joined
--- frames, and the one that it was given, or nil; lean: the slope of the axis in columns per row;
--- vertical_shifts: by how many
--- rows of the scan each projection of the scan was shifted, or nil; shifted: for each step that did
--- so {shifts, low, high}, the first and last row that it had, or nil; used: the projections that
--- are in averaged or joined ones since, or nil; timeline, currents, exposures: those of the scan
+-- half_acquisition, and never_half (the user or the scan says that it is none); axis, axis_given:
+-- the column of the axis about which step stitch has joined frames, and the one that it was given,
+-- or nil; lean: the slope of the axis in columns per row; vertical_shifts: by how many rows of the
+-- scan each projection of the scan was shifted, or nil; shifted: for each step that did so
+-- {shifts, low, high}, the first and last row that it had, or nil; used: the projections that are
+-- in averaged or joined ones since, or nil; timeline, currents, exposures: those of the scan
 -- (scan/timeline.lua), or nil; says, stated: what its file states (scan/statements).
 
 local axis_pairs = require "moonbeam.tomo.axis_pairs"

@@ -34,7 +34,8 @@ end
 -- The section that continues with the data that this one has stored.
 local function following(section)
     section.stored = true
-    return new_section(section.number + 1, {section = section.number, shape = section.shape,
+    return new_section(section.number + 1, {section = section.number, before = section,
+        shape = section.shape,
         dtype = section.dtype, layout = section.layout, kind = section.kind,
         geometry = section.geometry})
 end

@@ -137,8 +137,8 @@ local function read_store(section, device, rows, options)
         or nil}
 end
 
--- The projections of the source that become {first, last} after the first `count` steps.
-local function source_frames(section, frames, count)
+--- The projections of the source that become {first, last} after the first `count` steps.
+function work.source_frames(section, frames, count)
     for k = count or #section.steps, 1, -1 do
         local step = section.steps[k]
         if frames and step.def.sources then
@@ -158,7 +158,7 @@ function work.read(section, device, rows, options)
     options = options or {}
     local ranges = work.ranges(section, rows[1], rows[2], options.count)
     if section.cut == "rows" then
-        options.frames = source_frames(section, options.frames, options.count)
+        options.frames = work.source_frames(section, options.frames, options.count)
     end
     local read = section.source.scan and read_scan or read_store
     local made = read(section, device, ranges.read, options)

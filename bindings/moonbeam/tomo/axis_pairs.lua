@@ -167,6 +167,42 @@ local function within_limits(groups, count)
     return true
 end
 
+--- What tells the noise of the frame that a block becomes: {first, last, weights, noise}: frames of
+-- the scan, the weights that make the frame of them, and weights of equal squares that leave
+-- nothing of what changes evenly with the angle. A block of two frames or one is widened by its
+-- neighbors. Nil where there are too few frames.
+function axis_pairs.noise_block(angles, block)
+    local first, last, before = block.first, block.last, 0
+    while last - first < 2 do
+        if last < #angles then
+            last = last + 1
+        elseif first > 1 then
+            first, before = first - 1, before + 1
+        else
+            return nil
+        end
+    end
+    local own, weights, squares = table.move(angles, first, last, 1, {}), {}, 0
+    for i = 1, #own do
+        weights[i] = block.weights[i - before] or 0
+        squares = squares + weights[i] ^ 2
+    end
+    local middle, spread, sum, slope, noise, left = mean(own), 0, 0, 0, {}, 0
+    for i, value in ipairs(own) do
+        noise[i] = i % 2 == 0 and -1 or 1
+        spread, sum = spread + (value - middle) ^ 2, sum + noise[i]
+        slope = slope + noise[i] * (value - middle)
+    end
+    for i, value in ipairs(own) do
+        noise[i] = noise[i] - sum / #own - (spread > 0 and slope * (value - middle) / spread or 0)
+        left = left + noise[i] ^ 2
+    end
+    for i in ipairs(own) do
+        noise[i] = noise[i] * math.sqrt(squares / left)
+    end
+    return {first = first, last = last, weights = weights, noise = noise}
+end
+
 --- Lists of groups of opposite frames: one of blocks of many frames, which have less noise, and one
 -- of two frames, which blur fine detail less; or one list alone. A group is {left, right, miss}:
 -- left and right are {first, last, weights}, frames of the scan, and the weights by which they

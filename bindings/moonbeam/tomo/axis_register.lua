@@ -15,6 +15,11 @@
 -- Graphics, and Image Processing 35, 220). Rows count by their contrast: a row of air adds nothing
 -- that depends on m.
 
+--
+-- Columns that show no sample (`bad`) and their mirror images about m / 2 are left out of all sums.
+-- Noise is what is left of frames of one side when they are weighted so that what moves evenly
+-- goes: it is smoothed as they are, and says how large a residual noise alone would make.
+
 local mb = require "moonbeam"
 local axis_curve = require "moonbeam.tomo.axis.axis_curve"
 local finite = require "moonbeam.internal.finite"
@@ -37,6 +42,8 @@ local CONTRAST = 1e-7 -- of the mean square: a variance below it is rounding
 -- are alike.
 local SOMETHING = 1e-3
 local CUT = 0.05 -- of the most attenuation: what an object seen whole does not have at the edges
+-- Of the columns that both see without the bad ones: with fewer nothing can be judged.
+local LEAST_LEFT = 0.5
 local LARGEST = 1e19 -- its square is the largest that f32 holds
 local methods = {}
 methods.__index = methods
@@ -60,10 +67,21 @@ local function add_to(sums, values, power)
     end
 end
 
+-- The columns that do not count, without margins: a list, and a set.
+local function bad_of(bad, margin, seen)
+    local list, set = {}, {}
+    for _, x in ipairs(bad or {}) do
+        if x >= margin and x < margin + seen then
+            list[#list + 1], set[x - margin] = x - margin, true
+        end
+    end
+    return {list = list, set = set}
+end
+
 --- An empty registration of frames of `rows` x `width`, to be closed (<close>). `transmission`: the
 -- frames are that, not line integrals. A Gaussian of up to 2 columns and 1 row smooths them: noise
--- is finer.
-function axis_register.new(rows, width, device, transmission)
+-- is finer. `bad`: a list of 0-based columns that do not count, or nil.
+function axis_register.new(rows, width, device, transmission, bad)
     local sigma = math.min(2, width / 64)
     local margin = math.ceil(sigma) -- columns whose smoothing lacks a side
     local seen = width - 2 * margin
@@ -71,7 +89,7 @@ function axis_register.new(rows, width, device, transmission)
         sigma = {math.min(1, rows / 16), sigma}, margin = margin, seen = seen,
         size = mb.fft.good_size(2 * seen, {device = device}), pairs = 0,
         columns = {first = {squares = {}, sums = {}}, opposite = {squares = {}, sums = {}}},
-        energy = {}}, methods)
+        noise = {}, noise_frames = 0, energy = {}, bad = bad_of(bad, margin, seen)}, methods)
 end
 
 methods.__close = function(register)
@@ -79,6 +97,17 @@ methods.__close = function(register)
         register.product:release()
         register.product = nil
     end
+end
+
+-- An array (row, column) with zeros in the columns that do not count.
+local function without_bad(register, image)
+    local line = {}
+    for x = 1, register.seen do
+        line[x] = register.bad.set[x - 1] and 0 or 1
+    end
+    local keep <close> = mb.array({line}, {device = register.device})
+    mb.binary(image, "mul", {b = keep, out = image})
+    return image
 end
 
 -- A frame (row, column) smoothed, as line integrals, without its margins.
@@ -91,7 +120,7 @@ local function prepared(register, frame)
     end
     local first, last = register.margin + 1, register.margin + register.seen
     local inner <close> = smooth:view(mb.all, {first, last})
-    return inner:copy()
+    return without_bad(register, inner:copy())
 end
 
 local function spectrum(register, image)
@@ -125,33 +154,86 @@ function methods.add(register, first, opposite)
     register.pairs = register.pairs + 1
 end
 
+--- Adds what noise makes of a frame (row, column): `noise` is an image of as much noise as it has.
+function methods.add_noise(register, frame, noise)
+    local clean <close> = prepared(register, frame)
+    local sum <close> = mb.binary(frame, "add", {b = noise})
+    local noisy <close> = prepared(register, sum)
+    mb.binary(noisy, "sub", {b = clean, out = noisy})
+    add_to(register.noise, table_of(mb.reduce(noisy, "norm", {axis = 1})), 2)
+    register.noise_frames = register.noise_frames + 1
+end
+
+-- The columns of the first frame, from low to high, that do not count for m: bad ones, and those
+-- whose mirror image is bad.
+local function left_out(register, m, low, high)
+    local list, bad = {}, register.bad
+    for _, x in ipairs(bad.list) do
+        list[#list + 1] = x >= low and x <= high and x or nil
+        local mirror = m - x
+        list[#list + 1] = not bad.set[mirror] and mirror >= low and mirror <= high and mirror
+            or nil
+    end
+    return list
+end
+
+-- How many columns both see of which neither is left out, for m.
+local function columns_left(register, m)
+    local width = register.seen
+    local low, high = math.max(0, m - width + 1), math.min(width - 1, m)
+    return high - low + 1 - #left_out(register, m, low, high), high - low + 1
+end
+
+-- The part of the residual at m that noise explains, where its variance of both is `both`.
+local function noise_at(register, m, both)
+    local width = register.seen
+    local low, high = math.max(0, m - width + 1), math.min(width - 1, m)
+    local sum = 0
+    for x = low, high do
+        sum = sum + ((register.noise[x + 1] or 0) + (register.noise[m - x + 1] or 0))
+    end
+    local count = columns_left(register, m)
+    sum = sum / math.max(1, count * register.rows * register.noise_frames)
+    return both > 0 and sum / both or 0
+end
+
 -- The sums over the columns that both see, for m = 2c in columns without margins.
 local function curve_of(register, cross)
-    local width, count = register.seen, register.rows * register.pairs
+    local width, pixels = register.seen, register.rows * register.pairs
     local squares, sums = {}, {}
     for name, columns in pairs(register.columns) do
         squares[name], sums[name] = prefix_sums(columns.squares), prefix_sums(columns.sums)
     end
-    local variance, residual = {}, {}
-    local usual = (squares.first[width] + squares.opposite[width]) / (width * count)
+    local variance, residual, total = {}, {}, {}
+    local usual = (squares.first[width] + squares.opposite[width])
+        / (math.max(1, width - #register.bad.list) * pixels)
     for m = 0, 2 * width - 2 do
         local low, high = math.max(0, m - width + 1), math.min(width - 1, m)
-        local n = (high - low + 1) * count
+        local out = left_out(register, m, low, high)
+        local left = high - low + 1 - #out
+        local n = math.max(1, left) * pixels
         local function between(list) -- columns low .. high; of opposite m - high .. m - low
-            return list.first[high + 1] - list.first[low],
-                list.opposite[m - low + 1] - list.opposite[m - high]
+            local a = list.first[high + 1] - list.first[low]
+            local b = list.opposite[m - low + 1] - list.opposite[m - high]
+            for _, x in ipairs(out) do
+                a = a - (list.first[x + 1] - list.first[x])
+                b = b - (list.opposite[m - x + 1] - list.opposite[m - x])
+            end
+            return a, b
         end
         local aa, bb = between(squares)
         local a, b = between(sums)
         variance[m] = math.max(0, (aa + bb - 2 * cross[m + 1]) / n - ((a - b) / n) ^ 2)
         local both = (aa + bb) / n - (a / n) ^ 2 - (b / n) ^ 2
         local seen = both > CONTRAST * usual and (aa + bb) / n > SOMETHING * usual
+            and left >= LEAST_LEFT * (high - low + 1)
+        total[m] = both
         residual[m] = seen and variance[m] / both or 1
         if variance[m] ~= variance[m] or both ~= both then
             residual[m] = 0 / 0
         end
     end
-    return variance, residual
+    return variance, residual, total
 end
 
 -- Walks downhill.
@@ -196,7 +278,7 @@ end
 
 -- Values that differ by themselves: smoothing makes those within 2 sigma along each axis alike.
 local function samples_at(register, m)
-    local columns = register.seen - math.abs(m - (register.seen - 1))
+    local columns = math.max(1, (columns_left(register, m)))
     local alike = math.max(1, 2 * register.sigma[1]) * math.max(1, 2 * register.sigma[2])
     return columns * register.rows * register.pairs / alike
 end
@@ -233,9 +315,9 @@ local function uncertainty(register, value, curvature, m)
     return curvature > 0 and 0.5 * math.sqrt(2 * value / (samples * curvature)) or math.huge
 end
 
--- Is the object cut off by an edge of the detector: is a good part of the most that is seen also
--- seen there?
-local function is_cut(register)
+-- What is seen at the edges of the detector, left and right, in parts of the most that is seen; and
+-- whether that is so much that the object is cut off there.
+local function edges_of(register)
     local edge, most, count = {0, 0}, 0, math.max(1, register.seen // 32)
     for _, columns in pairs(register.columns) do
         for x, value in ipairs(columns.sums) do
@@ -247,11 +329,12 @@ local function is_cut(register)
             end
         end
     end
-    return math.max(edge[1], edge[2]) > CUT * most
+    local cut = math.max(edge[1], edge[2]) > CUT * most
+    return {edge[1] / math.max(most, 1e-30), edge[2] / math.max(most, 1e-30)}, cut
 end
 
 -- The best column, and what is told about it, from the curves.
-local function best_of(register, variance, residual, min_overlap)
+local function best_of(register, variance, residual, total, min_overlap)
     local width, margin = register.seen, register.margin
     local least = math.max(2, math.floor(min_overlap * register.width) - 2 * margin)
     local from, to = least - 1, 2 * width - 1 - least
@@ -272,9 +355,11 @@ local function best_of(register, variance, residual, min_overlap)
         other = other and margin + other / 2, other_residual = other and residual[other],
         curve = {first = margin + from / 2, step = 0.5,
             values = table.move(residual, from, to, 1, {})}}
-    found.cut = is_cut(register)
+    found.edges, found.cut = edges_of(register)
+    found.noise = register.noise_frames > 0 and noise_at(register, m, total[m]) or nil
     if (beyond < from or beyond > to) and residual[beyond] < residual[m] / 4 then
         found.beyond, found.beyond_residual = margin + beyond / 2, residual[beyond]
+        found.beyond_end = beyond <= reach + 1 or beyond >= 2 * width - 3 - reach
     end
     return found, m
 end
@@ -282,10 +367,13 @@ end
 --- What the pairs added so far tell: a table of column (0-based), residual, uncertainty (px, one
 -- standard deviation of noise), verdict ("found", "ambiguous", "edge" of the search, "flat":
 -- nothing in common), other and other_residual (the second best column), beyond and beyond_residual
--- (a far better column outside the search), curve = {first, step, values} (residuals over columns),
--- match and common (by rows: how well the row matches, 1 being mirror images, and the sum of its
--- products). Nil where frames are not finite. A dry run takes the same memory and answers with the
--- middle.
+-- (a far better column outside the search), beyond_end (whether that is at the end of what is
+-- looked at), noise (the part of the residual that noise explains; nil where it is not known), cut
+-- (whether the object reaches an edge), edges (what is seen at the left and the right one, in
+-- parts of the
+-- most that is seen), curve = {first, step, values} (residuals over columns), match and common (by
+-- rows: how well the row matches, 1 being mirror images, and the sum of its products). Nil where
+-- frames are not finite. A dry run takes the same memory and answers with the middle.
 function methods.solve(register, min_overlap)
     local product <close> = register.product
     register.product = nil
@@ -296,13 +384,14 @@ function methods.solve(register, min_overlap)
         return {column = (register.width - 1) / 2, residual = 0, uncertainty = 0, verdict = "found",
             curve = {first = 0, step = register.width - 1, values = {0, 0}}}
     end
-    local variance, residual = curve_of(register, cross)
+    local variance, residual, total = curve_of(register, cross)
     for m = 0, #residual do
         if residual[m] ~= residual[m] then
             return nil
         end
     end
-    local found, m = best_of(register, variance, residual, min_overlap or axis_register.MIN_OVERLAP)
+    local found, m = best_of(register, variance, residual, total, min_overlap
+        or axis_register.MIN_OVERLAP)
     found.match, found.common = rows_about(register, convolved, m)
     return found
 end

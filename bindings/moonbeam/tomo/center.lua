@@ -32,7 +32,15 @@ local NOISY = 0.01
 center.WEAK = 0.3
 -- The same of a column that noise leaves this uncertain, in pixels (one standard deviation).
 center.UNSURE = 0.3
+-- What noise does not explain of a residual, and above which another way must confirm the column;
+-- and by how much more than is measured noise may make.
+center.UNEXPLAINED = 0.03
+local SUSPECT = 0.01 -- the same, above which any other way must confirm it
+local NOISE_FACTOR = 2
+-- How closely two ways must agree where the axis is beside a column that shows no sample (px).
+center.CLOSE = 0.25
 local SIGMAS = 3 -- by which noise may part two registrations
+local NOISE_GROUPS = 2 -- of which the noise is measured
 local FINEST_STEP = 0.5 -- px; sub-pixel figures come from a parabola
 
 local PAIR_OPTIONS = declared.options(
@@ -191,14 +199,34 @@ center.find_center_metric = declared("tomo.find_center_metric", {
     return found, {edge = found < from + FINEST_STEP or found > to - FINEST_STEP}
 end)
 
+-- The sum of frames (frame, row, column), weighted: one frame (row, column). `consume`: the frames
+-- are gone.
+local function weighted(frames, weights, consume)
+    local list = tables.mapped(weights, function(weight) return {{weight}} end)
+    local factors <close> = mb.array(list, {device = frames.device})
+    local products = mb.binary(frames, "mul", {b = factors, out = consume and frames or nil})
+    local sum <close> = mb.reduce(products, "sum", {axis = 1})
+    if not consume then
+        products:release()
+    end
+    return sum:cast("f32")
+end
+
 -- Frames of a block, weighted and added up: one frame (row, column).
 local function synthesized(source, block)
     local frames <close> = source.frames(block.first, block.last)
-    local list = tables.mapped(block.weights, function(weight) return {{weight}} end)
-    local weights <close> = mb.array(list, {device = source.device})
-    mb.binary(frames, "mul", {b = weights, out = frames})
-    local sum <close> = mb.reduce(frames, "sum", {axis = 1})
-    return sum:cast("f32")
+    return weighted(frames, block.weights, true)
+end
+
+-- Adds what noise makes of the frame that a block becomes.
+local function add_noise(register, source, block)
+    local of = axis_pairs.noise_block(source.angles, block)
+    if of then
+        local frames <close> = source.frames(of.first, of.last)
+        local frame <close> = weighted(frames, of.weights)
+        local noise <close> = weighted(frames, of.noise, true)
+        register:add_noise(frame, noise)
+    end
 end
 
 local CUT = "the object is larger than the field of view"
@@ -223,7 +251,7 @@ end
 -- Registers groups of opposite frames: what axis_register says, and `open`, groups and frames.
 local function registered_groups(source, groups, min_overlap)
     local register <close> = axis_register.new(source.rows, source.cols, source.device,
-        source.transmission)
+        source.transmission, source.bad)
     local miss = 0
     for i, group in ipairs(groups) do
         activity.at("opposite projections", i, #groups)
@@ -231,6 +259,9 @@ local function registered_groups(source, groups, min_overlap)
         local opposite <close> = synthesized(source, group.right)
         register:add(first, opposite)
         miss = math.max(miss, group.miss)
+        if i <= NOISE_GROUPS then
+            add_noise(register, source, group.left)
+        end
     end
     local found = register:solve(min_overlap)
     if not found then
@@ -262,9 +293,10 @@ end
 
 --- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
 -- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
--- are that}, in one of the `lists` of axis_pairs.groups: that which tells the column best. Returns
--- what axis_register says; `open`: how far from the column the axis may be, in pixels, because an
--- angle misses half a turn; and `doubt`: why trial slices may mislead, nil where they do not.
+-- are that, bad = 0-based columns that do not count}, in one of the `lists` of axis_pairs.groups:
+-- that which tells the column best. Returns what axis_register says; `open`: how far from the
+-- column the axis may be, in pixels, because an angle misses half a turn; and `doubt`: why trial
+-- slices may mislead, nil where they do not.
 function center.register_groups(source, lists, min_overlap)
     local best
     for _, groups in ipairs(lists) do
@@ -284,9 +316,32 @@ function center.mass(found, sino, angles)
     return mass
 end
 
+-- What noise does not explain of a residual.
+local function unexplained(found)
+    return found.noise and found.residual - NOISE_FACTOR * found.noise or 0
+end
+
+--- Is the residual of opposite projections larger than the noise of the frames makes it?
+function center.is_unexplained(found)
+    return unexplained(found) > SUSPECT
+end
+
 --- Do opposite projections match so poorly that another way must confirm the column?
 function center.is_weak(found)
     return found.residual > center.WEAK or found.uncertainty > center.UNSURE
+        or unexplained(found) > center.UNEXPLAINED
+end
+
+-- Does another way give the column to a quarter of a pixel?
+local function confirmed(column, found, others)
+    local trial = not found.doubt and not others.edge and others.slices or nil
+    for _, name in ipairs {"mass", "wedge", "trial"} do
+        local other = others[name] or name == "trial" and trial
+        if other and math.abs(other - column) <= center.CLOSE then
+            return true
+        end
+    end
+    return false
 end
 
 -- The same as center.decide for opposite projections that match poorly.
@@ -298,6 +353,28 @@ local function decide_weak(found, others, agreement)
         return found.column, "found", name
     end
     return others[name], "differ", name
+end
+
+-- The same as center.decide, except beside columns that show no sample.
+local function decide(found, others, width)
+    local agreement = center.agreement(width)
+    if not found then
+        local verdict = others.mass and "mass" or others.edge and "edge" or "slices"
+        return others.mass or others.slices, verdict
+    elseif found.verdict ~= "found" then
+        return found.column, found.verdict
+    elseif center.is_weak(found) then
+        return decide_weak(found, others, found.open
+            + (center.is_unexplained(found) and center.CLOSE or agreement))
+    end
+    local name = others.mass and "mass" or not found.doubt and others.slices and "slices" or nil
+    local off = name and others[name] - found.column or 0
+    if math.abs(off) > found.open + agreement or name == "slices" and others.edge then
+        return found.column, "differ", name
+    elseif others.wedge and math.abs(others.wedge - found.column) > found.open + agreement then
+        return found.column, "differ", "wedge"
+    end
+    return found.column + math.max(-found.open, math.min(found.open, off)), "found", name
 end
 
 --- Weighs the registration of opposite projections (`found`; nil if there are none) against
@@ -313,27 +390,20 @@ end
 -- but is heard where it differs. Where opposite projections match poorly (center.is_weak), the
 -- double wedge or centers of mass must confirm them, and are taken where they differ. Returns
 -- the axis, a verdict, and the name of the other that was weighed ("weak": none confirms it).
+-- `is_near(column)`, if given, tells whether a column is beside one that shows no sample: what does
+-- not move looks like an axis there, so that two ways must agree to a quarter of a pixel ("seam":
+-- none does).
 -- Verdicts: that of the registration ("found", "ambiguous", "edge", "flat"); "differ" if the
 -- other is further off than center.AGREEMENT; without a registration "mass", else "slices", or
 -- "edge" of their range.
-function center.decide(found, others, width)
-    local agreement = center.agreement(width)
-    if not found then
-        local verdict = others.mass and "mass" or others.edge and "edge" or "slices"
-        return others.mass or others.slices, verdict
-    elseif found.verdict ~= "found" then
-        return found.column, found.verdict
-    elseif center.is_weak(found) then
-        return decide_weak(found, others, found.open + agreement)
+function center.decide(found, others, width, is_near)
+    local column, verdict, name = decide(found, others, width)
+    local near = is_near and is_near(column)
+    if verdict == "found" and (near or center.is_unexplained(found))
+        and not confirmed(column, found, others) then
+        return column, "ambiguous", near and "seam" or "weak"
     end
-    local name = others.mass and "mass" or not found.doubt and others.slices and "slices" or nil
-    local off = name and others[name] - found.column or 0
-    if math.abs(off) > found.open + agreement or name == "slices" and others.edge then
-        return found.column, "differ", name
-    elseif others.wedge and math.abs(others.wedge - found.column) > found.open + agreement then
-        return found.column, "differ", "wedge"
-    end
-    return found.column + math.max(-found.open, math.min(found.open, off)), "found", name
+    return column, verdict, name
 end
 
 -- Registers projections in memory; nil without opposite ones. Also which two are closest to half a

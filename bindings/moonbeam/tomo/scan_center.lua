@@ -9,7 +9,9 @@
 -- the frames hold, so a dry run takes the same.
 
 local mb = require "moonbeam"
+local axis_edges = require "moonbeam.tomo.axis.axis_edges"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
+local axis_remedies = require "moonbeam.tomo.axis.axis_remedies"
 local axis_wedge = require "moonbeam.tomo.axis.axis_wedge"
 local center = require "moonbeam.tomo.center"
 local defects = require "moonbeam.tomo.defects"
@@ -29,7 +31,6 @@ local MOST_ROWS = 256 -- of opposite frames
 local MOST_BAND = 8 -- rows of trial slices
 local WEDGE_COLS = 16 -- fewer have no double wedge to speak of
 local ZINGER = 0.5 -- above the median of the neighbors, in transmission
-local LEAST_UNSURE = 0.1 -- px: an uncertainty worth a word
 -- Trial slices are judged without the finest detail, which is noise.
 local TRIAL_FILTER, TRIAL_CUTOFF = "hann", 0.5
 
@@ -94,12 +95,12 @@ local function register(scan, device, rows, options, references, bad)
     end
     local found = center.register_groups({rows = rows[2] - rows[1] + 1, cols = scan.cols,
         angles = scan.angles, device = device,
-        transmission = options.log ~= false, frames = function(from, to)
+        transmission = options.log ~= false, bad = bad.listed, frames = function(from, to)
             local frames = scan_frames.transmissions(scan, device, rows, {from, to}, references,
-                options)
+                options, bad)
             do
                 local _ <close> = on_error(function() frames:release() end)
-                bad:fill(frames, rows)
+                bad:fill(frames, rows, not (scan.origin and scan.origin.some))
             end
             return unshifted(without_zingers(frames, options), from, to, options)
         end}, lists, min_overlap(options))
@@ -198,57 +199,6 @@ local function others_of(scan, device, band, found, options, bad)
         wedge = counts and wedge or nil, wedge_column = wedge, wedge_verdict = verdict}
 end
 
--- How well opposite projections match, in words; with what noise leaves open, if that counts.
-local function residual_of(found)
-    local unsure = found.uncertainty >= LEAST_UNSURE and found.uncertainty < math.huge
-    return ("residual %.2g"):format(found.residual)
-        .. (unsure and (", uncertain by %.1f px"):format(found.uncertainty) or "")
-end
-
-local remedies = {}
-
-function remedies.edge(found, _, turn)
-    if found and found.beyond then
-        return ("the axis lies nearer to the edge than the search goes: opposite projections match "
-            .. "at column %.1f (residual %.2g against %.2g); %s"):format(found.beyond - found.lean,
-            found.beyond_residual, found.residual,
-            turn and "try --half-acquisition" or "give --center")
-    end
-    return "the axis is at the edge of the search and may lie beyond it; "
-        .. (turn and "try --half-acquisition, or give --center" or "give --center")
-end
-
-function remedies.ambiguous(found, _, _, name)
-    if name == "weak" then
-        return ("opposite projections match poorly (%s; 0 is perfect), and nothing else confirms "
-            .. "that the axis is at column %.2f; give --center"):format(residual_of(found),
-            found.column)
-    end
-    return ("the axis is ambiguous: opposite projections match at column %.2f (residual %.2g) and "
-        .. "at %.2f (residual %.2g); give --center"):format(found.column, found.residual,
-        found.other - found.lean, found.other_residual)
-end
-
-function remedies.flat(found)
-    return ("opposite projections hardly match (residual %.2g, 0 is perfect): the axis may be "
-        .. "anywhere; give --center"):format(found.residual)
-end
-
-function remedies.slices()
-    return "no projections are opposite, and trial slices alone are a weak sign of the axis; "
-        .. "compare slices, and give --center"
-end
-
-local NAMES = {slices = "trial slices", mass = "centers of mass", wedge = "the double wedge"}
-
-function remedies.differ(found, others, _, name)
-    local weak = center.is_weak(found) -- then the other one is taken
-    return ("two ways to find the axis differ by %.2f px: opposite projections give %.2f, "
-        .. "%s %.2f. The %s is taken; compare with --center %.2f"):format(
-        math.abs(others[name] - found.column), found.column, NAMES[name], others[name],
-        weak and "latter" or "former", weak and found.column or others[name])
-end
-
 -- Columns and rows of a part of a detector, as `place` (column_of, row_of) has them in the whole.
 local function put_in_scan(place, found, others, band)
     for list, names in pairs {[found or {}] = {"column", "beyond", "other"},
@@ -268,10 +218,10 @@ local function words_of(found, others, band, bad)
         words[1] = "no opposite projections"
     elseif found.frames > 1 then
         words[1] = ("%d pairs of opposite projections give %.2f (%s)"):format(found.frames,
-            found.column, residual_of(found))
+            found.column, axis_remedies.residual_of(found))
     else
         words[1] = ("projections %d and %d give %.2f (%s)"):format(found.first, found.last,
-            found.column, residual_of(found))
+            found.column, axis_remedies.residual_of(found))
     end
     if others.mass then
         words[#words + 1] = ("centers of mass give %.2f"):format(others.mass)
@@ -307,7 +257,7 @@ end
 
 --- The band {first, last} of rows around one that tells, by what the first frame shows; and the
 -- mean of the line integrals of these rows, a sinogram (angle, column), to be closed. With `row`,
--- that row alone. Also the defects that were filled in, in words.
+-- that row alone. Also facts about the defects that were filled in (scan_center.facts_of).
 function scan_center.sinogram(scan, device, options, row)
     local rows, middle = rows_of(scan, options)
     local band = {row, row}
@@ -317,7 +267,16 @@ function scan_center.sinogram(scan, device, options, row)
     end
     local lines <close> = scan_frames.integrals_only(scan, device, band, nil, options, bad)
     local mean <close> = mb.reduce(lines, "mean", {axis = 2})
-    return mean:cast("f32"), band, bad:words()
+    return mean:cast("f32"), band, scan_center.facts_of(bad)
+end
+
+--- What searches need to know of defects that are closed: {words, listed (their columns), blind
+-- (they have spread too far), near(column)}.
+function scan_center.facts_of(bad)
+    return {words = bad:words(), listed = bad.listed, blind = bad:is_blind(),
+        near = function(column)
+            return bad:is_near(column)
+        end}
 end
 
 -- Public as mb.recon.find_center.
@@ -335,27 +294,40 @@ function scan_center.find(scan, options)
         end
         band = {band_of(rows, middle, match, common)}
         others = others_of(scan, device, band, found, options, bad)
+        if found and bad:is_blind() then -- a stored sinogram that the defects have spread over
+            others = {}
+        end
     elseif not found then
         fail("argument", "recon.find_center", "center",
             "no two projections are half a turn apart; give the column of the axis: --center X, or "
             .. "--set center.column=X with a recipe")
     end
-    local column, verdict, name = center.decide(found, others, scan.cols)
+    local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition
+    if turn and found and found.beyond and found.verdict ~= "flat" then
+        found.verdict = "edge" -- another column matches far better than the best of the search
+    end
+    local column, verdict, name = center.decide(found, others, scan.cols, function(column)
+        return bad:is_near(column)
+    end)
     if options.half_acquisition and mb.device.dry() then -- no frames: the axis of the widest volume
         column = scan_center.bounds(scan, options)[2]
     end
     column = bounded(column, scan, options)
+    local sides = found and axis_edges.sides(found.edges, column, scan.cols)
     if scan.place then
         column = scan.place.column_of(column)
         band = put_in_scan(scan.place, found, others, band)
     end
     local words = words_of(found, others, band, bad)
-    local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition
-    local remedy = remedies[verdict] and remedies[verdict](found, others, turn, name) or nil
+    local facts = {turn = turn, name = name, cols = scan.cols, rows = rows[2] - rows[1] + 1,
+        left_out = #bad.listed, sides = sides, whole = axis_edges.whole_of(scan)}
+    local remedy = axis_remedies.of(verdict, found, others, facts)
+    local notice = not remedy and axis_edges.notice(scan, options, column, sides) or nil
     found = found or {}
-    return column, words, {column = column, verdict = verdict, remedy = remedy, pair = found.column,
-        residual = found.residual, uncertainty = found.uncertainty, slices = others.slices,
-        mass = others.mass, wedge = others.wedge, curve = found.curve,
+    return column, words, {column = column, verdict = verdict, remedy = remedy, notice = notice,
+        pair = found.column, residual = found.residual, uncertainty = found.uncertainty,
+        noise = found.noise, slices = others.slices, mass = others.mass, wedge = others.wedge,
+        curve = found.curve,
         left_out = {pixels = bad.pixels, columns = bad.columns}}
 end
 

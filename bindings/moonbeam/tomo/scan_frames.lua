@@ -41,10 +41,10 @@ local function read_as(source)
     return source and not TAKEN[source.dtype] and "f32" or nil
 end
 
--- Darks and flats of some rows; by a carrier if there is one.
-function scan_frames.references(scan, device, rows, carrier)
+-- Darks and flats of some rows; by a carrier if there is one. `without`: none.
+function scan_frames.references(scan, device, rows, carrier, without)
     local frames = setmetatable({}, scan_frames.metatable)
-    if scan.chain then
+    if scan.chain or without then
         return frames
     end
     local _ <close> = on_error(function() frames:release() end)
@@ -110,10 +110,10 @@ end
 
 -- Transmissions of the frames {first, last} of some rows, whose references (darks and flats) stay;
 -- line integrals where the frames are that already. Of a scan with a `chain` (pipeline/view.lua)
--- the frames are what steps have made of them.
-function scan_frames.transmissions(scan, device, rows, angles, references, settings)
+-- the frames are what steps have made of them, without the defects `bad` of the detector.
+function scan_frames.transmissions(scan, device, rows, angles, references, settings, bad)
     if scan.chain then
-        return scan.chain(rows, angles)
+        return scan.chain(rows, angles, bad)
     end
     local raw = raw_of(scan, device, rows, angles)
     local frames, counts = normalized(raw, references, settings, false, scales_of(scan, angles))
@@ -134,7 +134,7 @@ end
 function scan_frames.integrals_only(scan, device, rows, angles, settings, bad)
     local lines
     if scan.chain then
-        lines = scan.chain(rows, angles)
+        lines = scan.chain(rows, angles, bad)
         if settings.log ~= false then
             mb.minus_log(lines, {out = lines})
         end
@@ -145,7 +145,7 @@ function scan_frames.integrals_only(scan, device, rows, angles, settings, bad)
         counts:release()
     end
     local _ <close> = on_error(function() lines:release() end)
-    bad:fill(lines, rows)
+    bad:fill(lines, rows, not angles or not (scan.origin and scan.origin.some))
     return lines
 end
 

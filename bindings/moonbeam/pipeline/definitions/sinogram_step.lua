@@ -12,6 +12,7 @@ return function(definition)
     definition.options = definition.options or declared.options(declared.from(name))
     definition.takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"}
     definition.cuts = {"rows"}
+    definition.across_angles = true
     definition.run = function(block, options)
         local sinograms <close> = block.data:permute(2, 1, 3)
         mb[name](sinograms, tables.merged(usual and usual(block), options, {out = sinograms}))

@@ -1,5 +1,5 @@
 --- Configurations of nabu (nabu.conf) as recipes, in the order in which nabu works: flats, spots,
--- double flats, rotation, phase, logarithm, background, rings, slices.
+-- double flats, rotation, the search for the axis, phase, logarithm, background, rings, slices.
 
 local conf_text = require "moonbeam.pipeline.imports.conf_text"
 local imported = require "moonbeam.pipeline.imports.imported"
@@ -240,6 +240,7 @@ local function rings(made, get)
     end
 end
 
+-- nabu searches the axis in radios after the flat field and the rotation, before phase retrieval.
 local function axis(made, get)
     local position = get.text("reconstruction.rotation_axis_position", "sliding-window")
     local options = get.text "reconstruction.cor_options"
@@ -281,6 +282,15 @@ local function range_of(get, name)
     return {first + 1, last + 1}
 end
 
+-- The place of a step in the recipe.
+local function place_of(made, name)
+    for i, step in ipairs(made.recipe) do
+        if step[1] == name then
+            return i
+        end
+    end
+end
+
 local function slices(made, get)
     local rows, lost = range_of(get, "z")
     if rows then
@@ -306,9 +316,9 @@ local function slices(made, get)
         end
     end
     if half == "auto" then
-        table.insert(made.recipe, #made.recipe, {"half_acquisition", when = "auto"})
+        table.insert(made.recipe, place_of(made, "center"), {"half_acquisition", when = "auto"})
     elseif not FALSE[half] then
-        table.insert(made.recipe, #made.recipe, {"half_acquisition"})
+        table.insert(made.recipe, place_of(made, "center"), {"half_acquisition"})
     end
     get.text "reconstruction.centered_axis"
     get.text "reconstruction.sample_detector_dist"
@@ -354,10 +364,10 @@ function from_nabu.read(path)
     local made, get = imported.new "nabu", reader(sections, path)
     local facts = begin(made, get)
     corrections(made, get)
+    axis(made, get)
     phase(made, get, facts)
     logarithm(made, get)
     rings(made, get)
-    axis(made, get)
     slices(made, get)
     results(made, get)
     local left = {}

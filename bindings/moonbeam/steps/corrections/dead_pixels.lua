@@ -68,6 +68,9 @@ return {
             layout = "frames", dtypes = windows.DTYPES}
     end,
     gives = {quantity = "same", layout = "same", dtype = "same"},
+    across_angles = function(options)
+        return options.detect == "constant"
+    end,
     cuts = function(options)
         return options.detect == "constant" and {"rows"} or {"rows", "frames"}
     end,

@@ -41,6 +41,7 @@ return {
             "line_integrals"}, default = "transmission"},
         declared.from("gaussian_filter", {"mode", default = "symmetric"})),
     presets = {nabu = {average = "transmission", mode = "symmetric"}},
+    across_angles = true,
     takes = {quantity = {"transmission", "line integrals"}, layout = "frames"},
     cuts = {"rows"},
     check = function(options, _, _, kind)

@@ -77,6 +77,12 @@ return {
             end
         end
     end,
+    warp = function(step, frame)
+        local own, options = {device = frame.device, step = step}, step.options
+        local rows <close> = map_of(options.rows, own, options, 2)
+        local columns <close> = map_of(options.columns, own, options, 3)
+        return mb.remap(frame, rows, columns, {order = options.order, mode = "constant", value = 0})
+    end,
     run = function(block, options)
         local rows <close> = map_of(options.rows, block, options, 2)
         local columns <close> = map_of(options.columns, block, options, 3)

@@ -56,7 +56,8 @@ return {
         end
     end,
     geometry = function(options, g)
-        return geometry.with(g, {half_acquisition = options.when ~= "never"})
+        return geometry.with(g, {half_acquisition = options.when ~= "never",
+            never_half = options.when == "never" or nil})
     end,
     plain = function(options, settings)
         settings.half_acquisition = options.when ~= "never"

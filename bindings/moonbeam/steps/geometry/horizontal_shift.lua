@@ -14,6 +14,7 @@ return {
             .. "transmission, otherwise 0", default = "auto"})),
     takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"},
     cuts = {"rows", "frames"},
+    warp = function() end, -- each frame by its own columns
     prepare = frame_shifts.prepare "columns",
     check = function(options, _, g, _, before)
         geometry.before_center(before)

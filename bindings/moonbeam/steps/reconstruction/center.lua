@@ -45,8 +45,13 @@ return {
         .. "The verdict of the search (found, differ, edge, ambiguous, flat) and the curve of its "
         .. "metric are stored in the result. The column of a leaning axis is that at half the "
         .. "height of the detector. Values that are not finite count as no attenuation. Pixels "
-        .. "without beam in the flats, saturated ones and those that never change are left out of "
-        .. "the search.",
+        .. "without beam in the flats, saturated ones, those that never change and columns that do "
+        .. "not follow their neighbors are left out of the search, whatever steps stand before "
+        .. "it. Steps that compare projections, such as those against stripes, do not count for "
+        .. "the search: it sees the data without them. An axis within a pixel of a column that is "
+        .. "left out is found only if two ways agree to a quarter of a pixel. Where the residual "
+        .. "of opposite projections is larger than the noise of the frames explains, another way "
+        .. "must confirm the column.",
     reference = "Vo et al., Opt. Express 22 (2014) 19078; Opt. Express 29 (2021) 17849; Donath et "
         .. "al., J. Opt. Soc. Am. A 23 (2006) 1048",
     options = declared.options(

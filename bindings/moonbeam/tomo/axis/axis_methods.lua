@@ -3,11 +3,13 @@
 -- frame of the rows around the middle, and all frames of a band of rows; or two frames.
 
 local mb = require "moonbeam"
+local axis_edges = require "moonbeam.tomo.axis.axis_edges"
 local axis_overlap = require "moonbeam.tomo.axis.axis_overlap"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local axis_phase = require "moonbeam.tomo.axis.axis_phase"
 local axis_slices = require "moonbeam.tomo.axis.axis_slices"
 local axis_wedge = require "moonbeam.tomo.axis.axis_wedge"
+local center = require "moonbeam.tomo.center"
 local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.tomo.lean"
 local scan_center = require "moonbeam.tomo.scan_center"
@@ -45,29 +47,29 @@ end
 local methods = {}
 
 function methods.vo(scan, device, settings, axis)
-    local sino <close>, band, left_out = scan_center.sinogram(scan, device, settings, axis.row)
+    local sino <close>, band, facts = scan_center.sinogram(scan, device, settings, axis.row)
     local part <close> = sino:view(axis_wedge.half_turn(scan.angles), mb.all)
     local half <close> = part:copy()
     local column, details = axis_wedge.search(half, {guess = axis.guess,
         range = axis.range and math.min(axis.range, scan.cols / FURTHEST),
         radius = axis.radius or 4, step = axis.step or 0.25, coarse_step = 1, ratio = axis.ratio,
         drop = axis.drop, downsample = axis.downsample}, OP)
-    return column, details, band, left_out
+    return column, details, band, facts
 end
 
 function methods.overlap(scan, device, settings, axis)
-    local sino <close>, band, left_out = scan_center.sinogram(scan, device, settings, axis.row)
+    local sino <close>, band, facts = scan_center.sinogram(scan, device, settings, axis.row)
     local column, details = axis_overlap.search(sino, {window = axis.window, side = axis.side,
         denoise = axis.denoise, normalize = axis.normalize, blend = axis.blend}, OP)
-    return column, details, band, left_out
+    return column, details, band, facts
 end
 
 function methods.sharpness(scan, device, settings, axis)
-    local sino <close>, band, left_out = scan_center.sinogram(scan, device, settings, axis.row)
+    local sino <close>, band, facts = scan_center.sinogram(scan, device, settings, axis.row)
     local column, details = axis_slices.search(sino, scan.angles, {metric = axis.method,
         guess = axis.guess, range = axis.range, coarse_step = 1, radius = axis.radius or 2,
         step = axis.step or 0.5, sigma = 2, filter = "hann", accuracy = settings.accuracy}, OP)
-    return column, details, band, left_out
+    return column, details, band, facts
 end
 methods.entropy = methods.sharpness
 
@@ -84,7 +86,7 @@ function methods.phase_correlation(scan, device, settings, axis)
     local one <close> = frame(first)
     local opposite <close> = frame(other)
     local column, details = axis_phase.search(one, opposite, axis.step or 0.05, OP)
-    return column, details, rows, bad:words()
+    return column, details, rows, scan_center.facts_of(bad)
 end
 
 local NAMES = {vo = "the double wedge", overlap = "the overlap of both halves of the turn",
@@ -97,7 +99,32 @@ local REMEDIES = {
     ambiguous = "the axis by %s is ambiguous: another column is nearly as good; give --center, or "
         .. "use another method",
     flat = "%s shows no axis: it may be anywhere; use another method, or give --center",
+    blind = "defects of the detector have spread over what %s looks at, by steps before the "
+        .. "search; move step center before them, or give --center",
+    seam = "the axis by %s is within a pixel of a column that is dead or stuck, where what does "
+        .. "not move looks like an axis, and opposite projections do not confirm it to 0.25 px; "
+        .. "compare slices, and give --center",
 }
+
+-- What opposite projections say of a column that a method has found, and what is seen at the edges:
+-- the name of a remedy, or nil; and the column by them.
+local function checked(scan, device, settings, column, verdict, facts)
+    local rows = scan_center.rows_of(scan, settings)
+    local bad <close>, found = scan_center.registered(scan, device, rows, settings) -- luacheck: ignore
+    if verdict ~= "found" then
+        return nil, found
+    elseif facts.blind then
+        return "blind", found
+    end
+    local sure = found and found.verdict == "found" and not center.is_weak(found)
+    local apart = sure and math.abs(found.column - column)
+    if facts.near(column) and not (sure and apart <= center.CLOSE + found.open) then
+        return "seam", found
+    elseif sure and apart > center.agreement(scan.cols) + found.open then
+        return "differ", found
+    end
+    return nil, found
+end
 
 -- A copy of the options with columns and rows of the data instead of the scan's.
 local function in_data(axis, place)
@@ -119,7 +146,7 @@ end
 function axis_methods.find(scan, settings, axis, place)
     local device = mb.device(settings.device or "host")
     axis = in_data(axis, place)
-    local column, details, band, left_out = methods[axis.method](scan, device, settings, axis)
+    local column, details, band, facts = methods[axis.method](scan, device, settings, axis)
     column = column - lean.at(scan, (band[1] + band[2]) / 2, settings)
     if device.dry and settings.half_acquisition then -- the axis of the widest volume
         column = scan_center.bounds(scan, settings)[2]
@@ -127,8 +154,12 @@ function axis_methods.find(scan, settings, axis, place)
     local inside = scan_center.bounded(column, scan, settings)
     details.verdict = inside ~= column and details.verdict == "found" and "edge" or details.verdict
     column = inside
+    local doubt, pair = checked(scan, device, settings, column, details.verdict, facts)
+    local sides = pair and axis_edges.sides(pair.edges, column, scan.cols)
+    details.pair = pair and pair.column
     if scan.place then
         column = scan.place.column_of(column)
+        details.pair = details.pair and scan.place.column_of(details.pair)
         details.other = details.other and scan.place.column_of(details.other)
         for _, list in ipairs {details.columns, details.fine_columns or {}} do
             for i, value in ipairs(list) do
@@ -140,11 +171,22 @@ function axis_methods.find(scan, settings, axis, place)
     end
     local name = NAMES[axis.method]
     details.column, details.method, details.curve = column, axis.method, nil
-    details.remedy = REMEDIES[details.verdict] and REMEDIES[details.verdict]:format(name)
+    if doubt == "differ" then
+        details.verdict, details.remedy = "differ", ("two ways to find the axis differ by %.2f px: "
+            .. "%s gives %.2f, opposite projections %.2f. The former is taken; compare with "
+            .. "--center %.2f"):format(math.abs(details.pair - column), name, column,
+            details.pair, details.pair)
+    else
+        details.verdict = doubt == "blind" and "flat" or doubt == "seam" and "ambiguous"
+            or details.verdict
+        local text = REMEDIES[doubt or details.verdict]
+        details.remedy = text and text:format(name)
+    end
+    details.notice = not details.remedy and axis_edges.notice(scan, settings, column, sides) or nil
     local rows = band[1] == band[2] and ("row %.6g"):format(band[1])
         or ("rows %g to %g"):format(band[1], band[2])
     local words = ("%s of %s"):format(name, rows)
-    return column, left_out and words .. ", " .. left_out or words, details
+    return column, facts.words and words .. ", " .. facts.words or words, details
 end
 
 return axis_methods
