@@ -2600,7 +2600,7 @@ function mb.recon.plan(scan, options) end
 ---@param options? moonbeam.options.recon_range_codes
 function mb.recon.range_codes(scan, options) end
 
----Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones: from a list that is typed ("0,0.5,1") or in a text file (numbers between spaces, commas or line ends; # starts a comment; "FILE:2" is the second column), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
+---Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with unit "weights" factors: from a list that is typed ("0,0.5,1") or in a text file (numbers between spaces, commas or line ends; # starts a comment; "FILE:2" is the second column), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 ---@param scan table 
 function mb.recon.read_shifts(scan) end
 
@@ -2717,18 +2717,19 @@ function mb.scan.of_arrays(projections, angles, options) end
 
 ---@class moonbeam.options.scan_open
 ---@field data? string dataset with the projections
----@field flats? any dataset with the flats
----@field darks? any dataset with the darks
+---@field flats? any dataset with the flats, or several (a list, or between commas): of two, the first was taken before the projections, the second after them
+---@field darks? any dataset with the darks, or several
 ---@field angles? any the angles: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
 ---@field angle_unit? string unit of the angles, where the file does not say: deg or rad
----@field image_key? any image keys of all frames (0 projection, 1 flat, 2 dark): numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
+---@field image_key? any image keys of all frames (0 projection, 1 flat, 2 dark): numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH); frames whose image_key_control is not their key are then taken, too
 ---@field pixel_size? number edge of a detector pixel
----@field flats_file? string a file of their own for the flats, HDF5 or an image, or several between commas; or a number, the counts of every pixel without the sample
+---@field flats_file? string a file of their own for the flats, HDF5 or images, also with ranges, or several between commas; or a number, the counts of every pixel without the sample
 ---@field darks_file? string the same for the darks
----@field flat_positions? any how many projections were taken before each flat: a list, or a dataset
----@field current? any ring current of each projection: a list, or a dataset, which may have all frames
----@field flats_current? any ring current of each flat: a list, or a dataset
----@field bad_flats? any flats to leave out: a number or a list, which count in the dataset or stack that has them, from 1
+---@field flat_positions? any how many projections were taken before each flat: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
+---@field current? any ring current of each projection, or of all frames: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
+---@field flats_current? any ring current of each flat: numbers such as 0,0,180,180, a text file (FILE:2 is its second column), or a dataset (/PATH or FILE:/PATH)
+---@field flats_exposure? number how many times longer flats were exposed than projections; 1: equally
+---@field bad_flats? any flats to leave out: a number or a list, which count in the dataset or stack that has them, from 1, and from one of several datasets on in the next
 ---@field bad_darks? any darks to leave out, in the same way
 ---@field counts_as? "unsigned"|"swapped" what the counts are, where the file says the wrong type: unsigned numbers that it calls signed, or numbers in the other byte order (swapped)
 ---@field entry? string the NXtomo entry, where the file has several
@@ -5042,7 +5043,6 @@ function mb.project(volume, angles, options) end
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field scale? number factor of the filter
 ---@field slice_shifts? number|number[] added to the detector coordinate; one per slice of a 3-D sinogram, else one number
----@field weights? number|number[] one factor per angle (row of a slice), for uneven angles; default 1
 ---@field out? moonbeam.array the array for the result
 
 ---The ramp filter of filtered back-projection along the detector axis, with a choice of windows.

@@ -271,10 +271,10 @@ describe("a whole turn that looks like a half acquisition", function()
         assert.matches("half acquisition", verdict {{"flat_field"}, {"median", size = 3}}.notice)
         assert.is_nil(verdict {{"flat_field"}, {"half_acquisition", when = "never"}}.notice)
         assert.matches("half acquisition", verdict {{"flat_field"}, {"median", size = 3},
-            {"half_acquisition", when = "stated"}}.notice)
+            {"half_acquisition", when = "auto"}}.notice)
         held.scan.says = {half_acquisition = true}
         local stated = mb.pipeline(held.scan, {{"flat_field"}, {"median", size = 3},
-            {"half_acquisition", when = "stated"}, {"center"}, {"minus_log"}, {"fbp"}},
+            {"half_acquisition", when = "auto"}, {"center"}, {"minus_log"}, {"fbp"}},
             {quiet = true, devices = {"host"}})
         local width = 0
         local done = stated:run(function(slices)
