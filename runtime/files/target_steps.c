@@ -103,10 +103,15 @@ int mb_step_append(int fd, const void *text, size_t bytes)
 {
     if (refused())
         return -1;
-    const ssize_t done = write(fd, text, bytes);
-    if (done >= 0 && (size_t)done < bytes)
-        errno = ENOSPC;
-    return done == (ssize_t)bytes ? 0 : -1;
+    for (size_t done = 0; done < bytes;) { /* what is cut short says why when it goes on */
+        const ssize_t count = write(fd, (const char *)text + done, bytes - done);
+        if (count == 0)
+            errno = ENOSPC;
+        if (count <= 0)
+            return -1;
+        done += (size_t)count;
+    }
+    return 0;
 }
 
 /* The names, too, shall survive a power cut. Some network file systems cannot; that is no

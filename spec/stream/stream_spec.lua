@@ -26,6 +26,10 @@ helper.each_device(function(device, test)
             local file <close> = mb.h5.create(path, {overwrite = true})
             local frames <close> = mb.random({ANGLES + 6, ROWS, COLS},
                 {dtype = "u16", low = 500, high = 60000, seed = 4})
+            for _, i in ipairs {1, 20} do -- darks
+                local dark <close> = frames:view {i, i}
+                dark:fill(400)
+            end
             file:group("/entry", "NXentry")
             file:write("/entry/definition", "NXtomo")
             file:group("/entry/instrument", "NXinstrument")

@@ -130,12 +130,17 @@ describe("odd values", function()
         file:finish()
     end
 
+    -- Lines that warn, but for the one that is right: the scans say no pixel size.
+    local function of_values(text)
+        return (text:gsub("[^\n]*no pixel size was found[^\n]*\n", ""))
+    end
+
     -- Reconstructs; returns the status, the lines that warn, and the error of the second slice.
     local function run(more, must)
         local status, text = commands.run("reconstruct.lua", ("%s -o %s -q --overwrite --device "
             .. "host -c %g %s"):format(shell:path "scan.h5",
             shell:path "out.h5", AXIS, more or ""))
-        text = text:gsub("[^\n]*no pixel size was found[^\n]*\n", "")
+        text = of_values(text)
         if must then
             assert.equal(0, status, text)
             assert.equal("", text)
@@ -237,7 +242,7 @@ describe("odd values", function()
             local text = commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device host "
                 .. "--recipe %s"):format(shell:path "scan.h5", shell:path "out.h5",
                 shell:path "air.lua"))
-            assert.equal("", text)
+            assert.equal("", of_values(text))
             assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045)
         end
     end)
@@ -332,9 +337,9 @@ describe("odd values", function()
             .. 'padding = "edge", filter = "shepp-logan"}}'):format(AXIS))
         recipe:close()
         local function of_recipe(more)
-            return commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device host "
-                .. "--recipe %s %s"):format(shell:path "scan.h5", shell:path "out.h5",
-                shell:path "plain.lua", more))
+            return of_values(commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device "
+                .. "host --recipe %s %s"):format(shell:path "scan.h5", shell:path "out.h5",
+                shell:path "plain.lua", more)))
         end
         assert.matches("^reconstruct: warning: dark 2 of 4 has a mean of 40100 counts, .*: "
             .. "%-%-set flat_field.mode=median makes it harmless, and %-%-bad%-darks 2 leaves it",

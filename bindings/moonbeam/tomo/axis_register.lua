@@ -14,7 +14,6 @@
 -- columns of noise. A parabola gives the part of a column (Tian and Huhns 1986, Computer Vision,
 -- Graphics, and Image Processing 35, 220). Rows count by their contrast: a row of air adds nothing
 -- that depends on m.
-
 --
 -- Columns that show no sample (`bad`) and their mirror images about m / 2 are left out of all sums.
 -- Noise is what is left of frames of one side when they are weighted so that what moves evenly
@@ -99,8 +98,9 @@ methods.__close = function(register)
     end
 end
 
--- An array (row, column) with zeros in the columns that do not count.
+-- An array (row, column) with zeros in the columns that do not count. Takes ownership.
 local function without_bad(register, image)
+    local _ <close> = on_error(function() image:release() end)
     local line = {}
     for x = 1, register.seen do
         line[x] = register.bad.set[x - 1] and 0 or 1

@@ -205,10 +205,8 @@ local function weighted(frames, weights, consume)
     local list = tables.mapped(weights, function(weight) return {{weight}} end)
     local factors <close> = mb.array(list, {device = frames.device})
     local products = mb.binary(frames, "mul", {b = factors, out = consume and frames or nil})
+    local _ <close> = not consume and products or nil
     local sum <close> = mb.reduce(products, "sum", {axis = 1})
-    if not consume then
-        products:release()
-    end
     return sum:cast("f32")
 end
 

@@ -140,7 +140,10 @@ end
 -- Adds a frame (1, row, column).
 function covariances:add(frame)
     local part = middle_rows(frame, self.most)
-    add_columns(self.means, part)
+    do
+        local _ <close> = on_error(function() part:release() end)
+        add_columns(self.means, part)
+    end
     if not self.base then
         self.base, self.count, self.cols, self.rows = part, 1, part.shape[3], part.shape[2]
         self.sum = mb.zeros(part.shape, {device = part.device})
