@@ -5,12 +5,9 @@
 -- Returns {format, data, flats, darks, angles, angles_hint, image_key, pixel_sizes, warnings}; what
 -- the options name comes before what is found.
 
+local axes = require "moonbeam.scan.axes"
 local fail = require "moonbeam.internal.fail"
 local pixel_sizes = require "moonbeam.scan.statements.pixel_sizes"
-
-local function is_frames(object)
-    return object.kind == "dataset" and object.dtype ~= nil and #object.shape == 3
-end
 
 local function parent_of(path)
     return path:match("^(.*)/[^/]*$")
@@ -35,11 +32,6 @@ local acquisition <const> = "/process/acquisition"
 local detector_group <const> = "/measurement/instrument/detector"
 
 local function data_exchange(file)
-    local axes = file:attribute("/exchange/data", "axes")
-    if type(axes) == "string" and axes ~= "theta:y:x" then
-        fail("unsupported", "scan.open", nil,
-            "/exchange/data has the axes '%s'; only theta:y:x can be read", axes)
-    end
     return {
         format = "Data Exchange",
         data = "/exchange/data",
@@ -131,7 +123,7 @@ end
 local function find_frames(objects, by_path, entry)
     local best, best_score, rivals = nil, 0, {}
     for _, object in ipairs(below(objects, entry)) do
-        if is_frames(object) and name_of(object.path) == "data" then
+        if axes.are_frames(object) and name_of(object.path) == "data" then
             local parent = parent_of(object.path)
             local score = 1
             if class_of(by_path[parent]) == "NXdetector" then
@@ -242,7 +234,7 @@ end
 local function frames_list(objects)
     local found = {}
     for _, object in ipairs(objects) do
-        if is_frames(object) then
+        if axes.are_frames(object) then
             found[#found + 1] = object.path
         end
     end
