@@ -123,6 +123,25 @@ describe("the frames of a scan", function()
         end
     end)
 
+    it("is read by a virtual dataset and by its own name at a time", function()
+        made.write(folder .. "/source.h5", {["/p"] = made.data(), ["/f"] = made.flats(1, 4)})
+        local path = folder .. "/master.h5"
+        local file <close> = mb.h5.create(path, {overwrite = true})
+        file:group "/exchange"
+        file:create_virtual("/exchange/data", {shape = {made.N, made.ROWS, made.COLS},
+            dtype = "u16", sources = {{file = "source.h5", path = "/p", first = 1, last = made.N}}})
+        file:write("/exchange/theta", made.degrees())
+        file:finish()
+        local plain <close> = assert(mb.scan.open(written(made.exchange())))
+        local scan <close> = assert(mb.scan.open(path, {flats_file = folder .. "/source.h5",
+            flats = "/f", darks = false}))
+        for _, name in ipairs {"projections", "flats"} do
+            local wanted <close> = plain[name](plain)
+            local found <close> = scan[name](scan)
+            assert.is_true(wanted:to_string() == found:to_string(), name)
+        end
+    end)
+
     it("is the same run only with the same linked files", function()
         local journal = require "moonbeam.pipeline.journal"
         local frames = {["/exchange/data"] = "projections", ["/exchange/data_white"] = "flats"}
