@@ -8,6 +8,7 @@
 local axes = require "moonbeam.scan.axes"
 local fail = require "moonbeam.internal.fail"
 local pixel_sizes = require "moonbeam.scan.statements.pixel_sizes"
+local tables = require "moonbeam.internal.tables"
 
 local function parent_of(path)
     return path:match("^(.*)/[^/]*$")
@@ -51,6 +52,7 @@ local function data_exchange(file)
         },
         angles = file:exists("/exchange/theta") and "/exchange/theta" or nil,
         angles_hint = " (/exchange/theta)",
+        angle_unit = "deg",
         flat_mode = acquisition .. "/flat_fields/flat_field_mode",
         rotation = acquisition .. "/rotation",
         ids = { "/defaults/NDArrayUniqueId", "/exchange/NDArrayUniqueId",
@@ -74,6 +76,20 @@ local function data_exchange(file)
         warnings = {},
     }
 end
+
+-- ---------------------------------------------------------------------------------------------
+-- NSLS-II FXI, which writes no units
+
+local fxi <const> = {
+    format = "NSLS-II FXI",
+    data = "/img_tomo",
+    flats = { { path = "/img_bkg" }, { path = "/img_bkg_avg" } },
+    darks = { { path = "/img_dark" }, { path = "/img_dark_avg" } },
+    angles_hint = " (/angle)",
+    angle_unit = "deg",
+    energy = { path = "/X_eng", factor = 1e3 },
+    pixel_sizes = { { path = "/Pixel Size" } },
+}
 
 -- ---------------------------------------------------------------------------------------------
 -- NXtomo
@@ -287,6 +303,9 @@ end
 local function find(file, options)
     if not options.entry and file:exists("/exchange/data") then
         return data_exchange(file)
+    elseif not options.entry and file:exists "/img_tomo" then
+        return tables.merged(fxi, { warnings = {},
+            angles = file:exists "/angle" and "/angle" or nil })
     end
     local objects = all_objects(file, options.entry
         and "/" .. options.entry:gsub("^/+", ""):gsub("/+$", "") or options.data)

@@ -83,9 +83,9 @@ local function unit_of(s, layout, options, file, path)
         return UNITS[stored] or fail("argument", "scan.open", "angle_unit",
             "the angles '%s' have the unit '%s', which is neither degrees nor radians: give the "
             .. "option angle_unit ('deg' or 'rad')", path, source.shown(stored))
-    elseif layout.format == "Data Exchange" then
-        note(s, "no unit stored; Data Exchange defines degrees")
-        return "deg"
+    elseif layout.angle_unit then
+        note(s, ("no unit stored; %s defines degrees"):format(layout.format))
+        return layout.angle_unit
     end
     fail("argument", "scan.open", "angle_unit", "the angles '%s' in '%s' have no unit, and "
         .. "a unit is never guessed: give the option angle_unit ('deg' or 'rad')", path,
