@@ -45,7 +45,7 @@ void mbl_write_h5_value(lua_State *L, mb_h5 *file, const char *path, int index, 
 /* ---- lua_h5_read.c ---- */
 
 extern const luaL_Reg mbl_h5_read_methods[];         /* of a file: dataset, read */
-extern const luaL_Reg mbl_h5_dataset_read_methods[]; /* of a dataset: read, missing */
+extern const luaL_Reg mbl_h5_dataset_read_methods[]; /* of a dataset: read, missing ... */
 /* Reads ranges from the arguments [first, last]; a missing one means the whole axis. Returns the
 ** shape without dropped axes. `ranges` has room for MB_H5_MAX_RANK. */
 mb_shape mbl_check_h5_ranges(lua_State *L, int first, int last, const mb_h5_info *info,

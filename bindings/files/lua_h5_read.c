@@ -153,7 +153,37 @@ static int dataset_take(lua_State *L)
     return 0;
 }
 
+/* dataset:show({frames, rows, columns}): the axes of the file that these are */
+static int dataset_show(lua_State *L)
+{
+    int axes[3];
+    mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    for (int i = 0; i < 3; i++) {
+        lua_rawgeti(L, 2, i + 1);
+        axes[i] = (int)mbl_check_integer(L, -1, "axes") - 1;
+    }
+    mbl_check(L, mb_h5_dataset_show(dataset, axes));
+    return 0;
+}
+
+/* dataset:sources(): the other files that its data are in, as a list */
+static int dataset_sources(lua_State *L)
+{
+    mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
+    const char *path;
+    lua_newtable(L);
+    for (int64_t i = 0;; i++) {
+        mbl_check(L, mb_h5_dataset_source(dataset, i, &path));
+        if (!path)
+            return 1;
+        lua_pushstring(L, path);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
 const luaL_Reg mbl_h5_read_methods[] = {
     {"dataset", file_dataset}, {"read", file_read}, {NULL, NULL}};
 const luaL_Reg mbl_h5_dataset_read_methods[] = {
-    {"read", dataset_read}, {"missing", dataset_missing}, {"take", dataset_take}, {NULL, NULL}};
+    {"read", dataset_read}, {"missing", dataset_missing}, {"take", dataset_take},
+    {"show", dataset_show}, {"sources", dataset_sources}, {NULL, NULL}};

@@ -973,6 +973,13 @@ function h5_dataset:place() end
 ---@param ... any 
 function h5_dataset:read(...) end
 
+---Shows the dataset as (frame, row, column): the numbers of these axes in the file, whose other axes have extent 1.
+---@param axes number[] 
+function h5_dataset:show(axes) end
+
+---The other files that its data are in, by links or as parts of a virtual dataset: a list.
+function h5_dataset:sources() end
+
 ---Takes the bits of the elements for unsigned integers (how = "unsigned") or for numbers in the other byte order ("swapped"), although the file says something else.
 ---@param how string 
 function h5_dataset:take(how) end
@@ -2732,6 +2739,7 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field bad_flats? any flats to leave out: a number or a list, which count in the dataset or stack that has them, from 1, and from one of several datasets on in the next
 ---@field bad_darks? any darks to leave out, in the same way
 ---@field counts_as? "unsigned"|"swapped" what the counts are, where the file says the wrong type: unsigned numbers that it calls signed, or numbers in the other byte order (swapped)
+---@field axes? "theta:y:x"|"y:theta:x" the order of the axes of frames in the file, where it does not say it or says another one
 ---@field entry? string the NXtomo entry, where the file has several
 ---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
 ---@field allow_missing? boolean leave out frames that the file says it has and that were never written, as of a broken-off acquisition; of a series of files, those whose numbers lack: the others keep the angles of their numbers
@@ -5043,6 +5051,7 @@ function mb.project(volume, angles, options) end
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field scale? number factor of the filter
 ---@field slice_shifts? number|number[] added to the detector coordinate; one per slice of a 3-D sinogram, else one number
+---@field weights? number|number[] one factor per angle (row of a slice), for uneven angles; default 1
 ---@field out? moonbeam.array the array for the result
 
 ---The ramp filter of filtered back-projection along the detector axis, with a choice of windows.

@@ -123,6 +123,75 @@ describe("the frames of a scan", function()
         end
     end)
 
+    it("is read by a virtual dataset and by its own name at a time", function()
+        made.write(folder .. "/source.h5", {["/p"] = made.data(), ["/f"] = made.flats(1, 4)})
+        local path = folder .. "/master.h5"
+        local file <close> = mb.h5.create(path, {overwrite = true})
+        file:group "/exchange"
+        file:create_virtual("/exchange/data", {shape = {made.N, made.ROWS, made.COLS},
+            dtype = "u16", sources = {{file = "source.h5", path = "/p", first = 1, last = made.N}}})
+        file:write("/exchange/theta", made.degrees())
+        file:finish()
+        local plain <close> = assert(mb.scan.open(written(made.exchange())))
+        local scan <close> = assert(mb.scan.open(path, {flats_file = folder .. "/source.h5",
+            flats = "/f", darks = false}))
+        for _, name in ipairs {"projections", "flats"} do
+            local wanted <close> = plain[name](plain)
+            local found <close> = scan[name](scan)
+            assert.is_true(wanted:to_string() == found:to_string(), name)
+        end
+    end)
+
+    it("is the same run only with the same linked files", function()
+        local journal = require "moonbeam.pipeline.journal"
+        local frames = {["/exchange/data"] = "projections", ["/exchange/data_white"] = "flats"}
+        local objects, many = made.exchange(), {}
+        for name, file in pairs(frames) do
+            made.write(("%s/%s.h5"):format(folder, file), {["/d"] = objects[name]})
+        end
+        for i = 1, 20 do
+            many[i] = made.write(("%s/frame%d.h5"):format(folder, i),
+                {["/d"] = made.data {i}})
+        end
+        local path = folder .. "/master.h5"
+        local function master(virtual)
+            local file <close> = mb.h5.create(path, {overwrite = true})
+            file:group "/exchange"
+            local sources = {}
+            for i = 1, virtual and 20 or 1 do
+                sources[i] = {file = virtual and ("frame%d.h5"):format(i) or "projections.h5",
+                    path = "/d", first = i, last = virtual and i or made.N}
+            end
+            file:create_virtual("/exchange/data", {shape = {virtual and 20 or made.N, made.ROWS,
+                made.COLS}, dtype = "u16", sources = sources})
+            file:create_virtual("/exchange/data_white", {shape = {4, made.ROWS, made.COLS},
+                dtype = "u16", sources = {{file = "flats.h5", path = "/d", first = 1, last = 4}}})
+            file:write("/exchange/theta", made.degrees(virtual and 20 or made.N))
+            file:finish()
+        end
+        local function identity()
+            local scan <close> = assert(mb.scan.open(path, {darks = false}))
+            local p = mb.pipeline(scan, {"flat_field", "minus_log", {"fbp", center = 7.5}},
+                {quiet = true})
+            for _, each in ipairs(journal.identity(p:plan().made or p:plan(), {})) do
+                if each[1] == "scan" then
+                    return each[2]
+                end
+            end
+        end
+        for _, virtual in ipairs {false, true} do
+            master(virtual)
+            local usual = identity()
+            assert.equal(usual, identity())
+            for _, file in ipairs {virtual and many[7] or folder .. "/projections.h5",
+                folder .. "/flats.h5"} do
+                local was = identity()
+                os.execute(("touch -d '2020-01-%d' '%s'"):format(virtual and 2 or 1, file))
+                assert.is_true(was ~= identity(), file)
+            end
+        end
+    end)
+
     it("has one group of flats where the other dataset is empty or missing", function()
         for _, post in ipairs {made.flats(3, 4), false} do
             local objects = made.exchange {["/exchange/data_white"] = false,

@@ -280,7 +280,7 @@ describe("scan", function()
             assert.equal("shape", code)
 
             data_exchange { ["/exchange/data"] = { value = frames(6, 3, 4),
-                attributes = { axes = "y:theta:x" } } }
+                attributes = { axes = "x:y:theta" } } }
             text, code = refused()
             assert.is_truthy(text:find("theta:y:x", 1, true), text)
             assert.equal("unsupported", code)

@@ -338,6 +338,11 @@ native "h5.dataset:missing()"
 --- Takes the bits of the elements for unsigned integers (how = "unsigned") or for numbers in the
 -- other byte order ("swapped"), although the file says something else.
 native "h5.dataset:take(how: string)"
+--- Shows the dataset as (frame, row, column): the numbers of these axes in the file, whose other
+-- axes have extent 1. The columns come last.
+native "h5.dataset:show(axes: list)"
+--- The other files that its data are in, by links or as parts of a virtual dataset: a list.
+native "h5.dataset:sources()"
 --- Where the bytes of a contiguous dataset are in its file, {offset, bytes}, if they are moved
 -- without libhdf5; otherwise nil.
 native "h5.dataset:place()"

@@ -31,9 +31,47 @@ function journal.scan_files(scan)
     return names
 end
 
+local MOST_TOLD <const> = 16 -- linked files that are listed; of more their sums are
+
+-- The files that frames come from by links, and as parts of virtual datasets.
+local function linked_files(scan)
+    local names, seen, datasets = {}, {}, {scan.data}
+    for _, source in ipairs {scan.flat_source or {}, scan.dark_source or {}} do
+        for _, part in ipairs(source.parts or {}) do
+            datasets[#datasets + 1] = part.dataset
+        end
+    end
+    for _, name in ipairs(journal.scan_files(scan)) do
+        seen[name] = true
+    end
+    for _, dataset in ipairs(datasets) do
+        for _, name in ipairs(dataset:sources()) do
+            names[#names + 1] = not seen[name] and name or nil
+            seen[name] = true
+        end
+    end
+    return names
+end
+
+-- Linked files as texts.
+local function linked_texts(scan)
+    local names, bytes, times = linked_files(scan), 0, 0
+    if #names <= MOST_TOLD then
+        return tables.mapped(names, unfinished.file_text)
+    end
+    for _, name in ipairs(names) do
+        local facts = core.system.stat(name)
+        bytes = bytes + (facts and facts.bytes or 0)
+        times = times + (facts and math.floor(facts.modified * 1000) or 0)
+    end
+    return {("%d linked files, %d bytes, changed at %d"):format(#names, bytes, times)}
+end
+
 -- The files of a scan: path, size and time of each.
 local function files_of(scan)
-    return table.concat(tables.mapped(journal.scan_files(scan), unfinished.file_text), "; ")
+    local texts = tables.mapped(journal.scan_files(scan), unfinished.file_text)
+    local linked = linked_texts(scan)
+    return table.concat(table.move(linked, 1, #linked, #texts + 1, texts), "; ")
 end
 
 -- Which frames of its files a scan takes, and what they are scaled by, as one word.

@@ -1,5 +1,6 @@
 --- Which frames of a file are projections, flats and darks, and where they are stored.
 
+local axes = require "moonbeam.scan.axes"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local image_frames = require "moonbeam.scan.image_frames"
@@ -157,11 +158,12 @@ end
 -- frame. `what`: "data", "flats" or "darks".
 function frames.dataset(s, file, path, what)
     local dataset = file:dataset(path)
+    axes.show(s, file, dataset, what)
     local shape, data = dataset.shape, what == "data"
     if #shape ~= 3 and not (#shape == 2 and not data) then
-        fail("shape", "scan.open", what, "'%s' in '%s' has %d ax%ss, but %s is (%s, row, column)",
-            path, file.path, #shape, #shape == 1 and "i" or "e", data and "a scan" or what,
-            data and "angle" or "frame")
+        fail("shape", "scan.open", what, "'%s' in '%s' has %d ax%ss (%s), but %s is (%s, row, "
+            .. "column)", path, file.path, #shape, #shape == 1 and "i" or "e", axes.text(shape),
+            data and "a scan" or what, data and "angle" or "frame")
     elseif not dataset.dtype then
         fail("dtype", "scan.open", what, "'%s' in '%s' holds %s, not numbers", path, file.path,
             dataset.stored)
@@ -176,6 +178,7 @@ function frames.dataset(s, file, path, what)
         end
     end
     if not data and (shape[#shape - 1] ~= s.rows or shape[#shape] ~= s.cols) then
+        axes.refuse_rows(s, file, path, shape)
         fail("shape", "scan.open", what,
             "%s '%s' in '%s' have %d x %d pixels, the projections %d x %d", what, path, file.path,
             shape[#shape - 1], shape[#shape], s.rows, s.cols)
@@ -189,7 +192,7 @@ local function usual_places(s, file, layout, what)
     local found, whole, timed = {}, nil, 0
     for _, place in ipairs(layout[what] or {}) do
         if (place.place or not whole) and file:exists(place.path) then
-            local shape = file:dataset(place.path).shape
+            local shape = axes.extents(file:dataset(place.path).shape)
             if #shape ~= 3 or shape[1] > 0 then
                 found[#found + 1] = place
                 timed = timed + (place.place and 1 or 0)
@@ -216,7 +219,7 @@ local function places_in(s, file, layout, what)
     end
     local found = {}
     for _, object in ipairs(file:walk()) do
-        if object.kind == "dataset" and object.dtype and #object.shape == 3 and not object.link then
+        if axes.are_frames(object) and not object.link then
             found[#found + 1] = object.path
         end
     end

@@ -3,6 +3,7 @@
 -- system lists locks), and frames that are missing. Nothing is locked here, so that no writer is
 -- disturbed.
 
+local axes = require "moonbeam.scan.axes"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local ranges = require "moonbeam.scan.series.ranges"
@@ -45,15 +46,15 @@ end
 local function frames_of(path, data)
     local file <close> = core.h5.open(path, {swmr = true})
     local ok, count = pcall(function()
-        return file:dataset(data or "/exchange/data").shape[1]
+        return axes.extents(file:dataset(data or "/exchange/data").shape)[1]
     end)
     if ok or data then
         return ok and count or nil
     end
     ok, count = pcall(function()
         for _, object in ipairs(file:walk "/") do
-            if object.kind == "dataset" and #object.shape == 3 then
-                return object.shape[1]
+            if axes.are_frames(object) then
+                return axes.extents(object.shape)[1]
             end
         end
     end)

@@ -22,7 +22,7 @@ local volumes = require "moonbeam.volumes"
 local image_scan = {}
 
 -- Options that name places in an HDF5 file.
-local OF_HDF5 = {"data", "entry", "allow_external", "counts_as"}
+local OF_HDF5 = {"data", "entry", "allow_external", "counts_as", "axes"}
 
 -- What kinds of frames there are, in the order in which they are opened.
 local KINDS <const> = {"data", "flats", "darks"}

@@ -3,6 +3,7 @@
 -- Where things are is found by scan/layout.lua and can be named by options. Frames are not touched
 -- by open; they are read by rows, straight into arrays.
 
+local axes = require "moonbeam.scan.axes"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local surface = require "moonbeam.internal.command_line.surface"
@@ -77,7 +78,7 @@ local function find_frames(s, layout, options)
 end
 
 local function fill(s, options)
-    s.counts_as = options.counts_as
+    s.counts_as, s.axes_given = options.counts_as, options.axes
     s.access = {allow_external = options.allow_external, allow_missing = options.allow_missing}
     s.file = source.open(s, s.path)
     local layout = layout_of(s.file, options)
@@ -156,6 +157,8 @@ scan.open = declared("scan.open", {
         {"counts_as", "choice", "what the counts are, where the file says the wrong type: unsigned "
             .. "numbers that it calls signed, or numbers in the other byte order (swapped)",
             choices = {"unsigned", "swapped"}, usual = "as the file says"},
+        {"axes", "choice", "the order of the axes of frames in the file, where it does not say it "
+            .. "or says another one", choices = axes.ORDERS, usual = "as the file says"},
         {"entry", "string", "the NXtomo entry, where the file has several"},
         {"allow_external", "boolean", "read data that the file refers to outside its own folder; "
             .. "only for files that you trust"},
@@ -200,7 +203,8 @@ methods.describe = declared.method("scan:describe()", nil, function(self)
     line("scan", "%s (%s)", self.path, self.format)
     line("frames", "%d projection%s of %d rows x %d columns, %s, in %s%s", self.n_angles,
         self.n_angles == 1 and "" or "s", self.rows, self.cols,
-        surface.TYPES[self.data.stored] or self.data.stored, self.data_path,
+        surface.TYPES[self.data.stored] or self.data.stored, self.data_path
+        .. (self.order ~= axes.ORDERS[1] and (" (stored as %s)"):format(self.order) or ""),
         (self.left_out and "; " .. self.left_out or "") .. ends.frames)
     line("reference", "%s, %s%s%s", references_text(self, "flats"), references_text(self, "darks"),
         self.currents and ", ring current of each frame" or "",

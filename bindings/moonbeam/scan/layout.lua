@@ -5,12 +5,10 @@
 -- Returns {format, data, flats, darks, angles, angles_hint, image_key, pixel_sizes, warnings}; what
 -- the options name comes before what is found.
 
+local axes = require "moonbeam.scan.axes"
 local fail = require "moonbeam.internal.fail"
 local pixel_sizes = require "moonbeam.scan.statements.pixel_sizes"
-
-local function is_frames(object)
-    return object.kind == "dataset" and object.dtype ~= nil and #object.shape == 3
-end
+local tables = require "moonbeam.internal.tables"
 
 local function parent_of(path)
     return path:match("^(.*)/[^/]*$")
@@ -35,11 +33,6 @@ local acquisition <const> = "/process/acquisition"
 local detector_group <const> = "/measurement/instrument/detector"
 
 local function data_exchange(file)
-    local axes = file:attribute("/exchange/data", "axes")
-    if type(axes) == "string" and axes ~= "theta:y:x" then
-        fail("unsupported", "scan.open", nil,
-            "/exchange/data has the axes '%s'; only theta:y:x can be read", axes)
-    end
     return {
         format = "Data Exchange",
         data = "/exchange/data",
@@ -59,6 +52,7 @@ local function data_exchange(file)
         },
         angles = file:exists("/exchange/theta") and "/exchange/theta" or nil,
         angles_hint = " (/exchange/theta)",
+        angle_unit = "deg",
         flat_mode = acquisition .. "/flat_fields/flat_field_mode",
         rotation = acquisition .. "/rotation",
         ids = { "/defaults/NDArrayUniqueId", "/exchange/NDArrayUniqueId",
@@ -82,6 +76,20 @@ local function data_exchange(file)
         warnings = {},
     }
 end
+
+-- ---------------------------------------------------------------------------------------------
+-- NSLS-II FXI, which writes no units
+
+local fxi <const> = {
+    format = "NSLS-II FXI",
+    data = "/img_tomo",
+    flats = { { path = "/img_bkg" }, { path = "/img_bkg_avg" } },
+    darks = { { path = "/img_dark" }, { path = "/img_dark_avg" } },
+    angles_hint = " (/angle)",
+    angle_unit = "deg",
+    energy = { path = "/X_eng", factor = 1e3 },
+    pixel_sizes = { { path = "/Pixel Size" } },
+}
 
 -- ---------------------------------------------------------------------------------------------
 -- NXtomo
@@ -131,7 +139,7 @@ end
 local function find_frames(objects, by_path, entry)
     local best, best_score, rivals = nil, 0, {}
     for _, object in ipairs(below(objects, entry)) do
-        if is_frames(object) and name_of(object.path) == "data" then
+        if axes.are_frames(object) and name_of(object.path) == "data" then
             local parent = parent_of(object.path)
             local score = 1
             if class_of(by_path[parent]) == "NXdetector" then
@@ -242,7 +250,7 @@ end
 local function frames_list(objects)
     local found = {}
     for _, object in ipairs(objects) do
-        if is_frames(object) then
+        if axes.are_frames(object) then
             found[#found + 1] = object.path
         end
     end
@@ -295,6 +303,9 @@ end
 local function find(file, options)
     if not options.entry and file:exists("/exchange/data") then
         return data_exchange(file)
+    elseif not options.entry and file:exists "/img_tomo" then
+        return tables.merged(fxi, { warnings = {},
+            angles = file:exists "/angle" and "/angle" or nil })
     end
     local objects = all_objects(file, options.entry
         and "/" .. options.entry:gsub("^/+", ""):gsub("/+$", "") or options.data)

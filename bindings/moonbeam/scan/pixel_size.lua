@@ -18,6 +18,17 @@ local SQUARE <const> = 0.01 -- part by which width and height may
 -- they are there.
 local function stored(s, path)
     local value = source.number(s.file, path)
+    local text = not value and s.file:value(path)
+    text = type(text) == "table" and #text == 1 and text[1] or text
+    if type(text) == "string" then -- "20.0nm"
+        local number, unit = text:match "^%s*([%d.eE+-]-)%s*([^%d.%s+-][^%d%s]*)%s*$"
+        value = tonumber(number)
+        local factor = unit and units.length[unit:lower()]
+        if value and value > 0 and factor then
+            return value * factor, value, unit
+        end
+        return nil, ("is '%s', which is no length with a unit"):format(source.shown(text))
+    end
     local factor, unit = units.factor(s.file, path, units.length)
     if not value or value ~= value or value <= 0 then
         return nil, value and ("is %g"):format(value) or "is not a number"

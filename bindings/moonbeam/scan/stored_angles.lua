@@ -2,6 +2,7 @@
 -- are read, never guessed: angles without one are an error that names the option (Data Exchange
 -- fixes degrees).
 
+local axes = require "moonbeam.scan.axes"
 local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
 local frame_ids = require "moonbeam.scan.frame_ids"
@@ -62,6 +63,7 @@ local function given_angles(s, given, unit, ids)
         end
         return list
     elseif #given ~= count then
+        axes.refuse_order(s, #given)
         fail("shape", "scan.open", "angles", "%d angles were given for %d projections", #given,
             count)
     end
@@ -81,9 +83,9 @@ local function unit_of(s, layout, options, file, path)
         return UNITS[stored] or fail("argument", "scan.open", "angle_unit",
             "the angles '%s' have the unit '%s', which is neither degrees nor radians: give the "
             .. "option angle_unit ('deg' or 'rad')", path, source.shown(stored))
-    elseif layout.format == "Data Exchange" then
-        note(s, "no unit stored; Data Exchange defines degrees")
-        return "deg"
+    elseif layout.angle_unit then
+        note(s, ("no unit stored; %s defines degrees"):format(layout.format))
+        return layout.angle_unit
     end
     fail("argument", "scan.open", "angle_unit", "the angles '%s' in '%s' have no unit, and "
         .. "a unit is never guessed: give the option angle_unit ('deg' or 'rad')", path,
@@ -146,6 +148,7 @@ local function stepped_angles(s, layout, options, ids)
         indices, why = ids.within(total)
     end
     if not indices then
+        axes.refuse_order(s, total)
         fail("shape", "scan.open", "angles", "'%s' says %d angles, and '%s' has %d projections%s: "
             .. "the file is incomplete; give the option angles (the first and the last) and the "
             .. "option angle_unit", path, total, s.path, s.n_projections, unused_ids(ids, why))
@@ -216,6 +219,7 @@ local function stored_angles(s, layout, options, ids)
         end
     end
     if not at and have ~= #s.frames then -- those without the missing ones
+        axes.refuse_order(s, have)
         fail((file or growing.is_fresh(s.path)) and "shape" or "argument", "scan.open", "angles",
             "'%s' has %d angles%s for %d frames%s: the file is incomplete, or angles names "
             .. "the wrong %s%s", file and file.path or layout.angles, have,

@@ -166,6 +166,15 @@ bool mb_h5_dataset_is_open(const mb_h5_dataset *dataset);
 ** has that type, and it is read as that type alone. Types: i8 and i16 unsigned; u16, i16, i32, f16
 ** and f32 swapped. */
 mb_status mb_h5_dataset_take(mb_h5_dataset *dataset, bool swapped);
+/* Has a dataset of a file that is open for reading shown as (frame, row, column): these are the axes
+** axes[0], axes[1] and axes[2] of the file. Its other axes have extent 1. The columns come after the
+** frames and rows; those may come in either order. Its info and all ranges are then those of the
+** three axes. Nothing has been read yet. */
+mb_status mb_h5_dataset_show(mb_h5_dataset *dataset, const int axes[3]);
+/* The other files that the data of a dataset are in, as far as that is known without reading them:
+** what a link leads to, and the sources of a virtual dataset. NULL after the last; `index` is from
+** 0. The text belongs to the dataset, until its next call. */
+mb_status mb_h5_dataset_source(mb_h5_dataset *dataset, int64_t index, const char **path);
 /* +1: another thread will move data of this dataset; -1: it has. Destroying a dataset in use closes
 ** it at once, and frees it after its last use. */
 void mb_h5_dataset_use(mb_h5_dataset *dataset, int change);

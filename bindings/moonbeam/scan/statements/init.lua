@@ -12,6 +12,7 @@
 
 local definitions = require "moonbeam.scan.statements.definitions"
 local reading = require "moonbeam.scan.statements.reading"
+local source = require "moonbeam.scan.source"
 
 local statements = {}
 
@@ -147,6 +148,16 @@ local ALWAYS <const> = {
 
 local MEMBERS <const> = {transformations = true, moved = true}
 
+-- The energy of a layout that defines its unit: `factor` electronvolts.
+local function defined_energy(s, place)
+    s.stated.looked.energy = {place.path}
+    local value = s.file:exists(place.path) and source.number(s.file, place.path)
+    if value and value > 0 and value < math.huge then
+        s.says.energy = value * place.factor
+        s.stated.energy = {path = place.path, name = place.path:match "[^/]*$"}
+    end
+end
+
 local function read_row(s, layout, groups, row, context)
     local list, there = paths_of(row, layout.format, groups, s.file)
     local looked = s.stated.looked[row.gives] or {}
@@ -203,6 +214,9 @@ end
 -- `stated`.
 function statements.read(s, layout)
     s.says, s.stated = {}, {problems = {}, looked = {}}
+    if layout.energy then
+        defined_energy(s, layout.energy)
+    end
     if layout.format ~= "Data Exchange" and not layout.detector then
         return
     end

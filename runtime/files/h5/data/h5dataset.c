@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "files/h5/data/h5data.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,8 @@ mb_status mb_h5_adopt(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **o
     dataset->id = id;
     dataset->file = file;
     dataset->made = -1;
+    dataset->axes[1] = 1;
+    dataset->axes[2] = 2;
     dataset->linked_bytes = linked_bytes(file, id);
     const mb_status status = mb_h5_describe_dataset(file, id, path, &dataset->info);
     if (status != MB_STATUS_OK) {
@@ -42,6 +45,7 @@ mb_status mb_h5_adopt(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **o
         mb_h5_dataset_destroy(dataset);
         return status;
     }
+    dataset->stored_rank = dataset->info.rank;
     dataset->next = file->datasets;
     if (dataset->next)
         dataset->next->previous = dataset;
@@ -91,6 +95,7 @@ static void let_go(mb_h5_dataset *dataset)
     dataset->raw = NULL;
     if (!dataset->destroyed)
         return;
+    free(dataset->source);
     free(dataset->path);
     free(dataset);
 }
@@ -174,6 +179,70 @@ mb_status mb_h5_dataset_take(mb_h5_dataset *dataset, bool swapped)
     return mb_fail(MB_STATUS_UNSUPPORTED, NULL, "'%s' in '%s' holds %s, which cannot be read as %s",
                    dataset->path, dataset->file->path, info->stored,
                    swapped ? "numbers in the other byte order" : "unsigned numbers");
+}
+
+/* Are these three axes of the dataset, of which the last is the last, and all others of extent 1? */
+static bool can_show(const mb_h5_info *info, const int axes[3])
+{
+    bool named[MB_H5_MAX_RANK] = {false};
+    for (int i = 0; i < 3; i++) {
+        if (axes[i] < 0 || axes[i] >= info->rank || named[axes[i]])
+            return false;
+        named[axes[i]] = true;
+    }
+    for (int axis = 0; axis < info->rank; axis++)
+        if (!named[axis] && info->dims[axis] != 1)
+            return false;
+    return axes[2] > axes[0] && axes[2] > axes[1];
+}
+
+mb_status mb_h5_dataset_show(mb_h5_dataset *dataset, const int axes[3])
+{
+    MB_H5_GUARD;
+    const mb_h5_info stored = dataset->info;
+    mb_h5_info *info = &dataset->info;
+    MB_TRY(mb_h5_ready(dataset->file, false));
+    MB_TRY(mb_h5_check_chunk(dataset));
+    if (dataset->file->writable || dataset->raw || dataset->stored_rank != stored.rank ||
+        dataset->turned || !can_show(&stored, axes))
+        return mb_fail(MB_STATUS_ARGUMENT, "axes",
+                       "'%s' cannot be shown with the axes {%d, %d, %d}: give its axes of frames, "
+                       "rows and columns, the columns last; all others have the extent 1",
+                       dataset->path, axes[0] + 1, axes[1] + 1, axes[2] + 1);
+    for (int axis = 0; axis < stored.rank && stored.chunked; axis++)
+        if (axis != axes[0] && axis != axes[1] && axis != axes[2] && stored.chunks[axis] != 1)
+            dataset->padded = true;
+    info->rank = 3;
+    for (int i = 0; i < 3; i++) {
+        dataset->axes[i] = axes[i];
+        info->dims[i] = stored.dims[axes[i]];
+        info->chunks[i] = stored.chunks[axes[i]];
+    }
+    dataset->turned = axes[0] > axes[1];
+    return MB_STATUS_OK;
+}
+
+mb_status mb_h5_dataset_source(mb_h5_dataset *dataset, int64_t index, const char **path)
+{
+    MB_H5_GUARD;
+    const h5_source *list;
+    int64_t count;
+    char name[PATH_MAX] = "";
+    *path = NULL;
+    MB_TRY(mb_h5_ready(dataset->file, false));
+    MB_TRY(mb_h5_sources(dataset, &list, &count));
+    if (dataset->linked_bytes > 0 && index-- == 0) {
+        H5_OWNED hid_t owner = H5Iget_file_id(dataset->id);
+        H5Fget_name(owner, name, sizeof name);
+    } else if (index < count) {
+        snprintf(name, sizeof name, "%s", list[index].path);
+    } else {
+        return MB_STATUS_OK;
+    }
+    free(dataset->source);
+    dataset->source = mb_h5_copy_text(name);
+    *path = dataset->source;
+    return dataset->source ? MB_STATUS_OK : MB_STATUS_MEMORY;
 }
 
 bool mb_h5_dataset_is_open(const mb_h5_dataset *dataset)

@@ -39,8 +39,8 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
     const mb_h5_info *info = &dataset->info;
     int shuffle, deflate;
     if (!dataset->file || dataset->id < 0 || dataset->file->writable || dataset->file->swmr ||
-        !info->numeric || !info->filtered || info->rank != 3 || info->chunks[1] != info->dims[1] ||
-        info->chunks[2] != info->dims[2])
+        !info->numeric || !info->filtered || info->rank != 3 || dataset->turned ||
+        dataset->padded || info->chunks[1] != info->dims[1] || info->chunks[2] != info->dims[2])
         return false;
     mb_h5_quiet();
     const bool possible =
@@ -55,7 +55,8 @@ static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, uint64_t most, uns
                        hsize_t *bytes, uint32_t *skipped, int *shuffle, int *deflate)
 {
     MB_H5_GUARD;
-    const hsize_t at[3] = {(hsize_t)frame, 0, 0};
+    hsize_t at[MB_H5_MAX_RANK] = {0};
+    at[dataset->axes[0]] = (hsize_t)frame;
     MB_TRY(mb_h5_ready(dataset->file, false));
     if (!known_filters(dataset, shuffle, deflate))
         return mb_fail(MB_STATUS_INTERNAL, NULL, "the filters of '%s' have changed", dataset->path);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* libhdf5 1.10 goes through all chunks, 35 ns each, to find one of them. Up to FEW_CHUNKS that is
@@ -26,12 +27,15 @@
 #define MOST_CHUNKS 100000
 #define BYTES_FOR_LOOKUP 140
 
+#define SCATTERED 256 /* lines that one call reads */
+
 typedef struct h5_raw {
     mb_dtype dtype;
     const char *why; /* NULL: possible */
     int fd;          /* -1: none */
     bool created;    /* of a file that is being written */
     bool chunked;
+    bool turned; /* in the file, rows come before frames */
     int64_t dims[3], chunk[3];
     int64_t grid[2];    /* chunks along frames and rows */
     uint64_t row_bytes; /* of a whole row */
@@ -76,13 +80,15 @@ static bool find_chunks(h5_raw *raw, const mb_h5_dataset *dataset)
     const int rank = dataset->info.rank;
     for (int64_t f = 0; f < raw->grid[0]; f++)
         for (int64_t r = 0; r < raw->grid[1]; r++) {
-            const hsize_t at[3] = {(hsize_t)(f * raw->chunk[0]), (hsize_t)(r * raw->chunk[1]), 0};
+            hsize_t at[MB_H5_MAX_RANK] = {0};
+            if (rank == 3)
+                at[dataset->axes[0]] = (hsize_t)(f * raw->chunk[0]);
+            at[rank == 3 ? dataset->axes[1] : 0] = (hsize_t)(r * raw->chunk[1]);
             unsigned mask = 0;
             haddr_t address = HADDR_UNDEF;
             hsize_t size = 0;
             if (mb_cancelled() ||
-                H5Dget_chunk_info_by_coord(dataset->id, at + (3 - rank), &mask, &address, &size) <
-                    0 ||
+                H5Dget_chunk_info_by_coord(dataset->id, at, &mask, &address, &size) < 0 ||
                 address == HADDR_UNDEF || mask != 0)
                 return false;
             raw->address[f * raw->grid[1] + r] = address;
@@ -138,6 +144,7 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
     if (file->writable && !file->created)
         return "its file is open for changes";
     take_extents(raw, info);
+    raw->turned = dataset->turned;
     H5_OWNED hid_t properties = H5Dget_create_plist(dataset->id);
     H5_OWNED hid_t owner = H5Iget_file_id(dataset->id); /* the file that a link leads to */
     H5_OWNED hid_t made = H5Fget_create_plist(owner);
@@ -150,7 +157,7 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
         return "only libhdf5 knows its layout";
     if (file->swmr)
         return "its writer shares it";
-    if (raw->chunk[2] != raw->dims[2])
+    if (raw->chunk[2] != raw->dims[2] || dataset->padded)
         return "its chunks do not span whole rows";
     if (too_many_chunks(raw))
         return "it has too many chunks";
@@ -254,6 +261,66 @@ static uint64_t locate(const h5_raw *raw, const mb_range *frames, const mb_range
     return raw->address[chunk] + (uint64_t)(f * raw->chunk[1] + r) * raw->row_bytes + inside;
 }
 
+static mb_status cannot(const mb_h5_dataset *dataset, bool reading, int64_t moved)
+{
+    return mb_fail(MB_STATUS_IO, NULL, "cannot %s '%s': %s", reading ? "read" : "write",
+                   dataset->path,
+                   moved >= 0 ? "the file ends early: it was truncated while it was being read"
+                   : errno == ENOSPC ? "the disk is full: free some space or write elsewhere"
+                                     : strerror(errno));
+}
+
+/* Reads lines that follow each other in the file, to places that are `pitch` bytes apart. */
+static mb_status scatter_lines(const mb_h5_dataset *dataset, uint64_t offset, int64_t lines,
+                               unsigned char *host, uint64_t pitch)
+{
+    struct iovec parts[SCATTERED];
+    const h5_raw *raw = dataset->raw;
+    for (int64_t done = 0; done < lines;) {
+        const int64_t count = lines - done < SCATTERED ? lines - done : SCATTERED;
+        unsigned char *to = host + (uint64_t)done * pitch;
+        for (int64_t i = 0; i < count; i++)
+            parts[i] = (struct iovec){to + (uint64_t)i * pitch, raw->row_bytes};
+        const uint64_t at = offset + (uint64_t)done * raw->row_bytes;
+        const ssize_t moved = preadv(raw->fd, parts, (int)count, (off_t)at);
+        done += moved > 0 ? moved / (int64_t)raw->row_bytes : 0;
+        if (moved >= (int64_t)raw->row_bytes)
+            continue;
+        /* Interrupted within the first line, or at the end of the file. */
+        const int64_t one = mb_read_at(raw->fd, to, raw->row_bytes, at);
+        if (one < (int64_t)raw->row_bytes)
+            return cannot(dataset, true, one);
+        done++;
+    }
+    return MB_STATUS_OK;
+}
+
+/* Reads lines [first, first + lines) of a slab whose rows come before frames in the file: all
+** frames of a row, as far as they follow each other there, at a time. */
+static mb_status read_turned(const mb_h5_dataset *dataset, const mb_range *ranges, int64_t first,
+                             int64_t lines, unsigned char *host)
+{
+    const h5_raw *raw = dataset->raw;
+    const int64_t rows = ranges[1].count, end = first + lines, depth = raw->chunk[0];
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t row = ranges[1].first + r;
+        /* Frames of the slab with this row among the lines. */
+        int64_t f = (first - r + rows - 1) / rows;
+        const int64_t last = (end - r + rows - 1) / rows;
+        for (f = f < 0 ? 0 : f; f < last;) {
+            const int64_t frame = ranges[0].first + f, inside = frame % depth;
+            const int64_t run = depth - inside < last - f ? depth - inside : last - f;
+            const int64_t chunk = frame / depth * raw->grid[1] + row / raw->chunk[1];
+            const uint64_t at = (uint64_t)(row % raw->chunk[1] * depth + inside);
+            MB_TRY(scatter_lines(dataset, raw->address[chunk] + at * raw->row_bytes, run,
+                                 host + (uint64_t)(f * rows + r - first) * raw->row_bytes,
+                                 (uint64_t)rows * raw->row_bytes));
+            f += run;
+        }
+    }
+    return MB_STATUS_OK;
+}
+
 static mb_status move(const mb_h5_dataset *dataset, const mb_range *ranges, uint64_t first,
                       uint64_t bytes, unsigned char *host, bool reading)
 {
@@ -261,6 +328,9 @@ static mb_status move(const mb_h5_dataset *dataset, const mb_range *ranges, uint
     const h5_raw *raw = dataset->raw;
     const int rank = dataset->info.rank;
     const mb_range *frames = rank == 3 ? &ranges[0] : &one, *rows = &ranges[rank - 2];
+    if (raw->turned)
+        return read_turned(dataset, ranges, (int64_t)(first / raw->row_bytes),
+                           (int64_t)(bytes / raw->row_bytes), host);
     while (bytes > 0) {
         uint64_t run = 0;
         const uint64_t offset = locate(raw, frames, rows, first, &run);
@@ -269,11 +339,7 @@ static mb_status move(const mb_h5_dataset *dataset, const mb_range *ranges, uint
         const int64_t moved = reading ? mb_read_at(raw->fd, host, run, offset)
                                       : mb_write_at(raw->fd, host, run, offset);
         if (moved < (int64_t)run)
-            return mb_fail(
-                MB_STATUS_IO, NULL, "cannot %s '%s': %s", reading ? "read" : "write", dataset->path,
-                moved >= 0        ? "the file ends early: it was truncated while it was being read"
-                : errno == ENOSPC ? "the disk is full: free some space or write elsewhere"
-                                  : strerror(errno));
+            return cannot(dataset, reading, moved);
         if (!reading) /* the disk may begin now: a failure here shows again at the final sync */
             (void)sync_file_range(raw->fd, (off_t)offset, (off_t)run, SYNC_FILE_RANGE_WRITE);
         first += run;

@@ -116,19 +116,34 @@ static hid_t memory_type(const mb_h5_dataset *dataset, mb_dtype dtype)
     return type;
 }
 
-/* One transfer between the file and dense host memory. */
+/* The ranges of a dataset's axes in the file, and how many elements they have. */
+static uint64_t stored_ranges(const mb_h5_dataset *dataset, const mb_range *ranges, hsize_t *first,
+                              hsize_t *count, hsize_t *step)
+{
+    const bool same = dataset->stored_rank == dataset->info.rank && !dataset->turned;
+    uint64_t elements = 1;
+    for (int axis = 0; axis < dataset->stored_rank; axis++) {
+        first[axis] = 0;
+        count[axis] = step[axis] = 1;
+    }
+    for (int i = 0; i < dataset->info.rank; i++) {
+        const int axis = same ? i : dataset->axes[i];
+        first[axis] = (hsize_t)ranges[i].first;
+        count[axis] = (hsize_t)ranges[i].count;
+        step[axis] = (hsize_t)ranges[i].step;
+        elements *= count[axis];
+    }
+    return elements;
+}
+
+/* One transfer between the file and dense host memory, where both have the elements in the same
+** order. */
 static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
                           void *host, bool reading)
 {
-    const int rank = dataset->info.rank;
+    const int rank = dataset->stored_rank;
     hsize_t first[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK], step[MB_H5_MAX_RANK];
-    uint64_t elements = 1;
-    for (int axis = 0; axis < rank; axis++) {
-        first[axis] = (hsize_t)ranges[axis].first;
-        count[axis] = (hsize_t)ranges[axis].count;
-        step[axis] = (hsize_t)ranges[axis].step;
-        elements *= count[axis];
-    }
+    const uint64_t elements = stored_ranges(dataset, ranges, first, count, step);
     if (dataset->id < 0 && reading) /* the file is at rest (goes_raw) */
         return mb_h5_raw_read(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
     if (dataset->id < 0)
@@ -151,6 +166,45 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
     return MB_STATUS_OK;
 }
 
+/* The same into memory where only the lines are dense: `pitch` elements from one to the next. */
+static mb_status read_lines(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                            void *host, uint64_t pitch)
+{
+    hsize_t first[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK], step[MB_H5_MAX_RANK];
+    const uint64_t elements = stored_ranges(dataset, ranges, first, count, step);
+    const hsize_t columns = count[dataset->axes[2]], lines = elements / columns;
+    const hsize_t extent[2] = {lines, (hsize_t)pitch}, part[2] = {lines, columns},
+                  origin[2] = {0, 0};
+    H5_OWNED hid_t type = memory_type(dataset, dtype), space = H5Dget_space(dataset->id);
+    H5_OWNED hid_t memory = H5Screate_simple(2, extent, NULL);
+    if (H5Sselect_hyperslab(memory, H5S_SELECT_SET, origin, NULL, part, NULL) < 0 ||
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL) < 0 ||
+        H5Dread(dataset->id, type, memory, space, H5P_DEFAULT, host) < 0)
+        return mb_h5_failure(dataset->file, dataset->path, "read");
+    return MB_STATUS_OK;
+}
+
+/* Reads frames of a dataset whose rows come first in the file: row by row or frame by frame,
+** whatever decodes fewer chunks twice. */
+static mb_status read_turned(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
+                             unsigned char *host)
+{
+    const mb_h5_info *info = &dataset->info;
+    const uint64_t line = mb_bytes_mul((uint64_t)ranges[2].count, mb_dtype_bytes(dtype));
+    const uint64_t rows = (uint64_t)ranges[1].count;
+    const int axis = ranges[1].count <= ranges[0].count || !info->chunked || info->chunks[1] == 1;
+    mb_range part[3] = {ranges[0], ranges[1], ranges[2]};
+    part[axis].count = 1;
+    for (int64_t i = 0; i < ranges[axis].count; i++) {
+        part[axis].first = ranges[axis].first + i * ranges[axis].step;
+        MB_TRY(mb_cancel_check());
+        MB_TRY(axis == 1 ? read_lines(dataset, part, dtype, host + (uint64_t)i * line,
+                                      rows * (uint64_t)ranges[2].count)
+                         : transfer(dataset, part, dtype, host + (uint64_t)i * rows * line, true));
+    }
+    return MB_STATUS_OK;
+}
+
 /* Where the pieces of a transfer lie: in host memory, or in an array that a buffer stands for. */
 typedef struct place {
     unsigned char *host;   /* dense, all of the slab; or NULL */
@@ -167,14 +221,19 @@ static mb_status move_piece(mb_h5_dataset *dataset, const mb_range *ranges, mb_d
                             const place *where, uint64_t first, uint64_t count, bool reading)
 {
     const size_t bytes = mb_dtype_bytes(dtype);
+    if (dataset->turned && ranges[0].count > 1 && ranges[1].count > 1) {
+        unsigned char *host = where->host ? where->host + first * bytes : where->buffer;
+        MB_TRY(read_turned(dataset, ranges, dtype, host));
+    } else if (where->host || reading) {
+        MB_TRY(transfer(dataset, ranges, dtype,
+                        where->host ? where->host + first * bytes : where->buffer, reading));
+    }
     if (where->host)
-        return transfer(dataset, ranges, dtype, where->host + first * bytes, reading);
+        return MB_STATUS_OK;
     mb_device *device = where->array->device;
     unsigned char *address = (unsigned char *)where->array->data + first * bytes;
-    if (reading) {
-        MB_TRY(transfer(dataset, ranges, dtype, where->buffer, true));
+    if (reading)
         return mb_device_upload(device, address, where->buffer, count * bytes);
-    }
     if (on_host(where->array))
         mb_array_gather(where->array, first, count, where->buffer);
     else

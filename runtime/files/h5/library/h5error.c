@@ -82,6 +82,9 @@ void mb_h5_quiet(void)
         const char *plugins = getenv("HDF5_PLUGIN_PATH");
         if (!plugins || plugins[0] == '\0')
             H5PLset_loading_state(0);
+        /* libhdf5 opens the sources of virtual datasets by the default list, and reads fill values
+        ** where one is open with another kind of locking: as readers open files (h5file.c). */
+        H5Pset_file_locking(H5P_FILE_ACCESS_DEFAULT, false, true);
         started = true;
     }
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -34,13 +34,14 @@ typedef enum h5_verdict {
 typedef struct h5_source {
     char *path;
     int64_t bytes;       /* its size */
-    int64_t first, last; /* the indices of axis 0 that it may give something to */
+    int64_t first, last; /* the indices (h5_gaps) that it may give something to */
 } h5_source;
 
 /* What was never written of a dataset, and where the rest is (missing/). */
 typedef struct h5_gaps {
     char *path;         /* of the dataset */
-    int64_t (*runs)[2]; /* indices of axis 0, first and last; for a scalar 0 and 0 */
+    int axis;           /* the one in the file whose indices count, 0 unless frames are another */
+    int64_t (*runs)[2]; /* its indices, first and last; for a scalar 0 and 0 */
     int64_t count, capacity, frames;
     char problem[H5_PROBLEM_BYTES]; /* what is missing and why, where something is */
     bool forbidden;                 /* it would be read from a file that may not be opened */
@@ -111,6 +112,11 @@ struct mb_h5_dataset {
     hid_t id;
     char *path;
     mb_h5_info info;
+    int stored_rank;      /* its axes in the file; `info` may show fewer (mb_h5_dataset_show): */
+    int axes[3];          /* where these are in the file, */
+    bool turned;          /* rows before frames, */
+    bool padded;          /* chunks longer than 1 along an axis that is not shown */
+    char *source;         /* the text of mb_h5_dataset_source, or NULL */
     int64_t linked_bytes; /* of the file that a link leads to, when it was opened; 0: no link */
     bool taken;           /* for another type than the file says (mb_h5_dataset_take): */
     bool was_signed;      /* its bits are those of signed integers in the file, */

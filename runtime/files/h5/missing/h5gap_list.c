@@ -26,7 +26,7 @@ mb_status mb_h5_add_gap(h5_gaps *gaps, int64_t first, int64_t last)
 
 mb_status mb_h5_add_whole_gap(h5_gaps *gaps, const mb_h5_info *info)
 {
-    return mb_h5_add_gap(gaps, 0, info->rank > 0 ? info->dims[0] - 1 : 0);
+    return mb_h5_add_gap(gaps, 0, info->rank > 0 ? info->dims[gaps->axis] - 1 : 0);
 }
 
 mb_status mb_h5_add_source(h5_gaps *gaps, const char *path, int64_t first, int64_t last)

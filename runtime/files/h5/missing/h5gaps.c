@@ -1,7 +1,8 @@
 /*
 ** What was never written of a dataset. libhdf5 reads fill values there, zeros mostly, without a
-** word; an acquisition that was broken off leaves such files. A gap is a run of indices of axis 0
-** (frames): a frame that lacks one chunk counts as missing.
+** word; an acquisition that was broken off leaves such files. A gap is a run of frames
+** (indices of axis 0, unless the dataset is shown otherwise): a frame that lacks one chunk counts as
+** missing.
 **
 ** Only files that are open for reading are asked: chunks of others may be in libhdf5's memory
 ** yet. The gaps of a dataset are found once, and belong to its file.
@@ -23,11 +24,32 @@ void mb_h5_forget_gaps(mb_h5 *file)
     }
 }
 
+static bool is_of(const h5_gaps *gaps, const mb_h5_dataset *dataset)
+{
+    return gaps->axis == dataset->axes[0] && strcmp(gaps->path, dataset->path) == 0;
+}
+
+/* What a dataset is in the file. */
+static mb_h5_info stored_info(const mb_h5_dataset *dataset)
+{
+    mb_h5_info info = dataset->info;
+    if (dataset->stored_rank == info.rank && !dataset->turned)
+        return info;
+    info.rank = dataset->stored_rank;
+    for (int axis = 0; axis < info.rank; axis++)
+        info.dims[axis] = info.chunks[axis] = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        info.dims[dataset->axes[axis]] = dataset->info.dims[axis];
+        info.chunks[dataset->axes[axis]] = dataset->info.chunks[axis];
+    }
+    return info;
+}
+
 static mb_status gaps_of(mb_h5_dataset *dataset, h5_gaps **out)
 {
     mb_h5 *file = dataset->file;
     for (h5_gaps *known = file->gaps; known; known = known->next)
-        if (strcmp(known->path, dataset->path) == 0) {
+        if (is_of(known, dataset)) {
             *out = known;
             return MB_STATUS_OK;
         }
@@ -35,8 +57,11 @@ static mb_status gaps_of(mb_h5_dataset *dataset, h5_gaps **out)
     mb_status status = gaps ? MB_STATUS_OK
                             : mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to look at '%s'",
                                       dataset->path);
-    if (status == MB_STATUS_OK)
-        status = mb_h5_find_gaps(file, dataset->id, file->path, &dataset->info, gaps);
+    if (status == MB_STATUS_OK) {
+        const mb_h5_info info = stored_info(dataset);
+        gaps->axis = dataset->axes[0];
+        status = mb_h5_find_gaps(file, dataset->id, file->path, &info, gaps);
+    }
     if (status == MB_STATUS_OK && (gaps->path = mb_h5_copy_text(dataset->path)) == NULL)
         status = MB_STATUS_MEMORY;
     H5Eclear2(H5E_DEFAULT);
@@ -114,6 +139,19 @@ mb_status mb_h5_dataset_missing(mb_h5_dataset *dataset, const int64_t (**runs)[2
     return MB_STATUS_OK;
 }
 
+mb_status mb_h5_sources(mb_h5_dataset *dataset, const h5_source **list, int64_t *count)
+{
+    h5_gaps *gaps = NULL;
+    *list = NULL;
+    *count = 0;
+    if (dataset->file->writable)
+        return MB_STATUS_OK;
+    MB_TRY(gaps_of(dataset, &gaps));
+    *list = gaps->sources;
+    *count = gaps->source_count;
+    return MB_STATUS_OK;
+}
+
 /* ---- files that become shorter ---- */
 
 static mb_status cut_off(const mb_h5_dataset *dataset, const char *path)
@@ -142,7 +180,7 @@ mb_status mb_h5_check_whole(mb_h5_dataset *dataset, const mb_range *ranges)
         }
     }
     for (const h5_gaps *gaps = file->gaps; gaps; gaps = gaps->next)
-        for (int64_t i = 0; i < gaps->source_count && strcmp(gaps->path, dataset->path) == 0; i++) {
+        for (int64_t i = 0; i < gaps->source_count && is_of(gaps, dataset); i++) {
             const h5_source *source = &gaps->sources[i];
             if (dataset->info.rank > 0 && ranges &&
                 (source->first > ranges[0].first + (ranges[0].count - 1) * ranges[0].step ||

@@ -5,7 +5,7 @@
 ** looked at first.
 **
 ** A mapping gives a selection of the source to a selection of the virtual dataset. What matters
-** here is how many elements each index of axis 0 (a frame, mostly) gets. A name may hold "%b",
+** here is how many elements each index of the axis of frames (0, mostly) gets. A name may hold "%b",
 ** the number of a block, where the selection repeats without end along one axis; "%%" is "%".
 */
 #define _GNU_SOURCE
@@ -28,7 +28,7 @@ typedef struct virtual_map {
     hid_t owner;      /* that file */
     const mb_h5_info *info;
     h5_gaps *gaps;
-    int64_t *elements; /* what each index of axis 0 gets */
+    int64_t *elements; /* what each frame gets: each index of gaps->axis */
     int64_t frames, steps, sources;
     int depth;
 } virtual_map;
@@ -87,23 +87,27 @@ static bool take_part(hid_t space, const mb_h5_info *info, part *p)
     return true;
 }
 
-/* How many elements a part takes along the axes from `axis` on; UINT64_MAX without an end. */
-static uint64_t elements_of(const part *p, int axis, int rank)
+/* How many elements a part takes along all axes but `without` (-1: all); UINT64_MAX without an
+** end. */
+static uint64_t elements_of(const part *p, int without, int rank)
 {
     uint64_t elements = 1;
-    for (; axis < rank; axis++)
-        elements = mb_bytes_mul(elements, mb_bytes_mul(p->count[axis], p->block[axis]));
+    for (int axis = 0; axis < rank; axis++)
+        if (axis != without)
+            elements = mb_bytes_mul(elements, mb_bytes_mul(p->count[axis], p->block[axis]));
     return elements;
 }
 
 /* Adds what the part gives to each of its frames. */
 static void cover(virtual_map *v, const part *p)
 {
-    const int64_t each = (int64_t)elements_of(p, 1, v->info->rank);
-    for (hsize_t i = 0; i < p->count[0] && v->steps < MOST_STEPS; i++) {
-        const hsize_t first = p->start[0] + i * p->stride[0];
+    const int axis = v->gaps->axis;
+    const int64_t each = (int64_t)elements_of(p, axis, v->info->rank);
+    for (hsize_t i = 0; i < p->count[axis] && v->steps < MOST_STEPS; i++) {
+        const hsize_t first = p->start[axis] + i * p->stride[axis];
         v->steps++;
-        for (hsize_t f = first; f < first + p->block[0] && f < (hsize_t)v->frames; f++, v->steps++)
+        for (hsize_t f = first; f < first + p->block[axis] && f < (hsize_t)v->frames;
+             f++, v->steps++)
             v->elements[f] += each;
         if (first >= (hsize_t)v->frames)
             break;
@@ -153,7 +157,7 @@ static bool reaches(hid_t selection, const mb_h5_info *info, const part *p, int 
 {
     hsize_t first[MB_H5_MAX_RANK] = {0}, last[MB_H5_MAX_RANK] = {0};
     if (H5Sget_select_type(selection) == H5S_SEL_ALL)
-        return mb_h5_product(info->dims, info->rank) >= elements_of(p, 0, rank);
+        return mb_h5_product(info->dims, info->rank) >= elements_of(p, -1, rank);
     const int known = H5Sget_simple_extent_ndims(selection);
     if (known > 0 && known != info->rank)
         return false;
@@ -167,6 +171,16 @@ static bool reaches(hid_t selection, const mb_h5_info *info, const part *p, int 
 
 static mb_status find_gaps(mb_h5 *file, hid_t id, const char *name, const mb_h5_info *info,
                            h5_gaps *gaps, int depth);
+
+/* Adds a file that a part of the virtual dataset comes from. */
+static mb_status add_source(virtual_map *v, const char *path, const part *p)
+{
+    const int axis = v->gaps->axis;
+    const int64_t first = (int64_t)p->start[axis];
+    const hsize_t length =
+        p->count[axis] > 0 ? (p->count[axis] - 1) * p->stride[axis] + p->block[axis] : 0;
+    return mb_h5_add_source(v->gaps, path, first, first + (int64_t)length - 1);
+}
 
 /* Is the dataset `path`, open as `id`, of the source file `name`, one that can be read? */
 static mb_status check_dataset(virtual_map *v, hid_t id, const char *name, const char *path,
@@ -193,6 +207,8 @@ static mb_status check_dataset(virtual_map *v, hid_t id, const char *name, const
                 gaps.problem);
     v->gaps->forbidden = v->gaps->forbidden || gaps.forbidden;
     *good = status == MB_STATUS_OK && v->gaps->problem[0] == '\0';
+    for (int64_t i = 0; i < gaps.source_count && *good && status == MB_STATUS_OK; i++)
+        status = add_source(v, gaps.sources[i].path, &m->to);
     mb_h5_clear_gaps(&gaps);
     return status;
 }
@@ -223,7 +239,6 @@ static hid_t open_source(virtual_map *v, const char *name, char *found)
 static mb_status check_source(virtual_map *v, const char *name, const char *path, const mapping *m,
                               bool *good)
 {
-    const part *p = &m->to;
     char found[PATH_MAX];
     mb_status status = MB_STATUS_OK;
     char earlier[H5_PROBLEM_BYTES];
@@ -237,11 +252,8 @@ static mb_status check_source(virtual_map *v, const char *name, const char *path
         status = check_dataset(v, id, found, path, m, good);
     else if (file >= 0)
         problem(v, "its source '%.200s' has no dataset '%.200s' that can be opened", found, path);
-    if (status == MB_STATUS_OK && *good && strcmp(name, ".") != 0) {
-        const int64_t first = (int64_t)p->start[0];
-        const hsize_t length = p->count[0] > 0 ? (p->count[0] - 1) * p->stride[0] + p->block[0] : 0;
-        status = mb_h5_add_source(v->gaps, found, first, first + (int64_t)length - 1);
-    }
+    if (status == MB_STATUS_OK && *good && strcmp(name, ".") != 0)
+        status = add_source(v, found, &m->to);
     if (earlier[0] != '\0')
         memcpy(v->gaps->problem, earlier, sizeof earlier);
     return status;
@@ -303,7 +315,7 @@ static mb_status check_mapping(virtual_map *v, hid_t properties, size_t index)
 ** there: detectors of several modules have places in between that nothing belongs to. */
 static mb_status collect_gaps(virtual_map *v)
 {
-    const int64_t whole = (int64_t)mb_h5_product(v->info->dims + 1, v->info->rank - 1);
+    const int64_t whole = (int64_t)mb_h5_product(v->info->dims, v->info->rank) / v->frames;
     const int64_t least = v->file->allow_missing ? 1 : whole;
     for (int64_t f = 0; f < v->frames; f++)
         if (v->elements[f] < least)
@@ -324,7 +336,7 @@ static mb_status find_virtual_gaps(mb_h5 *file, hid_t id, const char *name, cons
     size_t count = 0;
     if (info->rank < 1)
         return MB_STATUS_OK;
-    v.frames = info->dims[0];
+    v.frames = info->dims[gaps->axis];
     if (depth > MOST_DEPTH || v.frames > MOST_FRAMES) {
         snprintf(gaps->problem, sizeof gaps->problem,
                  depth > MOST_DEPTH ? "more than %lld virtual datasets refer to each other: they "

@@ -43,22 +43,25 @@ static mb_status find_contiguous(hid_t id, const mb_h5_info *info, h5_gaps *gaps
     return mb_h5_add_whole_gap(gaps, info);
 }
 
-/* Is one of the chunks of a row of the grid missing? */
-static bool lacks_chunk(hid_t id, const mb_h5_info *info, int64_t frame)
+/* Is one of the chunks of a row of the grid missing, which begins at this index of `frames`? */
+static bool lacks_chunk(hid_t id, const mb_h5_info *info, int frames, int64_t frame)
 {
-    hsize_t at[MB_H5_MAX_RANK] = {(hsize_t)frame}, bytes;
+    hsize_t at[MB_H5_MAX_RANK] = {0}, bytes;
+    at[frames] = (hsize_t)frame;
     for (;;) {
         bytes = 0;
         if (H5Dget_chunk_storage_size(id, at, &bytes) < 0 || bytes == 0)
             return true;
         int axis = info->rank - 1;
-        for (; axis > 0; axis--) {
+        for (; axis >= 0; axis--) {
+            if (axis == frames)
+                continue;
             at[axis] += (hsize_t)info->chunks[axis];
             if (at[axis] < (hsize_t)info->dims[axis])
                 break;
             at[axis] = 0;
         }
-        if (axis <= 0)
+        if (axis < 0)
             return false;
     }
 }
@@ -80,11 +83,12 @@ static mb_status find_chunked(mb_h5 *file, hid_t id, const mb_h5_info *info, h5_
              (unsigned long long)there, (unsigned long long)expected);
     if (there == 0 || expected > MOST_CHUNKS)
         return mb_h5_add_whole_gap(gaps, info);
-    for (int64_t frame = 0; frame < info->dims[0]; frame += info->chunks[0]) {
-        const int64_t next = frame + info->chunks[0];
+    const int64_t frames = info->dims[gaps->axis], depth = info->chunks[gaps->axis];
+    for (int64_t frame = 0; frame < frames; frame += depth) {
+        const int64_t next = frame + depth;
         MB_TRY(mb_cancel_check());
-        if (lacks_chunk(id, info, frame))
-            MB_TRY(mb_h5_add_gap(gaps, frame, (next < info->dims[0] ? next : info->dims[0]) - 1));
+        if (lacks_chunk(id, info, gaps->axis, frame))
+            MB_TRY(mb_h5_add_gap(gaps, frame, (next < frames ? next : frames) - 1));
     }
     H5Eclear2(H5E_DEFAULT);
     return MB_STATUS_OK;
@@ -125,7 +129,8 @@ static bool check_storage_file(mb_h5 *file, hid_t properties, unsigned index,
                  "it refers to '%.300s', which is shorter than it should be", name);
         return false;
     }
-    return mb_h5_add_source(gaps, found, 0, info->rank > 0 ? info->dims[0] - 1 : 0) == MB_STATUS_OK;
+    return mb_h5_add_source(gaps, found, 0, info->rank > 0 ? info->dims[gaps->axis] - 1 : 0) ==
+           MB_STATUS_OK;
 }
 
 static bool check_storage(mb_h5 *file, hid_t id, const mb_h5_info *info, h5_gaps *gaps)
