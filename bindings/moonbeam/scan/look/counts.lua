@@ -25,19 +25,20 @@ end
 -- The usual difference between neighbors of lines whose values are `read` in some way: the median,
 -- or the mean.
 local function roughness(lines, read, mean)
-    local list, sum = {}, 0
+    local list, sum, count = {}, 0, 0
     for _, line in ipairs(lines) do
         local before
         for _, value in ipairs(line) do
             value = read(value)
             if before and value then
-                list[#list + 1] = math.abs(value - before)
-                sum = sum + list[#list]
+                local apart = value < before and before - value or value - before
+                count, sum = count + 1, sum + apart
+                list[#list + 1] = not mean and apart or nil
             end
             before = value
         end
     end
-    return mean and sum / math.max(1, #list) or robust.median(list) or 0
+    return mean and sum / math.max(1, count) or robust.median(list) or 0
 end
 
 local function as_stored(value)
@@ -72,9 +73,13 @@ local function check_bytes(scan, stored, lines)
     if not other then
         return
     end
-    local rough, smooth = roughness(lines, short and function(value)
+    local own = short and function(value)
         return (math.tointeger(value) or 0) & 0xffff
-    end or as_stored), roughness(lines, other)
+    end or as_stored
+    if roughness(lines, own, true) <= ROUGH / 2 then
+        return -- the median is at most twice the mean
+    end
+    local rough, smooth = roughness(lines, own), roughness(lines, other)
     local whole_bytes = true -- 8 bits that were moved up
     for _, line in ipairs(lines) do
         for _, value in ipairs(line) do
@@ -98,6 +103,10 @@ local function check_floats(scan, lines)
         for _, value in ipairs(line) do
             count = count + 1
             wild = wild + (is_wild(value) and 1 or 0)
+        end
+    end
+    for _, line in ipairs(wild > WILD * count and lines or {}) do
+        for _, value in ipairs(line) do
             tame = tame + (is_wild(other(value)) and 0 or 1)
         end
     end

@@ -52,7 +52,8 @@ local function transmissions(pixels, dark, flat, least)
     return values
 end
 
--- The bins of all frames of the sample, and the ones that have a value.
+-- The transmissions of the sampled frames at the pixels of the references, and how many bins they
+-- have.
 local function measured(seen, found, settings)
     local flats, rows = found.flats, found.flats.rows
     local flat = references.averaged(flats, settings.flat_mode)
@@ -61,20 +62,70 @@ local function measured(seen, found, settings)
     for j = 1, #flat do
         dark[j] = dark[j] or 0
     end
-    local count = math.min(BINS, #flats.columns * rows.count // LEAST_BIN, #flats.columns // 2)
-    local frames, all = {}, {}
+    local frames = {}
     for i, lines in ipairs(seen.lines) do
         local own = {}
         for k = 1, rows.count do
             own[k] = lines[rows.at + (k - 1) * rows.every]
         end
-        frames[i] = bins_of(transmissions(sample.pixels(own, flats.columns), dark, flat,
-            DIM * found.beam), flats.columns, rows.count, count)
+        frames[i] = transmissions(sample.pixels(own, flats.columns), dark, flat,
+            DIM * found.beam)
+    end
+    return frames, math.min(BINS, #flats.columns * rows.count // LEAST_BIN, #flats.columns // 2)
+end
+
+-- The means of bins of a frame's transmissions; false for a bin without any.
+local function means_of(values, cols, rows, count)
+    local bins = {}
+    for b = 1, count do
+        local first, last, sum, finite = (b - 1) * cols // count + 1, b * cols // count, 0, 0
+        for r = 0, rows - 1 do
+            for j = r * cols + first, r * cols + last do
+                local value = values[j]
+                if value - value == 0 then
+                    sum, finite = sum + value, finite + 1
+                end
+            end
+        end
+        bins[b] = finite > 0 and sum / finite
+    end
+    return bins
+end
+
+-- Is there nothing to be told, at first sight? Means are quick, and what they do not show needs no
+-- closer look.
+local function is_plain(frames, columns, rows, count)
+    local all, below, above, bright, k = 0, 0, 0, 0, math.max(1, count * EDGE // 1)
+    for _, values in ipairs(frames) do
+        local bins, most, edges = means_of(values, #columns, rows, count), 0, 0
+        for b = 1, k do
+            edges = edges + ((bins[b] or 0) + (bins[count + 1 - b] or 0)) / 2 / k
+        end
         for b = 1, count do
-            all[#all + 1] = frames[i][b]
+            local value = bins[b]
+            if value then
+                all, most = all + 1, math.max(most, value)
+                below = below + (value < BELOW / 2 and 1 or 0)
+                above = above + (value > 0.9 * ABOVE and 1 or 0)
+                bright = bright + (value > 0.9 * BRIGHT * edges and 1 or 0)
+            end
+        end
+        if most < BEAM or edges < LOW_AIR + 0.05 or edges > HIGH_AIR - 0.05 then
+            return false
         end
     end
-    return frames, all, count
+    return below + above <= SHARE / 2 * all and bright <= BRIGHT_SHARE / 2 * all
+end
+
+-- The bins of all frames that have a value.
+local function all_of(frames, count)
+    local all = {}
+    for _, bins in ipairs(frames) do
+        for b = 1, count do
+            all[#all + 1] = bins[b]
+        end
+    end
+    return all
 end
 
 -- The mean of the bins first to last, and its standard error.
@@ -239,20 +290,22 @@ end
 --- Judges the sampled projections by flats and darks, as references.judge has found them. Adds
 -- warnings; raises where nothing has come through.
 function transmission.judge(scan, seen, found, settings, warnings)
-    local frames, all, count = measured(seen, found, settings)
-    if #all == 0 then
+    local flats = found.flats
+    local frames, count = measured(seen, found, settings)
+    if is_plain(frames, flats.columns, flats.rows.count, count) then
+        return
+    end
+    for i, values in ipairs(frames) do
+        frames[i] = bins_of(values, flats.columns, flats.rows.count, count)
+    end
+    if #all_of(frames, count) == 0 then
         return
     end
     frames = check_beam(seen, frames, found, scan, warnings)
     if found.odd or #frames == 0 then
         return -- these are the consequences
     end
-    all = {}
-    for _, bins in ipairs(frames) do
-        for b = 1, count do
-            all[#all + 1] = bins[b]
-        end
-    end
+    local all = all_of(frames, count)
     local edges = count >= LEAST_BINS and not settings.background and edges_of(frames, count)
     if edges and tell_air(edges, all, warnings) then
         return
