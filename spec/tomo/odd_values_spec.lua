@@ -61,16 +61,28 @@ describe("odd values", function()
         assert.is_true(run("", true) <= 0.045)
     end)
 
-    it("a projection without beam is named, and a recipe leaves it out", function()
+    it("a projection without beam is named, and left out by an option or a recipe", function()
         write {data = frames_of(function(p, i)
-            return i == 75 and DARK or counts(p)
+            return (i == 75 or i == 140) and DARK or counts(p)
         end, "u16")}
-        local _, text = run()
-        assert.matches("warning: projection 75 of 150 has no beam %(transmission below 0.02%), of "
-            .. "the 5 that were looked at: a recipe with the step select %(bad = {75}%)", text)
-        local said, off = odd.recipe('{"select", bad = {75}}, "flat_field", "minus_log"')
-        assert.equal("", said)
-        assert.is_true(off <= 0.045)
+        warned("projection 75 of 150 has no beam %(transmission below 0.02%), of the 5 that were "
+            .. "looked at: %-%-bad%-projections 75 leaves it out\n")
+        assert.is_true(run("--bad-projections 75,140", true) <= 0.045)
+        local said, off = odd.recipe('"flat_field", "minus_log"')
+        assert.matches("projection 75 of 150 has .*: %-%-bad%-projections 75 leaves it out\n", said)
+        assert.is_true(off > 0.045)
+        for _, case in ipairs {{'{"select", bad = {75, 140}}, "flat_field", "minus_log"', ""},
+            {'"flat_field", "minus_log"', "--bad-projections 75,140"}} do
+            said, off = odd.recipe(case[1], case[2])
+            assert.equal("", said)
+            assert.is_true(off <= 0.045)
+        end
+        for numbers, words in pairs {[0] = "bad_projections names frame 0, which is none of the "
+            .. "projections; these are the frames 1 to 150", [151] = "names frame 151"} do
+            local _, problem = mb.scan.open(shell:path "scan.h5", {bad_projections = numbers})
+            assert.same({"argument", "bad_projections"}, {problem.code, problem.arg})
+            assert.matches(words, tostring(problem))
+        end
     end)
 
     it("flats of another exposure are told by the air", function()

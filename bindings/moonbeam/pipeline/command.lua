@@ -498,7 +498,8 @@ local OF_CHAIN = {center = "--set center.column=X", axis_tilt = "the step tilt",
     circle = "--set fbp.circle=X", accuracy = "--set fbp.accuracy=NAME",
     output_dtype = "the step rescale", output_range = "--set rescale.range={LOW,HIGH}",
     flat_mode = "--set flat_field.mode=NAME",
-    flat_interpolation = "--set flat_field.interpolation=NAME", no_log = "a recipe without minus_log, and --input",
+    flat_interpolation = "--set flat_field.interpolation=NAME",
+    no_log = "a recipe without minus_log, and --input",
     size = "--set fbp.size=N"}
 
 for _, option in ipairs(method_options.list) do

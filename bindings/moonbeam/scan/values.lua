@@ -212,7 +212,8 @@ end
 -- same number in float32, counts of a wrong sign or byte order, flats without beam. Settings: rows,
 -- log, device, quantity ("transmission": flats and darks are not used), flat_mode and dark_mode
 -- (how flats and darks are averaged; nil: neither), flat_interpolation ("mean": shapes of flats are
--- compared), background (air is made 1 later). Looked at once for a scan.
+-- compared), background (air is made 1 later), frames (the numbers of
+-- the projections that are used; nil: all). Looked at once for a scan.
 function scan_values.check(scan, settings)
     local dry = mb.device.dry() -- which judges nothing
     local found = scan.values_found or dry and scan.values_planned or check(scan, settings)

@@ -348,6 +348,8 @@ function dry_work.look_settings(job, device)
         end
         settings.background = settings.background or step.name == "normalize_background"
     end
+    local g = job.chain.geometry
+    settings.frames = g and (g.used or g.frames) or nil
     return settings
 end
 

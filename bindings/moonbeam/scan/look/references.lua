@@ -99,7 +99,7 @@ local function are_alike(flats, darks, dark)
                 least, most = math.min(least, ratio), math.max(most, ratio)
             end
         end
-        if not (least > SCREEN * most) then
+        if least <= SCREEN * most then
             return false
         end
     end

@@ -8,6 +8,7 @@ local fail = require "moonbeam.internal.fail"
 local references = require "moonbeam.scan.look.references"
 local robust = require "moonbeam.scan.look.robust"
 local sample = require "moonbeam.scan.look.sample"
+local tables = require "moonbeam.internal.tables"
 
 local transmission = {}
 
@@ -244,6 +245,27 @@ local function tell_inverted(edges, all, warnings)
     end
 end
 
+-- The numbers that projections have among all that are stored.
+local function stored_numbers(scan, list)
+    return tables.mapped(list, function(number)
+        return scan.positions and scan.positions[number] or number
+    end)
+end
+
+-- Without the projections that are not used.
+local function used_of(seen, frames, used)
+    local set, numbers, kept = {}, {}, {}
+    for _, number in ipairs(used or seen.frames) do
+        set[number] = true
+    end
+    for i, number in ipairs(seen.frames) do
+        if set[number] then
+            numbers[#numbers + 1], kept[#kept + 1] = number, frames[i]
+        end
+    end
+    return {frames = numbers, lines = seen.lines}, kept
+end
+
 -- Projections without beam among others that have one: warned of. All without: refused.
 local function check_beam(seen, frames, found, scan, warnings)
     local dead, brightest, least = {}, -math.huge, -math.huge
@@ -270,11 +292,13 @@ local function check_beam(seen, frames, found, scan, warnings)
             .. "log = false or the option input = transmission", sorted[1], sorted[#sorted],
             found.flat, found.dark)
     elseif least > BEAM and #dead > 0 then
+        local one, stored = #dead == 1, stored_numbers(scan, dead)
         warnings[#warnings + 1] = ("projection%s %s of %d ha%s no beam (transmission below %g), of "
-            .. "the %d that were looked at: a recipe with the step select (bad = {%s}) leaves %s "
-            .. "out"):format(#dead == 1 and "" or "s", table.concat(dead, ", "), scan.n_angles,
-            #dead == 1 and "s" or "ve", NOTHING, #seen.frames, table.concat(dead, ", "),
-            #dead == 1 and "it" or "them")
+            .. "the %d that were looked at: %s leaves %s out"):format(one and "" or "s",
+            table.concat(stored, ", "), scan.n_projections or scan.n_angles, one and "s" or "ve",
+            NOTHING, #seen.frames, scan.path and ("the option bad_projections ('%s')"):format(
+            table.concat(stored, ",")) or ("a recipe with the step select (bad = {%s})"):format(
+            table.concat(dead, ", ")), one and "it" or "them")
     end
     local kept = {}
     for i, number in ipairs(seen.frames) do
@@ -292,6 +316,7 @@ end
 function transmission.judge(scan, seen, found, settings, warnings)
     local flats = found.flats
     local frames, count = measured(seen, found, settings)
+    seen, frames = used_of(seen, frames, settings.frames)
     if is_plain(frames, flats.columns, flats.rows.count, count) then
         return
     end
