@@ -114,7 +114,58 @@ describe("odd values", function()
         end, "u16")}
         local _, text = run()
         assert.matches("are brighter than the air beside the sample %(transmission 0.99%d*%): the "
-            .. "contrast looks inverted", text)
+            .. "contrast looks inverted, and the slices will be negative\n", text)
+        write {data = frames_of(function(p) return 65535 - counts(p) end, "u16"), darks = false,
+            flats = flat_of {65535 - BEAM - DARK, 65535 - BEAM - DARK}}
+        _, text = run()
+        assert.matches("the contrast looks inverted, and the slices will be negative\n", text)
+        assert.not_matches("name other", text)
+    end)
+
+    it("an offset of 32768 without darks is told, and a constant takes it out", function()
+        local function moved(p) return 20000 * math.exp(-p) + 32768 end
+        write {data = frames_of(moved), flats = flat_of {52768, 52768}, darks = false}
+        warned("no count is below 32768 %(the least is 3%d+%), and "
+            .. "there are no darks: an offset of 32768 looks to have been added to signed counts; "
+            .. "%-%-darks 32768 takes it out\n", "--darks 32768")
+        local said, off = odd.recipe('"flat_field", "minus_log"', "--darks 32768")
+        assert.equal("", said)
+        assert.is_true(off <= 0.045)
+        -- Counts of a weak sample that are all as high.
+        write {data = frames_of(function(p) return 60000 * math.exp(-p / 5) end),
+            flats = flat_of {60000, 60000}, darks = false}
+        local _, text = run()
+        assert.not_matches("offset", text)
+    end)
+
+    it("zingers are not taken for a saturated detector", function()
+        local function hit(column, i)
+            return (column * 37 + i * 91) % 211 == 0
+        end
+        local struck = frames_of(counts, "u16")
+        for i, frame in ipairs(struck) do
+            local row = table.move(frame[1], 1, #frame[1], 1, {})
+            for column = 1, #row do
+                row[column] = hit(column, i) and 65535 or row[column]
+            end
+            struck[i] = {row, row}
+        end
+        local flats = {}
+        for k = 1, 8 do
+            flats[k] = function(column)
+                return hit(column, k + 7) and 65535 or BEAM + DARK
+            end
+        end
+        write {data = struck, flats = flat_of(flats)}
+        local status, text = run()
+        assert.same({0, ""}, {status, text})
+        write {data = frames_of(function(p) -- the air is too bright
+            return math.min(65535, 1.7 * counts(p))
+        end), flats = flat_of {62000, 62000}}
+        status, text = run()
+        assert.equal(0, status)
+        assert.matches("of the values of the projections are 65535, the largest of their type: the "
+            .. "detector was saturated there", text)
     end)
 
     it("counts in the other byte order are refused", function()
@@ -152,7 +203,7 @@ describe("odd values", function()
     it("flats and darks that are exchanged, and counts that are none, are refused", function()
         write {flats = flat_of {DARK, DARK}, darks = flat_of {BEAM + DARK, BEAM + DARK}}
         refused("the flats %(mean 100 counts%) are darker than the darks %(mean 40100%): .*"
-            .. "%-%-flats%-path and %-%-darks%-path; if the counts are inverted",
+            .. "if they are exchanged, name them with %-%-flats%-path and %-%-darks%-path\n",
             "--flats-path /exchange/data_dark --darks-path /exchange/data_white")
         write {data = frames_of(function() return 0 end, "u16")}
         refused("all 960 values .* in 5 of the 150 projections, are 0: were they never written")

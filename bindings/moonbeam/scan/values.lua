@@ -157,6 +157,8 @@ local function check_references(found, scan, seen, made, facts, top, settings)
     check_saturation(of_flats, "flats", found.warnings)
     check_finite(of_flats, found.warnings)
     look_counts.check_beam(judged)
+    look_counts.check_offset(scan, seen, made, math.min(facts.low, of_flats.low), judged,
+        found.warnings)
     if not judged.odd and judged.beam and judged.beam > 0 then
         shapes.judge(scan, seen, made, judged.flats.bins, settings, found.warnings)
     end

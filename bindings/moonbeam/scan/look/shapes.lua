@@ -8,6 +8,7 @@
 -- the columns and stripes: 0.21 to 0.24; a beam that tilts: 0.1).
 
 local robust = require "moonbeam.scan.look.robust"
+local sample = require "moonbeam.scan.look.sample"
 local timeline = require "moonbeam.scan.timeline"
 
 local shapes = {}
@@ -18,26 +19,6 @@ local DIM = 0.02 -- of the usual beam: columns without beam
 local LEAST = 16 -- columns
 local STEP = 5 -- times the other changes from flat to flat: the place where a group ends
 local TYPED = 12 -- numbers that a message gives as a list
-
--- The sums of the rows and columns of frames first to last: a profile.
-local function profile_of(lines, first, last)
-    local sums, count = {}, 0
-    for column = 1, #lines[first][1] do
-        sums[column] = 0
-    end
-    for i = first, last do
-        for _, line in ipairs(lines[i]) do
-            count = count + 1
-            for column = 1, #line do
-                sums[column] = sums[column] + line[column]
-            end
-        end
-    end
-    for column = 1, #sums do
-        sums[column] = sums[column] / count
-    end
-    return sums
-end
 
 -- A list in which each value is the median of it and its neighbors.
 local function smoothed(list)
@@ -85,8 +66,9 @@ local function noise_of(lines, groups, dark, least, ratio)
             return 4 * (robust.median(apart) or 0) ^ 2
         end
         local middle = (first + last) // 2
-        sum = sum + roughness(ratio_of(profile_of(lines, first, middle), profile_of(lines,
-            middle + 1, last), dark, least)) / 4
+        local early, late = sample.profile(lines, first, middle), sample.profile(lines,
+            middle + 1, last)
+        sum = sum + roughness(ratio_of(early, late, dark, least)) / 4
     end
     return sum
 end
@@ -95,11 +77,7 @@ end
 local function of_projections(seen, made, flat, dark, least)
     local list = {}
     for i, lines in ipairs(seen.lines) do
-        local own = {}
-        for k = 1, made.rows.count do
-            own[k] = lines[made.rows.at + (k - 1) * made.rows.every]
-        end
-        list[i] = roughness(ratio_of(profile_of({own}, 1, 1), flat, dark, least))
+        list[i] = roughness(ratio_of(sample.profile({sample.shared(made, lines)}, 1, 1), flat, dark, least))
     end
     return robust.median(list) or 0
 end
@@ -192,15 +170,15 @@ function shapes.judge(scan, seen, made, bins, settings, warnings)
         return
     end
     local lines = flats.lines
-    local dark = made.darks and profile_of(made.darks.lines, 1, #made.darks.lines) or {}
+    local dark = made.darks and sample.profile(made.darks.lines, 1, #made.darks.lines) or {}
     for column = 1, cols do
         dark[column] = dark[column] or 0
     end
-    local first = profile_of(lines, table.unpack(groups[1]))
+    local first = sample.profile(lines, table.unpack(groups[1]))
     local least = DIM * math.max(0, (robust.median(first) or 0) - (robust.median(dark) or 0))
     local worst = {roughness = 0}
     for g = 2, #groups do
-        local ratio = ratio_of(profile_of(lines, table.unpack(groups[g])), first, dark, least)
+        local ratio = ratio_of(sample.profile(lines, table.unpack(groups[g])), first, dark, least)
         local noise = noise_of(lines, {groups[1], groups[g]}, dark, least, ratio)
         local rough = roughness(ratio)
         if #ratio >= cols / 2 and rough > NOISE ^ 2 * noise and rough - noise > worst.roughness then
@@ -210,7 +188,7 @@ function shapes.judge(scan, seen, made, bins, settings, warnings)
     if not worst.ratio then
         return
     end
-    local flat = profile_of(lines, 1, #lines)
+    local flat = sample.profile(lines, 1, #lines)
     if worst.roughness <= MATTERS ^ 2 * of_projections(seen, flats, flat, dark, least) then
         return
     end

@@ -65,12 +65,8 @@ local function measured(seen, found, settings)
     end
     local frames = {}
     for i, lines in ipairs(seen.lines) do
-        local own = {}
-        for k = 1, rows.count do
-            own[k] = lines[rows.at + (k - 1) * rows.every]
-        end
-        frames[i] = transmissions(sample.pixels(own, flats.columns), dark, flat,
-            DIM * found.beam)
+        frames[i] = transmissions(sample.pixels(sample.shared(flats, lines), flats.columns), dark,
+            flat, DIM * found.beam)
     end
     return frames, math.min(BINS, #flats.columns * rows.count // LEAST_BIN, #flats.columns // 2)
 end
@@ -225,7 +221,6 @@ local function tell_shares(all, found, settings, warnings)
             .. "with the option flats, or %s"):format(100 * above, ABOVE, most, found.flat,
             BACKGROUND)
     end
-    return below > SHARE or above > SHARE
 end
 
 -- A sample that is brighter than the air beside it.
@@ -240,9 +235,10 @@ local function tell_inverted(edges, all, warnings)
         and math.abs(edges.left - edges.right) < STEADY * edges.level then
         warnings[#warnings + 1] = ("about %.2g %% of the projections are brighter than the air "
             .. "beside the sample (transmission %.3g): the contrast looks inverted, and the slices "
-            .. "will be negative; store the counts as they were measured"):format(
-                100 * bright / #all, edges.level)
+            .. "will be negative"):format(100 * bright / #all, edges.level)
+        return true
     end
+    return false
 end
 
 -- The numbers that projections have among all that are stored.
@@ -332,10 +328,9 @@ function transmission.judge(scan, seen, found, settings, warnings)
     end
     local all = all_of(frames, count)
     local edges = count >= LEAST_BINS and not settings.background and edges_of(frames, count)
-    if edges and tell_air(edges, all, warnings) then
-        return
-    elseif not tell_shares(all, found, settings, warnings) and edges then
-        tell_inverted(edges, all, warnings)
+    if not edges or not tell_air(edges, all, warnings)
+        and not tell_inverted(edges, all, warnings) then
+        tell_shares(all, found, settings, warnings)
     end
 end
 
