@@ -147,6 +147,9 @@ local options = cli.parse(arg, {
         doc = "it turns as the angles say, also where SCAN says otherwise"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean",
         doc = "how flats and darks are averaged"},
+    {"flat-interpolation", value = "mean|linear", type = cli.choice("mean", "linear"),
+        default = "mean", doc = "mean: all flats are averaged; linear: each group of flats alone, "
+            .. "and between groups by frame number, for a beam that changes in the scan"},
     {"no-log", library = {"log", "log = false"},
         doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", also = {"picture"},
@@ -177,6 +180,7 @@ local options = cli.parse(arg, {
     cli.option(opening.flats_exposure, {value = "RATIO"}),
     cli.option(opening.bad_flats, {value = "N,...", type = cli.extents()}),
     cli.option(opening.bad_darks, {value = "N,...", type = cli.extents()}),
+    cli.option(opening.bad_projections, {value = "N,...", type = cli.extents()}),
     cli.option(opening.counts_as, {value = "KIND"}),
     cli.option(opening.axes, {value = "ORDER"}),
     cli.option(opening.entry, {value = "PATH"}),
@@ -349,6 +353,7 @@ local opened, problem = mb.scan.open(options.scan, {
     angle_unit = options.angle_unit,
     pixel_size = options.pixel_size and options.pixel_size * 1e-6,
     bad_flats = options.bad_flats, bad_darks = options.bad_darks,
+    bad_projections = options.bad_projections,
     counts_as = options.counts_as,
     axes = options.axes,
     entry = options.entry,
@@ -438,6 +443,7 @@ if options.given.angle_weights then
         or cli.checked(mb.recon.read_shifts, scan, options.angle_weights, "weights")
 end
 settings.flat_mode = options.flat_mode
+settings.flat_interpolation = options.flat_interpolation
 settings.log = not options.no_log
 settings.quiet = options.quiet
 settings.rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows}
@@ -607,6 +613,7 @@ parameters.angle_weights = settings.angle_weights and options.angle_weights
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
 parameters.flat_mode, parameters.values = options.flat_mode, values.kind
+parameters.flat_interpolation = options.given.flat_interpolation and options.flat_interpolation
 parameters.rows = ("%d:%d"):format(plan.rows[1], plan.rows[2])
 parameters.device = devices[1].id
 parameters.devices = plan.device_ids

@@ -103,8 +103,9 @@ end
 -- Looks at the values of a scan.
 local function look(scan, options)
     return on_device(options, function(own)
-        return scan_values.check(scan, setmetatable({flat_mode = own.flat_mode or "mean"},
-            {__index = own}))
+        local between = own.flat_interpolation or "mean"
+        return scan_values.check(scan, setmetatable({flat_interpolation = between,
+            flat_mode = between == "mean" and (own.flat_mode or "mean")}, {__index = own}))
     end)
 end
 

@@ -3,170 +3,20 @@
 local commands = require "spec.support.commands"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
+local odd_scans = require "spec.support.odd_scans"
 
-local COLS, VIEWS, AXIS <const> = 96, 150, 46.2
-local BEAM, DARK <const> = 40000, 100
--- x, y, half axes, density: units of the half width; without symmetry
-local OBJECT <const> = {{0, 0, 0.78, 0.7, 1}, {0.35, 0.2, 0.15, 0.1, 1.5}, {-0.4, 0.3, 0.1, 0.2,
-    -0.8}, {0.1, -0.45, 0.2, 0.1, 0.7}}
-local HALF <const> = COLS / 2
-
--- Line integrals: a list by angles of lists by columns, pixels integrated over four points.
-local function integrals()
-    local list = {}
-    for i = 1, VIEWS do
-        local t, line = (i - 1) * math.pi / VIEWS, {}
-        for column = 0, COLS - 1 do
-            local sum = 0
-            for k = -3, 3, 2 do
-                local u = column - AXIS + k / 8
-                for _, e in ipairs(OBJECT) do
-                    local a, b = e[3] * HALF, e[4] * HALF
-                    local r = (a * math.cos(t)) ^ 2 + (b * math.sin(t)) ^ 2
-                    local d = u - e[1] * HALF * math.cos(t) - e[2] * HALF * math.sin(t)
-                    sum = sum + e[5] / HALF * 2 * a * b * math.sqrt(math.max(0, r - d * d)) / r / 4
-                end
-            end
-            line[column + 1] = sum
-        end
-        list[i] = line
-    end
-    return list
-end
-
--- The slice at the centers of pixels, averaged over nine points.
-local function truth()
-    local center, image = (COLS - 1) / 2, {}
-    for row = 0, COLS - 1 do
-        image[row + 1] = {}
-        for column = 0, COLS - 1 do
-            local sum = 0
-            for k = 0, 8 do
-                local x = (column - center + (k % 3 - 1) / 3) / HALF
-                local y = (center - row + (k // 3 - 1) / 3) / HALF
-                for _, e in ipairs(OBJECT) do
-                    sum = sum + (((x - e[1]) / e[3]) ^ 2 + ((y - e[2]) / e[4]) ^ 2 <= 1
-                        and e[5] / HALF / 9 or 0)
-                end
-            end
-            image[row + 1][column + 1] = sum
-        end
-    end
-    return image
-end
-
--- The relative error of a slice within 0.95 of the circle.
-local function error_of(slice, right)
-    local center, sum, norm = (COLS - 1) / 2, 0, 0
-    for row = 1, COLS do
-        for column = 1, COLS do
-            if (row - 1 - center) ^ 2 + (column - 1 - center) ^ 2 < (0.95 * HALF) ^ 2 then
-                sum = sum + (slice[row][column] - right[row][column]) ^ 2
-                norm = norm + right[row][column] ^ 2
-            end
-        end
-    end
-    return math.sqrt(sum / norm)
-end
+local AXIS <const> = odd_scans.AXIS
+local BEAM <const>, DARK <const> = odd_scans.BEAM, odd_scans.DARK
 
 describe("odd values", function()
-    local shell, lines, right
-    setup(function()
-        shell, lines, right = commands.folder(), integrals(), truth()
-    end)
+    local shell = commands.folder()
+    local odd = odd_scans.within(shell)
+    local frames_of, counts, flat_of, write = odd.frames_of, odd.counts, odd.flat_of, odd.write
+    local run, warned, refused = odd.run, odd.warned, odd.refused
+
     teardown(function()
         shell:remove()
     end)
-
-    local function rounded(value)
-        return value // 1 + (value % 1 >= 0.5 and 1 or 0)
-    end
-
-    -- Frames (angle, 2 rows, column) of f(line integral), which is rounded for whole types.
-    local function frames_of(f, dtype)
-        local values, whole = {}, dtype ~= "f32"
-        for i, line in ipairs(lines) do
-            local row = {}
-            for column, p in ipairs(line) do
-                row[column] = whole and rounded(f(p, i)) or f(p, i)
-            end
-            values[i] = {row, row}
-        end
-        return values
-    end
-
-    local function counts(p)
-        return BEAM * math.exp(-p) + DARK
-    end
-
-    -- Frames of these levels.
-    local function flat_of(levels)
-        local values = {}
-        for i, level in ipairs(levels) do
-            local row = {}
-            for column = 1, COLS do
-                row[column] = type(level) == "function" and rounded(level(column)) or level
-            end
-            values[i] = {row, row}
-        end
-        return values
-    end
-
-    -- Writes a scan; `parts`: {data, flats, darks, dtype, references = the type of these two}.
-    local function write(parts)
-        local angles = {}
-        for i = 1, VIEWS do
-            angles[i] = (i - 1) * 180 / VIEWS
-        end
-        local file <close> = mb.h5.create(shell:path "scan.h5", {overwrite = true})
-        for name, given in pairs {data = parts.data or frames_of(counts, parts.dtype or "u16"),
-            data_white = parts.flats or flat_of {BEAM + DARK, BEAM + DARK, BEAM + DARK},
-            data_dark = parts.darks or flat_of {DARK, DARK, DARK}} do
-            local array <close> = mb.array(given, {dtype = name ~= "data" and parts.references
-                or parts.dtype or "u16"})
-            file:write("/exchange/" .. name, array)
-        end
-        file:write("/exchange/theta", angles, {attributes = {units = "deg"}})
-        file:finish()
-    end
-
-    -- Lines that warn, but for the one that is right: the scans say no pixel size.
-    local function of_values(text)
-        return (text:gsub("[^\n]*no pixel size was found[^\n]*\n", ""))
-    end
-
-    -- Reconstructs; returns the status, the lines that warn, and the error of the second slice.
-    local function run(more, must)
-        local status, text = commands.run("reconstruct.lua", ("%s -o %s -q --overwrite --device "
-            .. "host -c %g %s"):format(shell:path "scan.h5",
-            shell:path "out.h5", AXIS, more or ""))
-        text = of_values(text)
-        if must then
-            assert.equal(0, status, text)
-            assert.equal("", text)
-            return error_of(shell:volume_of("out.h5")[2], right)
-        end
-        return status, text
-    end
-
-    -- Asserts the first warning, and that the remedies leave nothing to say and give the slice.
-    local function warned(pattern, ...)
-        local status, text = run()
-        assert.equal(0, status, text)
-        assert.matches("warning: " .. pattern, text)
-        for _, remedy in ipairs {...} do
-            assert.is_true(run(remedy, true) <= 0.045, remedy)
-        end
-    end
-
-    local function refused(pattern, ...)
-        local status, text = run()
-        assert.equal(1, status, text)
-        assert.matches(pattern, text)
-        for _, remedy in ipairs {...} do
-            assert.is_true(run(remedy, true) <= 0.045, remedy)
-        end
-    end
 
     it("of a good scan are not spoken of", function()
         write {}
@@ -211,20 +61,28 @@ describe("odd values", function()
         assert.is_true(run("", true) <= 0.045)
     end)
 
-    it("a projection without beam is named, and a recipe leaves it out", function()
+    it("a projection without beam is named, and left out by an option or a recipe", function()
         write {data = frames_of(function(p, i)
-            return i == 75 and DARK or counts(p)
+            return (i == 75 or i == 140) and DARK or counts(p)
         end, "u16")}
-        local recipe <close> = assert(io.open(shell:path "select.lua", "w"))
-        recipe:write(('return {{"select", bad = {75}}, "flat_field", "minus_log", {"center", '
-            .. 'column = %g}, {"fourier", padding = "edge", filter = "shepp-logan"}}'):format(AXIS))
-        recipe:close()
-        local _, text = run()
-        assert.matches("warning: projection 75 of 150 has no beam %(transmission below 0.02%), of "
-            .. "the 5 that were looked at: a recipe with the step select %(bad = {75}%)", text)
-        commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device host --recipe %s")
-            :format(shell:path "scan.h5", shell:path "out.h5", shell:path "select.lua"))
-        assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045)
+        warned("projection 75 of 150 has no beam %(transmission below 0.02%), of the 5 that were "
+            .. "looked at: %-%-bad%-projections 75 leaves it out\n")
+        assert.is_true(run("--bad-projections 75,140", true) <= 0.045)
+        local said, off = odd.recipe('"flat_field", "minus_log"')
+        assert.matches("projection 75 of 150 has .*: %-%-bad%-projections 75 leaves it out\n", said)
+        assert.is_true(off > 0.045)
+        for _, case in ipairs {{'{"select", bad = {75, 140}}, "flat_field", "minus_log"', ""},
+            {'"flat_field", "minus_log"', "--bad-projections 75,140"}} do
+            said, off = odd.recipe(case[1], case[2])
+            assert.equal("", said)
+            assert.is_true(off <= 0.045)
+        end
+        for numbers, words in pairs {[0] = "bad_projections names frame 0, which is none of the "
+            .. "projections; these are the frames 1 to 150", [151] = "names frame 151"} do
+            local _, problem = mb.scan.open(shell:path "scan.h5", {bad_projections = numbers})
+            assert.same({"argument", "bad_projections"}, {problem.code, problem.arg})
+            assert.matches(words, tostring(problem))
+        end
     end)
 
     it("flats of another exposure are told by the air", function()
@@ -233,17 +91,12 @@ describe("odd values", function()
                 data = frames_of(function(p)
                     return BEAM / 4 * math.exp(-p) + DARK
                 end, "u16")}
-            local recipe <close> = assert(io.open(shell:path "air.lua", "w"))
-            recipe:write(('return {"flat_field", {"normalize_background", width = 2}, "minus_log", '
-                .. '{"center", column = %g}, {"fourier", padding = "edge", filter = "shepp-logan"}}'):format(AXIS))
-            recipe:close()
             warned(("the air at both edges has a transmission of %g in all projections that were "
                 .. "looked at, not 1"):format(level))
-            local text = commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device host "
-                .. "--recipe %s"):format(shell:path "scan.h5", shell:path "out.h5",
-                shell:path "air.lua"))
-            assert.equal("", of_values(text))
-            assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045)
+            local said, off = odd.recipe('"flat_field", {"normalize_background", width = 2}, '
+                .. '"minus_log"')
+            assert.equal("", said)
+            assert.is_true(off <= 0.045)
         end
     end)
 
@@ -261,12 +114,63 @@ describe("odd values", function()
         end, "u16")}
         local _, text = run()
         assert.matches("are brighter than the air beside the sample %(transmission 0.99%d*%): the "
-            .. "contrast looks inverted", text)
+            .. "contrast looks inverted, and the slices will be negative\n", text)
+        write {data = frames_of(function(p) return 65535 - counts(p) end, "u16"), darks = false,
+            flats = flat_of {65535 - BEAM - DARK, 65535 - BEAM - DARK}}
+        _, text = run()
+        assert.matches("the contrast looks inverted, and the slices will be negative\n", text)
+        assert.not_matches("name other", text)
+    end)
+
+    it("an offset of 32768 without darks is told, and a constant takes it out", function()
+        local function moved(p) return 20000 * math.exp(-p) + 32768 end
+        write {data = frames_of(moved), flats = flat_of {52768, 52768}, darks = false}
+        warned("no count is below 32768 %(the least is 3%d+%), and "
+            .. "there are no darks: an offset of 32768 looks to have been added to signed counts; "
+            .. "%-%-darks 32768 takes it out\n", "--darks 32768")
+        local said, off = odd.recipe('"flat_field", "minus_log"', "--darks 32768")
+        assert.equal("", said)
+        assert.is_true(off <= 0.045)
+        -- Counts of a weak sample that are all as high.
+        write {data = frames_of(function(p) return 60000 * math.exp(-p / 5) end),
+            flats = flat_of {60000, 60000}, darks = false}
+        local _, text = run()
+        assert.not_matches("offset", text)
+    end)
+
+    it("zingers are not taken for a saturated detector", function()
+        local function hit(column, i)
+            return (column * 37 + i * 91) % 211 == 0
+        end
+        local struck = frames_of(counts, "u16")
+        for i, frame in ipairs(struck) do
+            local row = table.move(frame[1], 1, #frame[1], 1, {})
+            for column = 1, #row do
+                row[column] = hit(column, i) and 65535 or row[column]
+            end
+            struck[i] = {row, row}
+        end
+        local flats = {}
+        for k = 1, 8 do
+            flats[k] = function(column)
+                return hit(column, k + 7) and 65535 or BEAM + DARK
+            end
+        end
+        write {data = struck, flats = flat_of(flats)}
+        local status, text = run()
+        assert.same({0, ""}, {status, text})
+        write {data = frames_of(function(p) -- the air is too bright
+            return math.min(65535, 1.7 * counts(p))
+        end), flats = flat_of {62000, 62000}}
+        status, text = run()
+        assert.equal(0, status)
+        assert.matches("of the values of the projections are 65535, the largest of their type: the "
+            .. "detector was saturated there", text)
     end)
 
     it("counts in the other byte order are refused", function()
         local function swapped(value)
-            value = math.tointeger(rounded(value))
+            value = math.tointeger(odd_scans.rounded(value))
             return (value & 255) << 8 | value >> 8
         end
         write {data = frames_of(function(p) return swapped(counts(p)) end, "u16"),
@@ -299,7 +203,7 @@ describe("odd values", function()
     it("flats and darks that are exchanged, and counts that are none, are refused", function()
         write {flats = flat_of {DARK, DARK}, darks = flat_of {BEAM + DARK, BEAM + DARK}}
         refused("the flats %(mean 100 counts%) are darker than the darks %(mean 40100%): .*"
-            .. "%-%-flats%-path and %-%-darks%-path; if the counts are inverted",
+            .. "if they are exchanged, name them with %-%-flats%-path and %-%-darks%-path\n",
             "--flats-path /exchange/data_dark --darks-path /exchange/data_white")
         write {data = frames_of(function() return 0 end, "u16")}
         refused("all 960 values .* in 5 of the 150 projections, are 0: were they never written")
@@ -319,7 +223,7 @@ describe("odd values", function()
         local status, text = run "--input transmission"
         assert.equal(0, status)
         assert.matches("warning: no flats; values from .* are read as transmission\n$", text)
-        assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045)
+        assert.is_true(odd.error_of() <= 0.045)
     end)
 
     it("a transmission of 8 bits with flats of 255 is not saturated", function()
@@ -332,21 +236,16 @@ describe("odd values", function()
 
     it("are looked at with a recipe too, before it runs", function()
         write {darks = flat_of {DARK, BEAM + DARK, DARK, DARK}}
-        local recipe <close> = assert(io.open(shell:path "plain.lua", "w"))
-        recipe:write(('return {"flat_field", "minus_log", {"center", column = %g}, {"fourier", '
-            .. 'padding = "edge", filter = "shepp-logan"}}'):format(AXIS))
-        recipe:close()
         local function of_recipe(more)
-            return of_values(commands.must("reconstruct.lua", ("%s -o %s -q --overwrite --device "
-                .. "host --recipe %s %s"):format(shell:path "scan.h5", shell:path "out.h5",
-                shell:path "plain.lua", more)))
+            return odd.recipe('"flat_field", "minus_log"', more)
         end
         assert.matches("^reconstruct: warning: dark 2 of 4 has a mean of 40100 counts, .*: "
             .. "%-%-set flat_field.mode=median makes it harmless, and %-%-bad%-darks 2 leaves it",
-            of_recipe "")
+            (of_recipe ""))
         for _, remedy in ipairs {"--set flat_field.mode=median", "--bad-darks 2"} do
-            assert.equal("", of_recipe(remedy))
-            assert.is_true(error_of(shell:volume_of("out.h5")[2], right) <= 0.045, remedy)
+            local said, off = of_recipe(remedy)
+            assert.equal("", said)
+            assert.is_true(off <= 0.045, remedy)
         end
     end)
 

@@ -63,7 +63,9 @@ command.options = {
 
 --- What the library calls by other names with a recipe.
 command.WORDS = {log = "--input", ["log = false"] = '--input "line integrals"',
-    ["flat_mode = median"] = "--set flat_field.mode=median"}
+    ["flat_mode = median"] = "--set flat_field.mode=median",
+    ["flat_interpolation = linear"] = "--set flat_field.interpolation=linear",
+    ["flat_interpolation = mean"] = "--set flat_field.interpolation=mean"}
 
 -- The entries of a recipe, its folder, and whether it comes from a result.
 local function read_recipe(name)
@@ -495,7 +497,9 @@ local OF_CHAIN = {center = "--set center.column=X", axis_tilt = "the step tilt",
     mode = "--set fbp.mode=NAME",
     circle = "--set fbp.circle=X", accuracy = "--set fbp.accuracy=NAME",
     output_dtype = "the step rescale", output_range = "--set rescale.range={LOW,HIGH}",
-    flat_mode = "--set flat_field.mode=NAME", no_log = "a recipe without minus_log, and --input",
+    flat_mode = "--set flat_field.mode=NAME",
+    flat_interpolation = "--set flat_field.interpolation=NAME",
+    no_log = "a recipe without minus_log, and --input",
     size = "--set fbp.size=N"}
 
 for _, option in ipairs(method_options.list) do

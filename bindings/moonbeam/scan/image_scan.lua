@@ -58,10 +58,16 @@ local function meant(s, options)
             s.keyed_flats = what == "darks" and s.keyed_flats or nil
         end
         if parts[what] and parts[what].indices and options["bad_" .. what] ~= nil then
-            parts[what].indices = list_frames.indices(left_out(list_frames.runs(
+            parts[what].indices = list_frames.indices(left_out.runs(list_frames.runs(
                 parts[what].indices), options["bad_" .. what], what))
         end
     end
+    local positions, own = {}, parts.data
+    for i = 1, #own.indices do
+        positions[i] = i
+    end
+    s.positions = left_out.positions(positions, options.bad_projections)
+    own.all, own.indices = own.indices, picked(own.indices, s.positions)
     return parts
 end
 
@@ -154,12 +160,12 @@ end
 -- The angles of the projections, and what is known of them.
 local function set_angles(s, parts, options)
     local data = parts.data
-    local count = #data.indices
+    local count = #data.all
     s.n_projections, s.n_frames = count, s.n_frames or count
-    s.names, s.indices, s.place = data.set.names, data.indices, data.set.place
-    s.last_file = s.names and count > 1 and s.names[data.indices[count]] or nil
-    for i = 1, count do
-        s.positions[i], s.frames[i] = i, i
+    s.names, s.indices, s.place = data.set.names, data.all, data.set.place
+    s.last_file = s.names and count > 1 and s.names[data.all[count]] or nil
+    for i = 1, #s.positions do
+        s.frames[i] = i
     end
     local angles, from = pairing.angles(s, options)
     find_angles(s, {angles = options.angles, source = from}, {angles = angles,
@@ -217,6 +223,7 @@ function image_scan.open(path, options)
         s:warn "there are no darks: they count as zero"
     end
     made.pixel_size = pixel_size.given(s, options)
+    made.positions = s.positions
     made.numbers = {flats = parts.flats and parts.flats.indices,
         darks = parts.darks and parts.darks.indices}
     return made

@@ -16,8 +16,10 @@ local image_frames = require "moonbeam.scan.image_frames"
 local image_scan = require "moonbeam.scan.image_scan"
 local layout_of = require "moonbeam.scan.layout"
 local lists = require "moonbeam.scan.lists"
+local left_out = require "moonbeam.scan.left_out"
 local missing = require "moonbeam.scan.missing"
 local pixel_size = require "moonbeam.scan.pixel_size"
+local picked = require "moonbeam.scan.picked"
 local reading = require "moonbeam.scan.reading"
 local source = require "moonbeam.scan.source"
 local statements = require "moonbeam.scan.statements"
@@ -57,6 +59,8 @@ local function find_frames(s, layout, options)
     if #s.frames == 0 then
         fail("io", "scan.open", "data", "no projection of '%s' was written", s.path)
     end
+    s.positions = left_out.positions(s.positions, options.bad_projections)
+    s.frames = picked(projections, s.positions)
     flats, darks = missing.keep(flats, runs), missing.keep(darks, runs)
     s.flat_source = frames.reference(s, layout, options, "flats", flats)
     s.dark_source = frames.reference(s, layout, options, "darks", darks)
@@ -154,6 +158,8 @@ scan.open = declared("scan.open", {
         {"bad_flats", "any", "flats to leave out: a number or a list, which count in the dataset "
             .. "or stack that has them, from 1, and from one of several datasets on in the next"},
         {"bad_darks", "any", "darks to leave out, in the same way"},
+        {"bad_projections", "any", "projections to leave out: a number or a list, which count "
+            .. "among the projections, from 1; the others keep their angles"},
         {"counts_as", "choice", "what the counts are, where the file says the wrong type: unsigned "
             .. "numbers that it calls signed, or numbers in the other byte order (swapped)",
             choices = {"unsigned", "swapped"}, usual = "as the file says"},

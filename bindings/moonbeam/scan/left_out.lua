@@ -1,6 +1,9 @@
---- Frames that options leave out, by their numbers in the dataset or the stack that has them.
+--- Frames that options leave out: flats and darks by their numbers in the dataset or the stack that
+-- has them, projections by their numbers among the projections.
 
 local fail = require "moonbeam.internal.fail"
+
+local left_out = {}
 
 -- Runs {first, last} as text: "1 to 4, 9".
 local function listed(runs)
@@ -29,9 +32,9 @@ local function numbered(numbers, runs, what)
     return set
 end
 
---- The runs {first, last} of flats or darks (`what`) without frames of these numbers, a list or one
--- (nil: all stay). Raises where nothing is left.
-return function(runs, numbers, what)
+--- The runs {first, last} of flats, darks or projections (`what`) without frames of these numbers,
+-- a list or one (nil: all stay). Raises where nothing is left.
+function left_out.runs(runs, numbers, what)
     local set, kept = numbered(numbers or {}, runs, what), {}
     for _, run in ipairs(runs) do
         for number = run[1], run[2] do
@@ -44,8 +47,32 @@ return function(runs, numbers, what)
         end
     end
     if #kept == 0 then
-        fail("argument", "scan.open", "bad_" .. what, "bad_%s leaves no %s; name others with the "
-            .. "option %s", what, what, what)
+        fail("argument", "scan.open", "bad_" .. what, "bad_%s leaves no %s%s", what, what,
+            what == "projections" and "" or ("; name others with the option %s"):format(what))
     end
     return kept
 end
+
+--- The positions of projections, which ascend, without those of these numbers, in the same way.
+function left_out.positions(positions, numbers)
+    if numbers == nil then
+        return positions
+    end
+    local runs, kept = {}, {}
+    for _, position in ipairs(positions) do
+        local run = runs[#runs]
+        if run and run[2] == position - 1 then
+            run[2] = position
+        else
+            runs[#runs + 1] = {position, position}
+        end
+    end
+    for _, run in ipairs(left_out.runs(runs, numbers, "projections")) do
+        for position = run[1], run[2] do
+            kept[#kept + 1] = position
+        end
+    end
+    return kept
+end
+
+return left_out

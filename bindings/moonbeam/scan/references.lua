@@ -79,7 +79,7 @@ function references.without(parts, numbers, what)
         end
         before = before + references.extent(part)
     end
-    local kept = left_out(runs, numbers, what)
+    local kept = left_out.runs(runs, numbers, what)
     before = 0
     for _, part in ipairs(parts) do
         local own, count, extent = {}, 0, references.extent(part)

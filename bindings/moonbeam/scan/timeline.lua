@@ -321,19 +321,21 @@ end
 --- Sets `timeline` and `currents` of a scan of arrays, from its options; options.lists: the scan
 -- that is being opened, whose files a list may be in.
 function timeline.of_arrays(s, options)
-    local numbers, own = {}, options.lists or s
-    for i = 1, s.n_angles do
+    local numbers, own = options.lists and options.lists.positions or {}, options.lists or s
+    for i = #numbers + 1, s.n_angles do
         numbers[i] = i
     end
+    local projections = options.lists and own.n_projections or s.n_angles
     if options.flat_positions then
         s.timeline = by_projections(numbers, (given(own, options.flat_positions, "flat_positions",
-            {s.n_flats}, "scan.of_arrays")), s.n_angles, "scan.of_arrays")
+            {s.n_flats}, "scan.of_arrays")), projections, "scan.of_arrays")
     end
     if options.current then
-        local list, count = given(own, options.current, "current", {s.n_angles, own.n_frames},
-            "scan.of_arrays")
-        local all = count ~= s.n_angles -- of a series with flats and darks
-        s.currents = {frames = all and picked(list, own.chosen) or list,
+        local list, count = given(own, options.current, "current", {s.n_angles, projections,
+            own.n_frames}, "scan.of_arrays")
+        local all = count ~= s.n_angles and count ~= projections -- with flats and darks
+        local of_frames = all and picked(list, own.chosen) or list
+        s.currents = {frames = #of_frames ~= s.n_angles and picked(of_frames, numbers) or of_frames,
             flats = options.flats_current and given(own, options.flats_current, "flats_current",
             {s.n_flats}, "scan.of_arrays") or all and own.keyed_flats
             and picked(list, own.keyed_flats) or nil}

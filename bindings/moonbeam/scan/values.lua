@@ -10,11 +10,13 @@ local look_counts = require "moonbeam.scan.look.counts"
 local fail = require "moonbeam.internal.fail"
 local references = require "moonbeam.scan.look.references"
 local sample = require "moonbeam.scan.look.sample"
+local shapes = require "moonbeam.scan.look.shapes"
 local transmission = require "moonbeam.scan.look.transmission"
 
 local scan_values = {}
 
 local MOST_TRANSMISSION = 1.5 -- noise and refraction lift it above 1
+local NEAR_TOP = 0.9 -- of the top of a type: what neighbors of a saturated pixel have
 local MOST_INTEGRAL = 30 -- of 1e13 photons one comes through
 local TOP = {u8 = 255, u16 = 65535}
 
@@ -45,29 +47,30 @@ function scan_values.kind(scan, settings)
         .. "checked before the run"):format(MOST_TRANSMISSION)
 end
 
--- Adds the values of lines to a list.
-local function collect(lines, list)
-    for _, rows in ipairs(lines) do
+-- Of the values of frames: {count, finite, inside, top, low, high}. A single value at the top of
+-- its type, between neighbors that are far below, is a hit by a particle: not among `top`.
+local function facts_of(frames, top)
+    local low, high, count, finite, inside, most = math.huge, -math.huge, 0, 0, 0, 0
+    local ceiling, near = top or math.huge, NEAR_TOP * (top or math.huge)
+    for _, rows in ipairs(frames) do
         for _, line in ipairs(rows) do
-            table.move(line, 1, #line, #list + 1, list)
+            count = count + #line
+            for i = 1, #line do
+                local value = line[i]
+                if value - value == 0 then
+                    finite = finite + 1
+                    if value < low then low = value end
+                    if value > high then high = value end
+                    if value > 0 and value <= MOST_TRANSMISSION then inside = inside + 1 end
+                    if value == ceiling and (line[i - 1] or value) >= near
+                        and (line[i + 1] or value) >= near then
+                        most = most + 1
+                    end
+                end
+            end
         end
     end
-    return list
-end
-
--- Of numbers: {count, finite, inside, top, low, high, rounded}.
-local function facts_of(list, top)
-    local facts = {count = #list, finite = 0, inside = 0, top = 0, low = math.huge,
-        high = -math.huge}
-    for _, value in ipairs(list) do
-        if value == value and math.abs(value) < math.huge then
-            facts.finite = facts.finite + 1
-            facts.low, facts.high = math.min(facts.low, value), math.max(facts.high, value)
-            facts.inside = facts.inside + (value > 0 and value <= MOST_TRANSMISSION and 1 or 0)
-        end
-        facts.top = facts.top + (value == top and 1 or 0)
-    end
-    return facts
+    return {count = count, finite = finite, inside = inside, top = most, low = low, high = high}
 end
 
 -- As float32, which is what is computed with; infinite beyond its range.
@@ -76,16 +79,20 @@ local function single(value)
 end
 
 -- What is left of the differences between values in float32: an error where that is nothing.
-local function check_rounding(list, facts, warnings)
+local function check_rounding(frames, facts, warnings)
     if math.max(math.abs(facts.low), math.abs(facts.high)) <= 2 ^ 24 then
         return
     end
     local range, worst, low, high = facts.high - facts.low, 0, math.huge, -math.huge
-    for _, value in ipairs(list) do
-        if value == value and math.abs(value) < math.huge then
-            local rounded = single(value)
-            worst = math.max(worst, math.abs(rounded - value))
-            low, high = math.min(low, rounded), math.max(high, rounded)
+    for _, rows in ipairs(frames) do
+        for _, line in ipairs(rows) do
+            for _, value in ipairs(line) do
+                if value == value and math.abs(value) < math.huge then
+                    local rounded = single(value)
+                    worst = math.max(worst, math.abs(rounded - value))
+                    low, high = math.min(low, rounded), math.max(high, rounded)
+                end
+            end
         end
     end
     if low == high then
@@ -135,7 +142,7 @@ local function check_references(found, scan, seen, made, facts, top, settings)
     local judged = references.judge(scan, made, settings, found.warnings)
     look_counts.check_type(scan, seen, judged.flats)
     look_counts.check_written(facts, scan, found.warnings)
-    if look_counts.is_scaled(top, judged) and facts.low < top then
+    if look_counts.is_scaled(top, judged) and facts.low < (top or 0) then
         found.text = ("the flats are all %d, the largest of their type, and the darks %s: the "
             .. "projections are a transmission that was scaled to it"):format(top,
             judged.darks and "all 0" or "are missing")
@@ -146,10 +153,15 @@ local function check_references(found, scan, seen, made, facts, top, settings)
         return
     end
     check_saturation(facts, "projections", found.warnings)
-    local of_flats = facts_of(collect(made.flats.lines, {}), top)
+    local of_flats = facts_of(made.flats.lines, top)
     check_saturation(of_flats, "flats", found.warnings)
     check_finite(of_flats, found.warnings)
     look_counts.check_beam(judged)
+    look_counts.check_offset(scan, seen, made, math.min(facts.low, of_flats.low), judged,
+        found.warnings)
+    if not judged.odd and judged.beam and judged.beam > 0 then
+        shapes.judge(scan, seen, made, judged.flats.bins, settings, found.warnings)
+    end
     if judged.beam and judged.beam > 0 then
         transmission.judge(scan, seen, judged, settings, found.warnings)
     end
@@ -164,18 +176,17 @@ local function check(scan, settings)
         made.flats = sample.references(scan, settings, "flats", seen.rows)
         made.darks = sample.references(scan, settings, "darks", seen.rows)
     end
-    local list = collect(seen.lines, {})
-    if #list == 0 then
+    if #seen.lines == 0 then
         return found -- a dry run
     end
-    local facts = facts_of(list, top)
+    local facts = facts_of(seen.lines, top)
     facts.frames = #seen.frames
     if facts.finite == 0 then
         fail("argument", "recon.check_values", nil,
             "none of the %d values that were checked (in %d frames) is finite", facts.count,
             facts.frames)
     end
-    check_rounding(list, facts, found.warnings)
+    check_rounding(seen.lines, facts, found.warnings)
     if kind == "flats" then
         check_references(found, scan, seen, made, facts, top, settings)
         return found
@@ -202,8 +213,9 @@ end
 -- nothing: counts without flats, values that are all not finite, all saturated, all 0 or all the
 -- same number in float32, counts of a wrong sign or byte order, flats without beam. Settings: rows,
 -- log, device, quantity ("transmission": flats and darks are not used), flat_mode and dark_mode
--- (how flats and darks are averaged; nil: neither), background (air is made 1 later). Looked at
--- once for a scan.
+-- (how flats and darks are averaged; nil: neither), flat_interpolation ("mean": shapes of flats are
+-- compared), background (air is made 1 later), frames (the numbers of
+-- the projections that are used; nil: all). Looked at once for a scan.
 function scan_values.check(scan, settings)
     local dry = mb.device.dry() -- which judges nothing
     local found = scan.values_found or dry and scan.values_planned or check(scan, settings)

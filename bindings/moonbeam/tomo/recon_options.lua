@@ -30,6 +30,8 @@ return declared.options(
         usual = "as the scan says"},
     {"flat_mode", "any", "how flats and darks are averaged: \"mean\" or \"median\"",
         usual = "mean"},
+    {"flat_interpolation", "any", "\"mean\": all flats are averaged; \"linear\": between groups of "
+        .. "flats, by frame number (step flat_field)", usual = "mean"},
     {"log", "any", "false: the frames are line integrals already", usual = "true"},
     {"overlap", "any", "read and write beside the computing, which takes a second set of chunks on "
         .. "the device; \"auto\": where that fits", usual = "auto"},

@@ -61,16 +61,25 @@ local function raw_of(scan, device, rows, angles, carrier)
         dtype = read_as(scan.data)})
 end
 
--- The factors of the projections {first, last} (nil: all) and of the flats, where these were not
--- exposed equally.
-local function scales_of(scan, angles)
-    return timeline.scales(scan.exposures, nil, function(list)
-        local own = {}
+-- What a flat field of the projections {first, last} (nil: all) needs to know of their times: the
+-- factors of projections and flats that were not exposed equally, and `groups` of flats, where
+-- they are more than one.
+local function times_of(scan, angles)
+    local function own(list)
+        local some = {}
         for i = angles and angles[1] or 1, angles and angles[2] or #list do
-            own[#own + 1] = list[i]
+            some[#some + 1] = list[i]
         end
-        return own
-    end, "scan_frames")
+        return some
+    end
+    local times, line = {}, scan.timeline
+    times.scale, times.flat_scale = timeline.scales(scan.exposures, nil, own, "scan_frames")
+    if line then
+        line.groups = line.groups or timeline.groups(line)
+        times.groups = #line.groups.counts > 1 and {groups = line.groups.counts,
+            positions = line.groups.positions, frames = own(line.frames)} or nil
+    end
+    return times
 end
 
 -- The raw projections {first, last}, all rows of them; by a carrier if there is one.
@@ -85,19 +94,22 @@ function scan_frames.read(scan, device, rows, angles, carrier, alone)
         or scan_frames.references(scan, device, rows, carrier)
     local _ <close> = on_error(function() frames:release() end)
     frames.raw = raw_of(scan, device, rows, angles, carrier)
-    frames.scale, frames.flat_scale = scales_of(scan, angles)
+    frames.times = times_of(scan, angles)
     return frames
 end
 
 -- Raw frames, which are gone when it returns, as line integrals, and the counts of mended values:
 -- what is not finite becomes no attenuation, a transmission of 1 or, where the frames are line
 -- integrals already, 0.
--- `scale`, `flat_scale`: see scales_of.
-local function normalized(raw, references, settings, log, scale, flat_scale)
+-- `times`: see times_of.
+local function normalized(raw, references, settings, log, times)
     local _ <close> = on_error(function() raw:release() end)
+    local between = references.flats and settings.flat_interpolation == "linear" and times.groups
+        or {}
     return mb.tomo.line_integrals(raw, {darks = references.darks, flats = references.flats,
-        mode = settings.flat_mode, log = log, consume = true, scale = scale,
-        flat_scale = references.flats and flat_scale,
+        mode = settings.flat_mode, log = log, consume = true, scale = times.scale,
+        flat_scale = references.flats and times.flat_scale, groups = between.groups,
+        positions = between.positions, frames = between.frames,
         nonfinite = settings.log == false and not references.flats and 0 or nil})
 end
 
@@ -116,7 +128,7 @@ function scan_frames.transmissions(scan, device, rows, angles, references, setti
         return scan.chain(rows, angles, bad)
     end
     local raw = raw_of(scan, device, rows, angles)
-    local frames, counts = normalized(raw, references, settings, false, scales_of(scan, angles))
+    local frames, counts = normalized(raw, references, settings, false, times_of(scan, angles))
     counts:release()
     return frames
 end
@@ -126,7 +138,7 @@ function scan_frames.integrals(frames, settings)
     local rest <close> = frames -- luacheck: ignore
     local raw = frames.raw
     frames.raw = nil -- becomes the result when it is f32
-    return normalized(raw, frames, settings, settings.log, frames.scale, frames.flat_scale)
+    return normalized(raw, frames, settings, settings.log, frames.times)
 end
 
 -- The same of the frames {first, last} of a scan (nil: all), without the counts. `bad`: the defects

@@ -339,12 +339,17 @@ function dry_work.look_settings(job, device)
     local settings = {rows = job.options.rows, device = device,
         log = source.kind.quantity ~= "line integrals", quantity = source.kind.quantity}
     for _, step in ipairs(job.chain.steps) do
+        if step.name == "flat_field" then
+            settings.flat_interpolation = step.options.interpolation
+        end
         if step.name == "flat_field" and step.options.interpolation == "mean" then
             settings.flat_mode = step.options.mode
             settings.dark_mode = step.options.dark_mode ~= "same" and step.options.dark_mode or nil
         end
         settings.background = settings.background or step.name == "normalize_background"
     end
+    local g = job.chain.geometry
+    settings.frames = g and (g.used or g.frames) or nil
     return settings
 end
 

@@ -2,6 +2,7 @@
 
 local fail = require "moonbeam.internal.fail"
 local robust = require "moonbeam.scan.look.robust"
+local sample = require "moonbeam.scan.look.sample"
 
 local counts = {}
 
@@ -9,6 +10,9 @@ local NEGATIVE = 0.001 -- part of the values
 local SMOOTHER = 0.25 -- of the differences between neighbors, read in another way
 local ROUGH = 2000 -- counts between neighbors, of which random bytes have 19000
 local WILD = 0.2 -- part of float values that no measurement has
+local OFFSET <const> = 32768 -- of signed counts that are stored as unsigned ones
+local NEARER, LOW = 0.5, 0.25 -- how much steadier the sums of projections are with it, and counts
+local STEADY = 0.002 -- sums that do not tell
 local CONSTANT = 256 -- values that are never all alike by chance
 
 local OP <const> = "recon.check_values"
@@ -25,19 +29,20 @@ end
 -- The usual difference between neighbors of lines whose values are `read` in some way: the median,
 -- or the mean.
 local function roughness(lines, read, mean)
-    local list, sum = {}, 0
+    local list, sum, count = {}, 0, 0
     for _, line in ipairs(lines) do
         local before
         for _, value in ipairs(line) do
             value = read(value)
             if before and value then
-                list[#list + 1] = math.abs(value - before)
-                sum = sum + list[#list]
+                local apart = value < before and before - value or value - before
+                count, sum = count + 1, sum + apart
+                list[#list + 1] = not mean and apart or nil
             end
             before = value
         end
     end
-    return mean and sum / math.max(1, #list) or robust.median(list) or 0
+    return mean and sum / math.max(1, count) or robust.median(list) or 0
 end
 
 local function as_stored(value)
@@ -72,9 +77,13 @@ local function check_bytes(scan, stored, lines)
     if not other then
         return
     end
-    local rough, smooth = roughness(lines, short and function(value)
+    local own = short and function(value)
         return (math.tointeger(value) or 0) & 0xffff
-    end or as_stored), roughness(lines, other)
+    end or as_stored
+    if roughness(lines, own, true) <= ROUGH / 2 then
+        return -- the median is at most twice the mean
+    end
+    local rough, smooth = roughness(lines, own), roughness(lines, other)
     local whole_bytes = true -- 8 bits that were moved up
     for _, line in ipairs(lines) do
         for _, value in ipairs(line) do
@@ -98,6 +107,10 @@ local function check_floats(scan, lines)
         for _, value in ipairs(line) do
             count = count + 1
             wild = wild + (is_wild(value) and 1 or 0)
+        end
+    end
+    for _, line in ipairs(wild > WILD * count and lines or {}) do
+        for _, value in ipairs(line) do
             tame = tame + (is_wild(other(value)) and 0 or 1)
         end
     end
@@ -153,8 +166,42 @@ function counts.check_beam(found)
     elseif found.beam < 0 then
         fail("argument", OP, nil, "the flats (mean %.6g counts) are darker than the darks (mean "
             .. "%.6g): if they are exchanged, name them with the option flats and the option "
-            .. "darks; if the counts are inverted, store them as they were measured", found.flat,
-            found.dark)
+            .. "darks", found.flat, found.dark)
+    end
+end
+
+-- How much the sums of attenuations vary from projection to projection, as a part of their mean,
+-- where `dark` is taken from all counts. In a parallel beam they are equal.
+local function variation(seen, flats, flat, dark)
+    local sum, squares, count = 0, 0, 0
+    for _, lines in ipairs(seen.lines) do
+        local profile, own = sample.profile({sample.shared(flats, lines)}, 1, 1), 0
+        for column, value in ipairs(profile) do
+            local beam = flat[column] - dark
+            own = own + (beam > 0 and -math.log(math.max(0.001, (value - dark) / beam)) or 0)
+        end
+        sum, squares, count = sum + own, squares + own * own, count + 1
+    end
+    local mean = sum / count
+    return math.sqrt(math.max(0, squares / count - mean * mean)) / math.max(1e-9, math.abs(mean))
+end
+
+--- Warns where an offset of 32768 was added to all counts, and there are no darks that have it.
+-- `low`: the least of projections and flats; `made`: flats and darks of sample.references.
+function counts.check_offset(scan, seen, made, low, found, warnings)
+    local beam = found.flat and found.flat - OFFSET
+    if scan.dtype ~= "u16" or made.darks or low < OFFSET or not beam or beam <= 0
+        or #seen.lines < 2 then
+        return
+    end
+    local flat = sample.profile(made.flats.lines, 1, #made.flats.lines)
+    local without, with = variation(seen, made.flats, flat, 0), variation(seen, made.flats, flat,
+        OFFSET)
+    if with < NEARER * without
+        or without < STEADY and with < STEADY and low - OFFSET < LOW * beam then
+        warnings[#warnings + 1] = ("no count is below %d (the least is %.6g), and there are no "
+            .. "darks: an offset of %d looks to have been added to signed counts; the option "
+            .. "darks_file ('%d') takes it out"):format(OFFSET, low, OFFSET, OFFSET)
     end
 end
 

@@ -20,16 +20,90 @@ local SHADOW, SHADOW_WIDTH = 0.75, 0.1 -- of the beam of other flats; of the col
 local NOISY = 0.06 -- standard error of a bin, with which shadows cannot be told
 local DIM = 0.1 -- of the beam: bins that tell nothing of shadows
 local TOLD = 4 -- frames that a message names
+local ALIKE = 0.9 -- of a gap, and less, between means
+local SCREEN = 0.84 -- of the brightest ratio to other flats: no shadow
 
--- The group of `made` (sample.references) as pixels by frames, with the level of each.
+-- The group of `made` (sample.references) as pixels by frames, with the mean of each.
 local function group_of(made, cols)
     local group = {numbers = made.numbers, columns = sample.columns(cols, made.rows.count),
         rows = made.rows, pixels = {}, levels = {}}
     for i, lines in ipairs(made.lines) do
-        group.pixels[i] = sample.pixels(lines, group.columns)
-        group.levels[i] = robust.mean(group.pixels[i]) or 0 / 0
+        local pixels, sum = sample.pixels(lines, group.columns), 0
+        for j = 1, #pixels do
+            sum = sum + pixels[j]
+        end
+        group.pixels[i], group.levels[i] = pixels, sum / #pixels
     end
     return group
+end
+
+-- Levels that a few odd pixels do not change, instead of means.
+local function make_robust(group)
+    for i, pixels in ipairs(group.pixels) do
+        group.levels[i] = robust.mean(pixels) or 0 / 0
+    end
+end
+
+-- The means of frames in bins of columns: lists.
+local function bins_of(group)
+    local cols, rows = #group.columns, group.rows.count
+    local count, frames = math.min(BINS, cols), {}
+    for i, pixels in ipairs(group.pixels) do
+        local bins = {}
+        for b = 1, count do
+            local first, last, sum = (b - 1) * cols // count + 1, b * cols // count, 0
+            for r = 0, rows - 1 do
+                for j = r * cols + first, r * cols + last do
+                    sum = sum + pixels[j]
+                end
+            end
+            bins[b] = sum / rows / (last - first + 1)
+        end
+        frames[i] = bins
+    end
+    return frames
+end
+
+local function bounds_of(list)
+    local low, high = math.huge, -math.huge
+    for _, value in ipairs(list) do
+        if not robust.finite(value) then
+            return nil
+        end
+        low, high = math.min(low, value), math.max(high, value)
+    end
+    return low, high
+end
+
+-- Is no frame of the flats or darks unlike the others, at first sight? Means are quick, and what
+-- they do not show needs no closer look.
+local function are_alike(flats, darks, dark)
+    local low, high = bounds_of(flats.levels)
+    local dark_low, dark_high = bounds_of(darks and darks.levels or {0})
+    if not (low and dark_low and low > dark and high - dark < ALIKE * FLAT_GAP * (low - dark)
+        and dark_high - dark_low < ALIKE * DARK_GAP * (low - dark)) then
+        return false
+    end
+    local under, mean = darks and bins_of(darks)[1], {}
+    for _, bins in ipairs(flats.bins) do
+        for b, value in ipairs(bins) do
+            mean[b] = (mean[b] or 0) + (value - (under and under[b] or 0)) / #flats.bins
+        end
+    end
+    local _, brightest = bounds_of(mean)
+    for _, bins in ipairs(flats.bins) do
+        local least, most = math.huge, 0
+        for b, value in ipairs(bins) do
+            if mean[b] > DIM * brightest then
+                local ratio = (value - (under and under[b] or 0)) / mean[b]
+                least, most = math.min(least, ratio), math.max(most, ratio)
+            end
+        end
+        if least <= SCREEN * most then
+            return false
+        end
+    end
+    return true
 end
 
 --- The mean or median of each pixel over the frames of a group; not finite where one frame of a
@@ -301,18 +375,19 @@ local function is_borne(found, count, mode)
     return mode == "median" and 2 * #found.odd < count
 end
 
---- Compares flats and darks (sample.references; darks may be nil): {flats and darks = their groups,
--- dark and beam = levels, odd = was something told?}. Adds warnings.
-function references.judge(scan, made, settings, warnings)
-    local flats = group_of(made.flats, scan.cols)
-    local darks = made.darks and group_of(made.darks, scan.cols)
+-- A closer look at frames that are not all alike.
+local function judge_closely(scan, found, settings, warnings)
+    local flats, darks = found.flats, found.darks
+    make_robust(flats)
+    if darks then
+        make_robust(darks)
+    end
     local middle = references.averaged(flats, "median")
     local dark_middle = darks and references.averaged(darks, "median")
     local levels = robust.sorted(darks and darks.levels or {0})
-    local found = {flats = flats, darks = darks, flat = robust.median(flats.levels),
-        dark = robust.median(levels) or 0}
+    found.flat, found.dark = robust.median(flats.levels), robust.median(levels) or 0
     if not found.flat then
-        return found
+        return
     end
     local beam = found.flat - (levels[1] or 0) -- less than the lowest dark
     found.beam = found.flat - found.dark
@@ -356,6 +431,21 @@ function references.judge(scan, made, settings, warnings)
                 .. remedy(scan, "flats", numbers, settings, few)
             found.odd = true
         end
+    end
+end
+
+--- Compares flats and darks (sample.references; darks may be nil): {flats and darks = their groups,
+-- dark and beam = levels, odd = was something told?}. Adds warnings.
+function references.judge(scan, made, settings, warnings)
+    local flats = group_of(made.flats, scan.cols)
+    local darks = made.darks and group_of(made.darks, scan.cols)
+    local found = {flats = flats, darks = darks, flat = robust.median(flats.levels),
+        dark = darks and robust.median(darks.levels) or 0}
+    flats.bins = bins_of(flats)
+    if found.flat and are_alike(flats, darks, found.dark) then
+        found.beam = found.flat - found.dark
+    else
+        judge_closely(scan, found, settings, warnings)
     end
     return found
 end

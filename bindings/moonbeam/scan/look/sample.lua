@@ -117,6 +117,35 @@ function sample.references(scan, settings, name, rows)
     return made
 end
 
+--- Of the lines of a projection those in the rows of references (sample.references).
+function sample.shared(made, lines)
+    local own = {}
+    for k = 1, made.rows.count do
+        own[k] = lines[made.rows.at + (k - 1) * made.rows.every]
+    end
+    return own
+end
+
+--- The mean of each column over the rows of frames first to last.
+function sample.profile(frames, first, last)
+    local sums, count = {}, 0
+    for column = 1, #frames[first][1] do
+        sums[column] = 0
+    end
+    for i = first, last do
+        for _, line in ipairs(frames[i]) do
+            count = count + 1
+            for column = 1, #line do
+                sums[column] = sums[column] + line[column]
+            end
+        end
+    end
+    for column = 1, #sums do
+        sums[column] = sums[column] / count
+    end
+    return sums
+end
+
 --- Which columns of the lines of `rows` rows are judged by.
 function sample.columns(cols, rows)
     local step, list = (cols * rows + PIXELS - 1) // PIXELS, {}

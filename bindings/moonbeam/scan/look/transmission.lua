@@ -8,6 +8,7 @@ local fail = require "moonbeam.internal.fail"
 local references = require "moonbeam.scan.look.references"
 local robust = require "moonbeam.scan.look.robust"
 local sample = require "moonbeam.scan.look.sample"
+local tables = require "moonbeam.internal.tables"
 
 local transmission = {}
 
@@ -52,7 +53,8 @@ local function transmissions(pixels, dark, flat, least)
     return values
 end
 
--- The bins of all frames of the sample, and the ones that have a value.
+-- The transmissions of the sampled frames at the pixels of the references, and how many bins they
+-- have.
 local function measured(seen, found, settings)
     local flats, rows = found.flats, found.flats.rows
     local flat = references.averaged(flats, settings.flat_mode)
@@ -61,20 +63,66 @@ local function measured(seen, found, settings)
     for j = 1, #flat do
         dark[j] = dark[j] or 0
     end
-    local count = math.min(BINS, #flats.columns * rows.count // LEAST_BIN, #flats.columns // 2)
-    local frames, all = {}, {}
+    local frames = {}
     for i, lines in ipairs(seen.lines) do
-        local own = {}
-        for k = 1, rows.count do
-            own[k] = lines[rows.at + (k - 1) * rows.every]
+        frames[i] = transmissions(sample.pixels(sample.shared(flats, lines), flats.columns), dark,
+            flat, DIM * found.beam)
+    end
+    return frames, math.min(BINS, #flats.columns * rows.count // LEAST_BIN, #flats.columns // 2)
+end
+
+-- The means of bins of a frame's transmissions; false for a bin without any.
+local function means_of(values, cols, rows, count)
+    local bins = {}
+    for b = 1, count do
+        local first, last, sum, finite = (b - 1) * cols // count + 1, b * cols // count, 0, 0
+        for r = 0, rows - 1 do
+            for j = r * cols + first, r * cols + last do
+                local value = values[j]
+                if value - value == 0 then
+                    sum, finite = sum + value, finite + 1
+                end
+            end
         end
-        frames[i] = bins_of(transmissions(sample.pixels(own, flats.columns), dark, flat,
-            DIM * found.beam), flats.columns, rows.count, count)
+        bins[b] = finite > 0 and sum / finite
+    end
+    return bins
+end
+
+-- Is there nothing to be told, at first sight? Means are quick, and what they do not show needs no
+-- closer look.
+local function is_plain(frames, columns, rows, count)
+    local all, below, above, bright, k = 0, 0, 0, 0, math.max(1, count * EDGE // 1)
+    for _, values in ipairs(frames) do
+        local bins, most, edges = means_of(values, #columns, rows, count), 0, 0
+        for b = 1, k do
+            edges = edges + ((bins[b] or 0) + (bins[count + 1 - b] or 0)) / 2 / k
+        end
         for b = 1, count do
-            all[#all + 1] = frames[i][b]
+            local value = bins[b]
+            if value then
+                all, most = all + 1, math.max(most, value)
+                below = below + (value < BELOW / 2 and 1 or 0)
+                above = above + (value > 0.9 * ABOVE and 1 or 0)
+                bright = bright + (value > 0.9 * BRIGHT * edges and 1 or 0)
+            end
+        end
+        if most < BEAM or edges < LOW_AIR + 0.05 or edges > HIGH_AIR - 0.05 then
+            return false
         end
     end
-    return frames, all, count
+    return below + above <= SHARE / 2 * all and bright <= BRIGHT_SHARE / 2 * all
+end
+
+-- The bins of all frames that have a value.
+local function all_of(frames, count)
+    local all = {}
+    for _, bins in ipairs(frames) do
+        for b = 1, count do
+            all[#all + 1] = bins[b]
+        end
+    end
+    return all
 end
 
 -- The mean of the bins first to last, and its standard error.
@@ -173,7 +221,6 @@ local function tell_shares(all, found, settings, warnings)
             .. "with the option flats, or %s"):format(100 * above, ABOVE, most, found.flat,
             BACKGROUND)
     end
-    return below > SHARE or above > SHARE
 end
 
 -- A sample that is brighter than the air beside it.
@@ -188,9 +235,31 @@ local function tell_inverted(edges, all, warnings)
         and math.abs(edges.left - edges.right) < STEADY * edges.level then
         warnings[#warnings + 1] = ("about %.2g %% of the projections are brighter than the air "
             .. "beside the sample (transmission %.3g): the contrast looks inverted, and the slices "
-            .. "will be negative; store the counts as they were measured"):format(
-                100 * bright / #all, edges.level)
+            .. "will be negative"):format(100 * bright / #all, edges.level)
+        return true
     end
+    return false
+end
+
+-- The numbers that projections have among all that are stored.
+local function stored_numbers(scan, list)
+    return tables.mapped(list, function(number)
+        return scan.positions and scan.positions[number] or number
+    end)
+end
+
+-- Without the projections that are not used.
+local function used_of(seen, frames, used)
+    local set, numbers, kept = {}, {}, {}
+    for _, number in ipairs(used or seen.frames) do
+        set[number] = true
+    end
+    for i, number in ipairs(seen.frames) do
+        if set[number] then
+            numbers[#numbers + 1], kept[#kept + 1] = number, frames[i]
+        end
+    end
+    return {frames = numbers, lines = seen.lines}, kept
 end
 
 -- Projections without beam among others that have one: warned of. All without: refused.
@@ -219,11 +288,13 @@ local function check_beam(seen, frames, found, scan, warnings)
             .. "log = false or the option input = transmission", sorted[1], sorted[#sorted],
             found.flat, found.dark)
     elseif least > BEAM and #dead > 0 then
+        local one, stored = #dead == 1, stored_numbers(scan, dead)
         warnings[#warnings + 1] = ("projection%s %s of %d ha%s no beam (transmission below %g), of "
-            .. "the %d that were looked at: a recipe with the step select (bad = {%s}) leaves %s "
-            .. "out"):format(#dead == 1 and "" or "s", table.concat(dead, ", "), scan.n_angles,
-            #dead == 1 and "s" or "ve", NOTHING, #seen.frames, table.concat(dead, ", "),
-            #dead == 1 and "it" or "them")
+            .. "the %d that were looked at: %s leaves %s out"):format(one and "" or "s",
+            table.concat(stored, ", "), scan.n_projections or scan.n_angles, one and "s" or "ve",
+            NOTHING, #seen.frames, scan.path and ("the option bad_projections ('%s')"):format(
+            table.concat(stored, ",")) or ("a recipe with the step select (bad = {%s})"):format(
+            table.concat(dead, ", ")), one and "it" or "them")
     end
     local kept = {}
     for i, number in ipairs(seen.frames) do
@@ -239,25 +310,27 @@ end
 --- Judges the sampled projections by flats and darks, as references.judge has found them. Adds
 -- warnings; raises where nothing has come through.
 function transmission.judge(scan, seen, found, settings, warnings)
-    local frames, all, count = measured(seen, found, settings)
-    if #all == 0 then
+    local flats = found.flats
+    local frames, count = measured(seen, found, settings)
+    seen, frames = used_of(seen, frames, settings.frames)
+    if is_plain(frames, flats.columns, flats.rows.count, count) then
+        return
+    end
+    for i, values in ipairs(frames) do
+        frames[i] = bins_of(values, flats.columns, flats.rows.count, count)
+    end
+    if #all_of(frames, count) == 0 then
         return
     end
     frames = check_beam(seen, frames, found, scan, warnings)
     if found.odd or #frames == 0 then
         return -- these are the consequences
     end
-    all = {}
-    for _, bins in ipairs(frames) do
-        for b = 1, count do
-            all[#all + 1] = bins[b]
-        end
-    end
+    local all = all_of(frames, count)
     local edges = count >= LEAST_BINS and not settings.background and edges_of(frames, count)
-    if edges and tell_air(edges, all, warnings) then
-        return
-    elseif not tell_shares(all, found, settings, warnings) and edges then
-        tell_inverted(edges, all, warnings)
+    if not edges or not tell_air(edges, all, warnings)
+        and not tell_inverted(edges, all, warnings) then
+        tell_shares(all, found, settings, warnings)
     end
 end
 

@@ -94,10 +94,8 @@ return {
     cuts = {"rows", "frames"},
     check = check,
     plain = function(options, settings, step)
-        local groups = groups_of(options, step.geometry_before)
-        settings.flat_mode = options.mode
-        return options.dark_mode == "same" and not (groups and #groups.counts > 1
-            or currents_of(options, step.geometry_before))
+        settings.flat_mode, settings.flat_interpolation = options.mode, options.interpolation
+        return options.dark_mode == "same" and not currents_of(options, step.geometry_before)
     end,
     run = function(block, options)
         local frames = block.cut == "frames" and block.rows or block.frames or {}
