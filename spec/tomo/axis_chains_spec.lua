@@ -112,6 +112,32 @@ describe("a column without a sample does not become the axis behind", function()
         assert.is_true(done.as_planned)
     end)
 
+    it("behind several stores no axis is found, and before them it is, as is advised", function()
+        local held <close> = scan_of {{"dead", 80}, {"noisy", 40}}
+        local before, behind = {{"flat_field"}}, {{"gaussian", sigma = 4}, {"double_flat_field"},
+            PAGANIN}
+        PAGANIN.log = false
+        for _, method in ipairs {"auto", "registration", "vo", "phase_correlation"} do
+            local own, advised = {before[1], table.unpack(behind)}, {before[1]}
+            own[#own + 1] = {"center", method = method, guess = method == "vo" and 55 or nil}
+            advised[2] = own[#own]
+            table.move(behind, 1, #behind, 3, advised)
+            local found = axis_scans.search(held, own)
+            assert.is_true(found.verdict ~= "found", found.how)
+            assert.matches("spread.*move step center before", found.remedy)
+            assert.is_true(found.as_planned)
+            local right = axis_scans.search(held, advised)
+            assert.is_true(right.verdict ~= "found" or math.abs(right.error) <= CLOSE, right.how)
+            if method == "auto" or method == "registration" then
+                assert_found(held, right)
+            end
+        end
+        local clean <close> = scan_of {}
+        assert_found(clean, axis_scans.search(clean, {before[1], behind[1], behind[2], behind[3],
+            {"center"}}))
+        PAGANIN.log = nil
+    end)
+
     for _, method in ipairs {"registration", "vo", "phase_correlation", "sharpness", "entropy"} do
         it("by method " .. method, function()
             local held <close> = scan_of {{"dead", 80}, {"noisy", 40}}

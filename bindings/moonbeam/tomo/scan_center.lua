@@ -278,9 +278,9 @@ function scan_center.sinogram(scan, device, options, row)
 end
 
 --- What searches need to know of defects that are closed: {words, listed (their columns), blind
--- (they have spread too far), near(column)}.
+-- (they have spread too far, or nobody knows how far), near(column)}.
 function scan_center.facts_of(bad)
-    return {words = bad:words(), listed = bad.listed, blind = bad:is_blind(),
+    return {words = bad:words(), listed = bad.listed, blind = bad.unseen or bad:is_blind(),
         near = function(column)
             return bad:is_near(column)
         end}
@@ -327,6 +327,9 @@ function scan_center.find(scan, options)
     local column, verdict, name = center.decide(found, others, scan.cols, function(column)
         return bad:is_near(column)
     end)
+    if bad.unseen then
+        verdict, name = verdict == "found" and "ambiguous" or verdict, "spread"
+    end
     if options.half_acquisition and mb.device.dry() then -- no frames: the axis of the widest volume
         column = scan_center.bounds(scan, options)[2]
     end

@@ -152,10 +152,10 @@ local REMEDIES = {
 local function checked(scan, device, settings, column, verdict, facts)
     local rows = scan_center.rows_of(scan, settings)
     local bad <close>, found = scan_center.registered(scan, device, rows, settings) -- luacheck: ignore
-    if verdict ~= "found" then
-        return nil, found
-    elseif facts.blind then
+    if facts.blind then
         return "blind", found
+    elseif verdict ~= "found" then
+        return nil, found
     end
     local two = found and found.verdict == "ambiguous" and found.other
     if two and math.abs(two - found.lean - column) < math.abs(found.column - column) then
