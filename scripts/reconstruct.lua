@@ -555,7 +555,7 @@ local function find_center(source)
     if axis.remedy or axis.notice then
         warn("%s", axis.remedy or axis.notice)
     end
-    command.tell_axis(scan, center, warn)
+    command.tell_axis(scan, center, warn, axis.searched)
     if options.center_picture and axis.curve and team.speaks() then
         mb.recon.center_picture(options.center_picture, axis)
         say("picture    %s (the axis)", options.center_picture)

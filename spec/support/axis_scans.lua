@@ -90,7 +90,8 @@ local NAMES <const> = {"dead", "hot", "noisy", "saturated", "stuck"}
 --- The facts of a scan: {n, rows, count, turn, center, photons, defects = {{kind, column}, ...}}.
 function axis_scans.facts(seed)
     local random = random_of(seed)
-    local facts = {seed = seed, n = 90 + random(90), rows = 6 + random(18), count = 100 + random(150),
+    local facts = {seed = seed, n = 90 + random(90), rows = 6 + random(18),
+        count = 100 + random(150),
         turn = random(3) == 1, photons = ({300, 2000, 20000, 20000})[random(4)], defects = {}}
     facts.center = (facts.n - 1) / 2 + (random() - 0.5) * 0.24 * facts.n
     facts.reach = facts.n / 2 * (0.45 + 0.45 * random())
@@ -102,16 +103,27 @@ function axis_scans.facts(seed)
             facts.defects[#facts.defects + 1] = {kind, column + beside}
         end
     end
+    local more = random_of(seed + 50000)
+    facts.clean_references = more(6) == 1 -- as constants are
+    facts.exposure = more(6) == 1 and 0.5 + more() or nil -- of flats, in parts of a projection's
+    facts.arc = not facts.turn and more(5) == 1 and math.pi * (1.05 + 0.7 * more()) or nil
+    facts.twice = more(6) == 1 and more(4) or 0 -- views that are taken again at the end
+    facts.flip = more(4) == 1 and {rows = more(2) == 1, columns = more(2) == 1} or nil
+    facts.reversed = more(8) == 1
+    facts.stitched = facts.turn and more(6) == 1
     return facts, random
 end
 
 --- A scan, to be closed: {scan, facts}. `clean`: without its defects.
 function axis_scans.scan(seed, clean)
     local facts, random = axis_scans.facts(seed)
-    local angles, span = {}, facts.turn and 2 * math.pi or math.pi
+    local angles, span = {}, facts.turn and 2 * math.pi or facts.arc or math.pi
     local ends = random(2) == 1 and 1 or 0
     for i = 1, facts.count do
         angles[i] = span * (i - 1) / (facts.count - ends)
+    end
+    for i = 1, facts.twice do
+        angles[facts.count + i] = angles[1 + (i - 1) * (facts.count - 1) // 3]
     end
     local object = object_of(random, facts)
     local counts <close> = mb.ellipsoid_projections(object, angles,
@@ -119,7 +131,8 @@ function axis_scans.scan(seed, clean)
     mb.unary(counts, "neg", {out = counts})
     mb.unary(counts, "exp", {out = counts})
     mb.binary(counts, "mul", {scalar = facts.photons, out = counts})
-    local flats <close> = mb.full({6, facts.rows, facts.n}, facts.photons)
+    local flats <close> = mb.full({6, facts.rows, facts.n},
+        facts.photons * (facts.exposure or 1))
     local arrays = {}
     for name, light in pairs {counts = counts, flats = flats} do
         mb.poisson(light, {seed = seed + #name, out = light})
@@ -130,8 +143,12 @@ function axis_scans.scan(seed, clean)
     for i, defect in ipairs(clean and {} or facts.defects) do
         axis_scans.DEFECTS[defect[1]](arrays, defect[2], 7 * seed + 3 * i, facts.photons + DARK)
     end
+    if facts.clean_references then
+        arrays.flats:fill(math.floor(facts.photons * (facts.exposure or 1)) + DARK)
+        arrays.darks:fill(DARK)
+    end
     local scan = mb.scan.of_arrays(arrays.counts, angles, {flats = arrays.flats,
-        darks = arrays.darks, pixel_size = 1e-6})
+        darks = arrays.darks, pixel_size = 1e-6, flats_exposure = facts.exposure})
     return setmetatable({scan = scan, facts = facts}, {__close = function()
         for _, array in pairs(arrays) do
             array:release()
@@ -142,7 +159,8 @@ end
 -- Steps by what they take. Of each group a chain has some, in this order.
 local COUNTS <const> = {{"dead_pixels"}, {"dezinger", preset = "nabu", threshold = 2000},
     {"bin", rows = 2, columns = 1}}
-local FLATS <const> = {{"flat_field"}, {"flat_field", preset = "nabu", interpolation = "mean"}, {"flat_field"},
+local FLATS <const> = {{"flat_field"}, {"flat_field", preset = "nabu", interpolation = "mean"},
+    {"flat_field"},
     {"flat_field", preset = "httomo"}, {"flat_field", mode = "median"}, {"flat_field_eigen"}}
 local LIGHT <const> = {{"dezinger", threshold = 0.3}, {"median", size = 3},
     {"gaussian", sigma = 1.5}, {"unsharp", coefficient = 1, sigma = 1},
@@ -163,9 +181,11 @@ function axis_scans.chain(seed)
             list[#list + 1] = group[random(#group)]
         end
     end
+    local facts = axis_scans.facts(seed)
+    list[1] = facts.flip and {"flip", rows = facts.flip.rows, columns = facts.flip.columns}
+    list[#list + 1] = facts.reversed and {"reverse_rotation"} or nil
     add(COUNTS, 4)
-    add(FLATS, 1)
-    local facts = axis_scans.facts(seed) -- eigen flats need air in an eighth at both edges
+    add(FLATS, 1) -- eigen flats need air in an eighth at both edges
     if list[#list][1] == "flat_field_eigen" and math.abs(facts.center - (facts.n - 1) / 2)
         + facts.reach > 0.37 * facts.n then
         list[#list] = {"flat_field"}
@@ -176,6 +196,9 @@ function axis_scans.chain(seed)
         list[#list + 1] = {"minus_log"}
         add(LINES, 2)
         add(LINES, 4)
+    end
+    if facts.stitched and facts.twice == 0 then
+        list[#list + 1] = {"stitch", center = facts.center}
     end
     list[#list + 1] = {"center", method = METHODS[random(#METHODS)]}
     return list

@@ -229,9 +229,9 @@ function command.tell_statements(scan, used, say, warn)
     end
 end
 
---- Says where the file's axis is not this one, by `tell`.
-function command.tell_axis(scan, column, tell)
-    local text = statements.axis(scan, column, center.agreement(scan.cols))
+--- Says where the file's axis is not this one, by `tell`. `searched`: as in told.axis.
+function command.tell_axis(scan, column, tell, searched)
+    local text = statements.axis(scan, column, center.agreement(scan.cols), searched)
     if text then
         tell("%s", text)
     end
@@ -350,6 +350,13 @@ local function vertical(scan, source, options, talk)
     return pipeline_of(scan, source, options, recipe)
 end
 
+-- A text that names options of the fixed chain, with those of a recipe.
+local function of_recipe(text)
+    return (text:gsub("%-%-center (%d)", "--set center.column=%1")
+        :gsub("%-%-center", "--set center.column=X")
+        :gsub("%-%-half%-acquisition", "the step half_acquisition"))
+end
+
 local function tell_values(done, scan, talk)
     local say, warn = talk.say, talk.warn
     for name, verdict in pairs(done.verdicts) do
@@ -359,12 +366,12 @@ local function tell_values(done, scan, talk)
             verdict.verdict and (", %s (%s)"):format(verdict.verdict, verdict.how or "") or "")
         local text = verdict.remedy or verdict.notice
         if text then
-            warn("%s", (text:gsub("%-%-center (%d)", "--set center.column=%1")
-                :gsub("%-%-center", "--set center.column=X")
-                :gsub("%-%-half%-acquisition", "the step half_acquisition")))
+            warn("%s", of_recipe(text))
         end
         if name == "center" and type(value) == "number" then
-            command.tell_axis(scan, value, warn)
+            command.tell_axis(scan, value, function(_, line)
+                warn("%s", of_recipe(line))
+            end, verdict.searched)
         end
     end
     for _, text in ipairs(done.warnings) do

@@ -124,10 +124,14 @@ function methods:as_scan()
         return self:data(rows, frames, bad)
     end
     scan.middle_row = geometry_of.row_element(geometry, (geometry.rows + 1) / 2)
-    scan.place = {cols = geometry.cols, column_of = function(element)
+    scan.place = {cols = geometry.cols, step = geometry.column_step, column_of = function(element)
         return geometry_of.column(geometry, element)
+    end, element_of = function(column)
+        return geometry_of.element(geometry, column)
     end, row_of = function(row)
         return geometry.first_row + (row - 1) * geometry.row_step
+    end, row_element = function(row)
+        return geometry_of.row_element(geometry, row)
     end}
     return scan, {device = self.device, rows = self.rows, log = self.quantity == "transmission",
         half_acquisition = geometry.half_acquisition or not geometry.never_half and nil,

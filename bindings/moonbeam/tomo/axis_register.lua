@@ -333,17 +333,42 @@ local function edges_of(register)
     return {edge[1] / math.max(most, 1e-30), edge[2] / math.max(most, 1e-30)}, cut
 end
 
+-- Of two columns that match alike, m and `other`, the one that the file says, or nil; and the one
+-- that it does not say.
+local function as_stated(register, variance, stated, m, other, from, to)
+    local margin = register.margin
+    local choice = stated and stated.choice(margin + m / 2, margin + other / 2, 0.25)
+    if choice == 1 then
+        return m, other
+    elseif choice == 2 then
+        local own = valley(variance, other, from, to)
+        if own > from + 1 and own < to - 1 and stated.choice(margin + m / 2, margin + own / 2, 0.25)
+            == 2 then
+            return own, m
+        end
+    end
+    return nil
+end
+
 -- The best column, and what is told about it, from the curves.
-local function best_of(register, variance, residual, total, min_overlap)
+local function best_of(register, variance, residual, total, min_overlap, stated)
     local width, margin = register.seen, register.margin
     local least = math.max(2, math.floor(min_overlap * register.width) - 2 * margin)
     local from, to = least - 1, 2 * width - 1 - least
     local m = valley(variance, axis_curve.lowest(residual, from, to), from, to)
+    local other = second_valley(residual, axis_curve.lowest(residual, from, to), from, to)
+    local verdict = verdict_of(register, residual, m, other, from, to)
+    local own, rest
+    if verdict == "ambiguous" then
+        own, rest = as_stated(register, variance, stated, m, other, from, to)
+        if own then
+            m, other, verdict = own, rest, "found"
+        end
+    end
     local offset, curvature, least_variance = 0, 0, variance[m]
     if m > from and m < to then
         offset, curvature, least_variance = vertex_of(variance[m - 1], variance[m], variance[m + 1])
     end
-    local other = second_valley(residual, axis_curve.lowest(residual, from, to), from, to)
     local furthest = math.floor(axis_register.FURTHEST_OVERLAP * register.width)
     local reach = math.max(1, furthest - 2 * margin)
     local beyond = axis_curve.lowest(residual, math.min(from, reach),
@@ -351,7 +376,7 @@ local function best_of(register, variance, residual, total, min_overlap)
     local found = {column = margin + (m + offset) / 2,
         residual = variance[m] > 0 and residual[m] * least_variance / variance[m] or residual[m],
         uncertainty = uncertainty(register, least_variance, curvature, m),
-        verdict = verdict_of(register, residual, m, other, from, to),
+        verdict = verdict, as_stated = own ~= nil or nil,
         other = other and margin + other / 2, other_residual = other and residual[other],
         curve = {first = margin + from / 2, step = 0.5,
             values = table.move(residual, from, to, 1, {})}}
@@ -366,15 +391,17 @@ end
 
 --- What the pairs added so far tell: a table of column (0-based), residual, uncertainty (px, one
 -- standard deviation of noise), verdict ("found", "ambiguous", "edge" of the search, "flat":
--- nothing in common), other and other_residual (the second best column), beyond and beyond_residual
+-- nothing in common), as_stated (of two columns that match alike it is the one that the file says),
+-- other and other_residual (the second best column), beyond and beyond_residual
 -- (a far better column outside the search), beyond_end (whether that is at the end of what is
 -- looked at), noise (the part of the residual that noise explains; nil where it is not known), cut
 -- (whether the object reaches an edge), edges (what is seen at the left and the right one, in
 -- parts of the
 -- most that is seen), curve = {first, step, values} (residuals over columns), match and common (by
 -- rows: how well the row matches, 1 being mirror images, and the sum of its products). Nil where
--- frames are not finite. A dry run takes the same memory and answers with the middle.
-function methods.solve(register, min_overlap)
+-- frames are not finite. A dry run takes the same memory and answers with the middle. `stated`:
+-- what the file says of the axis (axis/axis_stated.lua), or nil.
+function methods.solve(register, min_overlap, stated)
     local product <close> = register.product
     register.product = nil
     local convolved <close> = mb.irfft(product, {n = register.size, consume = true})
@@ -391,7 +418,7 @@ function methods.solve(register, min_overlap)
         end
     end
     local found, m = best_of(register, variance, residual, total, min_overlap
-        or axis_register.MIN_OVERLAP)
+        or axis_register.MIN_OVERLAP, stated)
     found.match, found.common = rows_about(register, convolved, m)
     return found
 end

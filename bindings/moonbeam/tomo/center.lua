@@ -261,7 +261,7 @@ local function registered_groups(source, groups, min_overlap)
             add_noise(register, source, group.left)
         end
     end
-    local found = register:solve(min_overlap)
+    local found = register:solve(min_overlap, source.stated)
     if not found then
         for _, group in ipairs(groups) do
             local first <close> = synthesized(source, group.left)
@@ -276,22 +276,28 @@ local function registered_groups(source, groups, min_overlap)
 end
 
 -- Of two registrations the one that is less uncertain, unless only the other one has found
--- anything. Where they have found two columns, that is ambiguous.
-local function better(one, two, agreement)
+-- anything. Where they have found two columns, that is ambiguous, unless the file says one of them.
+local function better(one, two, agreement, stated)
     local first = two.verdict == "flat" or one.verdict ~= "flat"
         and one.uncertainty <= two.uncertainty
     local best, other = first and one or two, first and two or one
     local unsure = SIGMAS * (one.uncertainty + two.uncertainty)
     if one.verdict == "found" and two.verdict == "found"
         and math.abs(one.column - two.column) > agreement + unsure then
-        best.verdict, best.other, best.other_residual = "ambiguous", other.column, other.residual
+        local choice = stated and stated.choice(best.column, other.column)
+        if choice == 2 then
+            best, other = other, best
+        end
+        best.verdict, best.as_stated = choice and "found" or "ambiguous", choice and true
+        best.other, best.other_residual = other.column, other.residual
     end
     return best
 end
 
 --- Registers the groups of opposite frames of a source: {rows, cols, device, angles, frames =
 -- function(first, last) that gives them (frame, row, column) as f32, transmission = whether they
--- are that, bad = 0-based columns that do not count}, in one of the `lists` of axis_pairs.groups:
+-- are that, bad = 0-based columns that do not count, stated = what the file says of the axis
+-- (axis/axis_stated.lua)}, in one of the `lists` of axis_pairs.groups:
 -- that which tells the column best. Returns what axis_register says; `open`: how far from the
 -- column the axis may be, in pixels, because an angle misses half a turn; and `doubt`: why trial
 -- slices may mislead, nil where they do not.
@@ -299,7 +305,7 @@ function center.register_groups(source, lists, min_overlap)
     local best
     for _, groups in ipairs(lists) do
         local found = registered_groups(source, groups, min_overlap)
-        best = best and better(best, found, center.agreement(source.cols)) or found
+        best = best and better(best, found, center.agreement(source.cols), source.stated) or found
     end
     best.doubt = doubt_of(best, source.angles, source.cols)
     return best

@@ -9,6 +9,7 @@
 -- Behind steps that the search does not know (pipeline/view.lua), `scan.origin` says where the
 -- frames come from: the defects are those of the detector there. They are filled in before the
 -- first step, so that no step spreads them, and their columns are mapped to those of the data.
+-- Behind several stores nobody sees how far columns have spread: then no axis is found.
 
 local mb = require "moonbeam"
 local on_error = require "moonbeam.internal.on_error"
@@ -303,7 +304,7 @@ local function add_origin(self, scan, device, rows)
     if origin.reached then
         self.reached = origin.reached(device, rows, self)
         local _, far = counted(self.reached)
-        self.spread = #far
+        self.spread, self.unseen = #far, not origin.some and self.columns > 0
     end
 end
 
@@ -327,7 +328,8 @@ end
 
 --- The defects of the rows {first, last} of a scan, to be closed: {pixels, columns} are how many
 -- pixels, and columns with half of them at least; `listed`: the 0-based columns of the data that
--- are left out. `references`: darks and flats of these rows.
+-- are left out; `unseen`: columns have spread, and nobody knows how far. `references`: darks and
+-- flats of these rows.
 function defects.find(scan, device, rows, references, settings)
     local self = setmetatable({first = rows[1], listed = {}, pixels = 0, columns = 0,
         spread = 0}, methods)

@@ -12,6 +12,7 @@ local mb = require "moonbeam"
 local axis_edges = require "moonbeam.tomo.axis.axis_edges"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local axis_remedies = require "moonbeam.tomo.axis.axis_remedies"
+local axis_stated = require "moonbeam.tomo.axis.axis_stated"
 local axis_wedge = require "moonbeam.tomo.axis.axis_wedge"
 local center = require "moonbeam.tomo.center"
 local defects = require "moonbeam.tomo.defects"
@@ -19,6 +20,7 @@ local fail = require "moonbeam.internal.fail"
 local lean = require "moonbeam.tomo.lean"
 local on_error = require "moonbeam.internal.on_error"
 local scan_frames = require "moonbeam.tomo.scan_frames"
+local tables = require "moonbeam.internal.tables"
 
 local scan_center = {}
 
@@ -93,8 +95,9 @@ local function register(scan, device, rows, options, references, bad)
     if not lists or scan.cols < LEAST_COLS then
         return nil
     end
+    local leaning = lean.at(scan, (rows[1] + rows[2]) / 2, options)
     local found = center.register_groups({rows = rows[2] - rows[1] + 1, cols = scan.cols,
-        angles = scan.angles, device = device,
+        angles = scan.angles, device = device, stated = axis_stated.of(scan, leaning),
         transmission = options.log ~= false, bad = bad.listed, frames = function(from, to)
             local frames = scan_frames.transmissions(scan, device, rows, {from, to}, references,
                 options, bad)
@@ -105,8 +108,8 @@ local function register(scan, device, rows, options, references, bad)
             return unshifted(without_zingers(frames, options), from, to, options)
         end}, lists, min_overlap(options))
     found.first, found.last = first, last
-    found.lean = lean.at(scan, (rows[1] + rows[2]) / 2, options)
-    found.column = found.column - found.lean
+    found.lean = leaning
+    found.column = found.column - leaning
     return found
 end
 
@@ -223,6 +226,10 @@ local function words_of(found, others, band, bad)
         words[1] = ("projections %d and %d give %.2f (%s)"):format(found.first, found.last,
             found.column, axis_remedies.residual_of(found))
     end
+    if found and found.as_stated then
+        words[2] = ("as the file says (%.2f matches, too: residual %.2g)"):format(
+            found.other - found.lean, found.other_residual)
+    end
     if others.mass then
         words[#words + 1] = ("centers of mass give %.2f"):format(others.mass)
     end
@@ -271,12 +278,22 @@ function scan_center.sinogram(scan, device, options, row)
 end
 
 --- What searches need to know of defects that are closed: {words, listed (their columns), blind
--- (they have spread too far), near(column)}.
+-- (they have spread too far, or nobody knows how far), near(column)}.
 function scan_center.facts_of(bad)
-    return {words = bad:words(), listed = bad.listed, blind = bad:is_blind(),
+    return {words = bad:words(), listed = bad.listed, blind = bad.unseen or bad:is_blind(),
         near = function(column)
             return bad:is_near(column)
         end}
+end
+
+--- Details of a search of which the file says a column: {searched = the first and the last column
+-- of the scan, 0-based, between which an axis is found}. Otherwise none.
+function scan_center.searched(scan, options)
+    if not axis_stated.of(scan) then
+        return {}
+    end
+    local bounds = scan_center.bounds(scan, options)
+    return {searched = scan.place and tables.mapped(bounds, scan.place.column_of) or bounds}
 end
 
 -- Public as mb.recon.find_center.
@@ -302,6 +319,7 @@ function scan_center.find(scan, options)
             "no two projections are half a turn apart; give the column of the axis: --center X, or "
             .. "--set center.column=X with a recipe")
     end
+    local details = scan_center.searched(scan, options)
     local turn = axis_pairs.is_turn(scan.angles) and not options.half_acquisition
     if turn and found and found.beyond and found.verdict ~= "flat" then
         found.verdict = "edge" -- another column matches far better than the best of the search
@@ -309,6 +327,9 @@ function scan_center.find(scan, options)
     local column, verdict, name = center.decide(found, others, scan.cols, function(column)
         return bad:is_near(column)
     end)
+    if bad.unseen then
+        verdict, name = verdict == "found" and "ambiguous" or verdict, "spread"
+    end
     if options.half_acquisition and mb.device.dry() then -- no frames: the axis of the widest volume
         column = scan_center.bounds(scan, options)[2]
     end
@@ -324,11 +345,11 @@ function scan_center.find(scan, options)
     local remedy = axis_remedies.of(verdict, found, others, facts)
     local notice = not remedy and axis_edges.notice(scan, options, column, sides) or nil
     found = found or {}
-    return column, words, {column = column, verdict = verdict, remedy = remedy, notice = notice,
-        pair = found.column, residual = found.residual, uncertainty = found.uncertainty,
-        noise = found.noise, slices = others.slices, mass = others.mass, wedge = others.wedge,
-        curve = found.curve,
-        left_out = {pixels = bad.pixels, columns = bad.columns}}
+    return column, words, tables.merged(details, {column = column, verdict = verdict,
+        remedy = remedy, notice = notice, pair = found.column, residual = found.residual,
+        uncertainty = found.uncertainty, noise = found.noise, slices = others.slices,
+        mass = others.mass, wedge = others.wedge, curve = found.curve,
+        left_out = {pixels = bad.pixels, columns = bad.columns}})
 end
 
 -- ---- picture ----

@@ -206,18 +206,28 @@ function told.of(scan, used)
 end
 
 --- What the file says of the axis where it is not this one: a text, or nil. `agreement`: by how
--- many columns they may differ.
-function told.axis(scan, column, agreement)
+-- many columns they may differ; `searched`: the first and the last column of the search, nil where
+-- there was none.
+function told.axis(scan, column, agreement, searched)
     local columns = scan.stated and scan.stated.axes or {}
     for _, each in ipairs(columns) do
         if math.abs(each - column) <= agreement then
             return nil
         end
     end
-    return columns[1] and core.error.printable(("the axis is at column %.2f; '%s' says %s")
-        :format(column, scan.stated.axis.path, #columns == 1 and ("%.2f"):format(columns[1])
-            or ("%.2f, or %.2f where it counts from the middle"):format(columns[1], columns[2])))
-        or nil
+    local first, outside, inside = columns[1], "", false
+    for _, each in ipairs(searched and columns or {}) do
+        inside = inside or each >= searched[1] and each <= searched[2]
+    end
+    if first and searched and not inside then
+        outside = (", and the search went from %.2f to %.2f%s"):format(searched[1], searched[2],
+            first >= 0 and first <= scan.cols - 1 and (": --center %.2f takes it"):format(first)
+            or "")
+    end
+    return first and core.error.printable(("the axis is at column %.2f; '%s' says %s%s")
+        :format(column, scan.stated.axis.path, #columns == 1 and ("%.2f"):format(first)
+            or ("%.2f, or %.2f where it counts from the middle"):format(first, columns[2]),
+            outside)) or nil
 end
 
 return told

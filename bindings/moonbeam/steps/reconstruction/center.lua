@@ -7,14 +7,6 @@ local scan_center = require "moonbeam.tomo.scan_center"
 -- Methods that scan_center.lua knows by itself.
 local OWN = {auto = true, registration = true}
 
-local function place_of(g)
-    return {step = g.column_step, element_of = function(column)
-        return geometry.element(g, column)
-    end, row_element = function(row)
-        return geometry.row_element(g, row)
-    end}
-end
-
 local function check_search(options, shape, g)
     local first, last = g.first_column - 1, g.cols - 1
     if options.guess and not (options.guess >= first and options.guess <= last) then
@@ -51,7 +43,8 @@ return {
         .. "the search: it sees the data without them. An axis within a pixel of a column that is "
         .. "left out is found only if two ways agree to a quarter of a pixel. Where the residual "
         .. "of opposite projections is larger than the noise of the frames explains, another way "
-        .. "must confirm the column.",
+        .. "must confirm the column. Where two columns match alike and the scan says one of them, "
+        .. "it is that one; what the scan says counts for nothing else.",
     reference = "Vo et al., Opt. Express 22 (2014) 19078; Opt. Express 29 (2021) 17849; Donath et "
         .. "al., J. Opt. Soc. Am. A 23 (2006) 1048",
     options = declared.options(
@@ -63,7 +56,8 @@ return {
         {"row", "count", "of vo, overlap, sharpness, entropy: the row of the scan that is searched",
             min = 1, max = 1 << 30, usual = "a few rows around one that shows something"},
         {"guess", "number", "of vo, sharpness, entropy: where the search begins, a 0-based column "
-            .. "of the scan", unit = "px", min = 0, usual = "the middle"},
+            .. "of the scan", unit = "px", min = 0, usual = "where the scan says that the axis is, "
+            .. "else the middle"},
         {"range", "number", "of vo, sharpness, entropy: how far the search goes to either side",
             unit = "px", min = 1, usual = "a sixteenth of the width, of sharpness half of "
                 .. "that; vo: at most a quarter"},
@@ -132,8 +126,7 @@ return {
             settings.wedge = options.method == "auto"
             column, how, details = scan_center.find(scan, settings)
         else
-            column, how, details = axis_methods.find(scan, settings, options,
-                scan.place and place_of(view.geometry))
+            column, how, details = axis_methods.find(scan, settings, options)
         end
         details.how = how
         return column, details

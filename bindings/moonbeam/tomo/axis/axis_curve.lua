@@ -100,4 +100,21 @@ function axis_curve.judge(values, least, alike)
     return best, "found"
 end
 
+--- The same where the file of a scan says a column (axis_stated.lua; nil: nothing). Of two places
+-- that are alike, the one that it says is "found"; then the fourth value is true.
+function axis_curve.judge_stated(values, columns, stated, least, alike)
+    local best, verdict, other = axis_curve.judge(values, least, alike)
+    if verdict ~= "ambiguous" or not stated then
+        return best, verdict, other
+    end
+    local slack = math.abs(columns[best] - columns[best > 1 and best - 1 or best + 1]) / 2
+    local choice = stated.choice(columns[best], columns[other], slack)
+    if not choice or choice == 2 and (other == 1 or other == #values) then
+        return best, verdict, other
+    elseif choice == 2 then
+        best, other = other, best
+    end
+    return best, "found", other, true
+end
+
 return axis_curve

@@ -8,6 +8,7 @@ local axis_overlap = require "moonbeam.tomo.axis.axis_overlap"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local axis_phase = require "moonbeam.tomo.axis.axis_phase"
 local axis_slices = require "moonbeam.tomo.axis.axis_slices"
+local axis_stated = require "moonbeam.tomo.axis.axis_stated"
 local axis_wedge = require "moonbeam.tomo.axis.axis_wedge"
 local center = require "moonbeam.tomo.center"
 local fail = require "moonbeam.internal.fail"
@@ -44,31 +45,70 @@ function axis_methods.check(method, angles, half_acquisition)
     end
 end
 
+-- What the file says of the axis in a band of rows (axis_stated.lua), or nil.
+local function stated_of(scan, settings, band)
+    return axis_stated.of(scan, lean.at(scan, (band[1] + band[2]) / 2, settings))
+end
+
+-- The column of the file with which a search begins, or nil.
+local function start_of(axis, stated, scan, settings)
+    for _, column in ipairs(not axis.guess and stated and stated.columns or {}) do
+        if scan_center.bounded(column, scan, settings) == column then -- else none finds it there
+            return column
+        end
+    end
+    return nil
+end
+
+-- What search(guess) returns, with the guess of the user, or of the file: without success from
+-- there also without one. `range`: how far a search goes whose memory depends on it. Where it ends
+-- at an end of the detector, both searches are made whatever comes of them.
+local function begun(scan, settings, axis, stated, search, range)
+    local start = start_of(axis, stated, scan, settings)
+    local column, details = search(axis.guess or start)
+    details.start = start
+    local cut = range and start and (start < range or start > scan.cols - 1 - range)
+    if start and (cut or details.verdict ~= "found") then
+        local other, own = search(nil)
+        if details.verdict ~= "found" and own.verdict == "found" then
+            return other, own
+        end
+    end
+    return column, details
+end
+
 local methods = {}
 
 function methods.vo(scan, device, settings, axis)
     local sino <close>, band, facts = scan_center.sinogram(scan, device, settings, axis.row)
     local part <close> = sino:view(axis_wedge.half_turn(scan.angles), mb.all)
     local half <close> = part:copy()
-    local column, details = axis_wedge.search(half, {guess = axis.guess,
-        range = axis.range and math.min(axis.range, scan.cols / FURTHEST),
-        radius = axis.radius or 4, step = axis.step or 0.25, coarse_step = 1, ratio = axis.ratio,
-        drop = axis.drop, downsample = axis.downsample}, OP)
+    local stated = stated_of(scan, settings, band)
+    local range = axis.range and math.min(axis.range, scan.cols / FURTHEST)
+    local column, details = begun(scan, settings, axis, stated, function(guess)
+        return axis_wedge.search(half, {guess = guess, stated = stated, range = range,
+            radius = axis.radius or 4, step = axis.step or 0.25, coarse_step = 1,
+            ratio = axis.ratio, drop = axis.drop, downsample = axis.downsample}, OP)
+    end, range or scan.cols / 16)
     return column, details, band, facts
 end
 
 function methods.overlap(scan, device, settings, axis)
     local sino <close>, band, facts = scan_center.sinogram(scan, device, settings, axis.row)
     local column, details = axis_overlap.search(sino, {window = axis.window, side = axis.side,
-        denoise = axis.denoise, normalize = axis.normalize, blend = axis.blend}, OP)
+        denoise = axis.denoise, normalize = axis.normalize, blend = axis.blend,
+        stated = stated_of(scan, settings, band)}, OP)
     return column, details, band, facts
 end
 
 function methods.sharpness(scan, device, settings, axis)
     local sino <close>, band, facts = scan_center.sinogram(scan, device, settings, axis.row)
-    local column, details = axis_slices.search(sino, scan.angles, {metric = axis.method,
-        guess = axis.guess, range = axis.range, coarse_step = 1, radius = axis.radius or 2,
-        step = axis.step or 0.5, sigma = 2, filter = "hann", accuracy = settings.accuracy}, OP)
+    local stated = stated_of(scan, settings, band)
+    local column, details = begun(scan, settings, axis, stated, function(guess)
+        return axis_slices.search(sino, scan.angles, {metric = axis.method, guess = guess,
+            stated = stated, range = axis.range, coarse_step = 1, radius = axis.radius or 2,
+            step = axis.step or 0.5, sigma = 2, filter = "hann", accuracy = settings.accuracy}, OP)
+    end)
     return column, details, band, facts
 end
 methods.entropy = methods.sharpness
@@ -85,7 +125,8 @@ function methods.phase_correlation(scan, device, settings, axis)
     end
     local one <close> = frame(first)
     local opposite <close> = frame(other)
-    local column, details = axis_phase.search(one, opposite, axis.step or 0.05, OP)
+    local column, details = axis_phase.search(one, opposite, axis.step or 0.05, OP,
+        stated_of(scan, settings, rows))
     return column, details, rows, scan_center.facts_of(bad)
 end
 
@@ -111,14 +152,18 @@ local REMEDIES = {
 local function checked(scan, device, settings, column, verdict, facts)
     local rows = scan_center.rows_of(scan, settings)
     local bad <close>, found = scan_center.registered(scan, device, rows, settings) -- luacheck: ignore
-    if verdict ~= "found" then
-        return nil, found
-    elseif facts.blind then
+    if facts.blind then
         return "blind", found
+    elseif verdict ~= "found" then
+        return nil, found
     end
-    local sure = found and found.verdict == "found" and not center.is_weak(found)
+    local two = found and found.verdict == "ambiguous" and found.other
+    if two and math.abs(two - found.lean - column) < math.abs(found.column - column) then
+        found.column = two - found.lean -- of two that match alike the nearer one
+    end
+    local sure = found and (two or found.verdict == "found") and not center.is_weak(found)
     local apart = sure and math.abs(found.column - column)
-    if facts.near(column) and not (sure and apart <= center.CLOSE + found.open) then
+    if facts.near(column) and not (sure and not two and apart <= center.CLOSE + found.open) then
         return "seam", found
     elseif sure and apart > center.agreement(scan.cols) + found.open then
         return "differ", found
@@ -141,11 +186,10 @@ end
 
 --- The axis of a scan by axis.method, as scan_center.find: the column at half the height, words,
 -- and details: {column, verdict, remedy, columns and metric (the curve), ...}. `axis` has the
--- options of step center; `place`, where the data are a part of the scan: {element_of, row_element,
--- step}.
-function axis_methods.find(scan, settings, axis, place)
+-- options of step center.
+function axis_methods.find(scan, settings, axis)
     local device = mb.device(settings.device or "host")
-    axis = in_data(axis, place)
+    axis = in_data(axis, scan.place)
     local column, details, band, facts = methods[axis.method](scan, device, settings, axis)
     column = column - lean.at(scan, (band[1] + band[2]) / 2, settings)
     if device.dry and settings.half_acquisition then -- the axis of the widest volume
@@ -161,6 +205,7 @@ function axis_methods.find(scan, settings, axis, place)
         column = scan.place.column_of(column)
         details.pair = details.pair and scan.place.column_of(details.pair)
         details.other = details.other and scan.place.column_of(details.other)
+        details.start = details.start and scan.place.column_of(details.start)
         for _, list in ipairs {details.columns, details.fine_columns or {}} do
             for i, value in ipairs(list) do
                 list[i] = scan.place.column_of(value)
@@ -182,10 +227,18 @@ function axis_methods.find(scan, settings, axis, place)
         local text = REMEDIES[doubt or details.verdict]
         details.remedy = text and text:format(name)
     end
+    if details.remedy and details.start then
+        details.remedy = ("%s (the search began at column %.2f, as the file says; center.guess "
+            .. "is another start)"):format(details.remedy, details.start)
+    end
+    details.searched = scan_center.searched(scan, settings).searched
     details.notice = not details.remedy and axis_edges.notice(scan, settings, column, sides) or nil
     local rows = band[1] == band[2] and ("row %.6g"):format(band[1])
         or ("rows %g to %g"):format(band[1], band[2])
     local words = ("%s of %s"):format(name, rows)
+    if details.as_stated and details.verdict == "found" then
+        words = ("%s, as the file says (%.2f is nearly as good)"):format(words, details.other)
+    end
     return column, facts.words and words .. ", " .. facts.words or words, details
 end
 

@@ -26,9 +26,9 @@ axis_overlap.options = declared.options(
     {"blend", "boolean", "compare both with their blend, too", default = false})
 
 -- Where the lowest value is and how sharp: the curvature of the parabola through five values around
--- it, in parts of the lowest, and the vertex of that through three.
-local function valley_of(values)
-    local lowest = axis_curve.lowest(values)
+-- it, in parts of the lowest, and the vertex of that through three. `at`: of the value there.
+local function valley_of(values, at)
+    local lowest = at or axis_curve.lowest(values)
     local i = math.max(3, math.min(#values - 2, lowest))
     local curvature = 0
     for k = -2, 2 do
@@ -52,7 +52,7 @@ local function verdict_of(values, lowest)
     elseif lowest <= 2 or lowest >= #values - 1 then
         return "edge"
     elseif other and values[other] <= AMBIGUOUS * values[lowest] + AMBIGUOUS_PART * highest then
-        return "ambiguous"
+        return "ambiguous", other
     end
     return "found"
 end
@@ -90,10 +90,23 @@ local function search_side(first, second, side, window, options, op)
         end
     end
     local place, curvature, lowest = valley_of(values)
-    local position = place + window // 2
-    return {values = values, curvature = curvature, position = position, side = side,
-        verdict = flat and "flat" or verdict_of(values, lowest),
-        overlap = overlap_of(position, side, window, width), window = window}
+    local verdict, other = verdict_of(values, lowest)
+    local found = {values = values, curvature = curvature, position = place + window // 2,
+        side = side, verdict = flat and "flat" or verdict, window = window}
+    local function column_at(value) -- of the axis
+        return column_of(overlap_of(value - 1 + window // 2, side, window, width), side, width)
+    end
+    local choice = found.verdict == "ambiguous" and options.stated
+        and options.stated.choice(column_at(lowest), column_at(other), 0.5)
+    if choice == 1 or choice == 2 and other > 2 and other < #values - 1 then
+        found.verdict, found.as_stated, found.other = "found", true, column_at(other)
+        if choice == 2 then
+            found.position = valley_of(values, other) + window // 2
+            found.other = column_at(lowest)
+        end
+    end
+    found.overlap = overlap_of(found.position, side, window, width)
+    return found
 end
 
 -- Both sides, or the one that is asked for. `mirror`: the second image is mirrored.
@@ -141,8 +154,9 @@ axis_overlap.find_overlap = declared("tomo.find_overlap", {
         metric = found.values, curvature = found.curvature}
 end)
 
---- The column, and {verdict, overlap, side, position, columns, metric}, of a sinogram over a whole
--- turn.
+--- The column, and {verdict, overlap, side, position, columns, metric, as_stated and other (of two
+-- columns that are alike it is the one that options.stated says, axis_stated.lua)}, of a sinogram
+-- over a whole turn.
 function axis_overlap.search(sino, options, op)
     local height, width = sino.shape[1], sino.shape[2]
     local half = height // 2 + 1
@@ -160,7 +174,8 @@ function axis_overlap.search(sino, options, op)
     end
     local column = column_of(found.overlap, found.side, width)
     return column, {verdict = found.verdict, overlap = found.overlap, side = found.side,
-        position = found.position, columns = columns, metric = found.values}
+        position = found.position, columns = columns, metric = found.values,
+        as_stated = found.as_stated, other = found.other}
 end
 
 --- Rotation axis near an edge of the detector, from a sinogram over a whole turn.

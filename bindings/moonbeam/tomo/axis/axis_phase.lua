@@ -124,8 +124,9 @@ local function row_of(correlation, x)
 end
 
 --- The column, and {verdict, peak (in standard deviations of the correlation), columns and metric
--- (the correlation, negative), other, shift (rows)}.
-function axis_phase.search(first, opposite, tolerance, op)
+-- (the correlation, negative), other, shift (rows), as_stated (of two columns that are alike it is
+-- the one that `stated` says, axis_stated.lua)}.
+function axis_phase.search(first, opposite, tolerance, op, stated)
     local rows, width = first.shape[1], first.shape[2]
     local correlation <close> = correlation_of(first, opposite)
     local curve = curve_of(correlation)
@@ -135,6 +136,14 @@ function axis_phase.search(first, opposite, tolerance, op)
         axis_register.fail(first, opposite, op)
     end
     local best = #curve > 0 and peak_of(curve) or 1
+    local other = #curve > 0 and second_of(curve, best)
+    local alike, choice = other and curve[other] > AMBIGUOUS * curve[best], nil
+    if alike and stated then
+        choice = stated.choice(column_of(best - 1, width), column_of(other - 1, width), 0.25)
+        if choice == 2 then
+            best, other = other, best
+        end
+    end
     local y = row_of(correlation, best)
     local line <close> = correlation:view(y, mb.all)
     local values = mb.bound({}, line.to_table, line)
@@ -151,14 +160,15 @@ function axis_phase.search(first, opposite, tolerance, op)
     for i, entry in ipairs(list) do
         details.columns[i], details.metric[i] = entry[1], entry[2]
     end
-    local other = second_of(curve, best)
     local column = column_of(refined(values, best - 1, 2 * tolerance) % width, width)
     if details.peak <= LEAST_PEAK then
         details.verdict = "flat"
-    elseif other and curve[other] > AMBIGUOUS * curve[best] then
+    elseif alike and not choice then
         details.verdict, details.other = "ambiguous", column_of(other - 1, width)
     elseif column < width / 4 + 1 or column > 3 * width / 4 - 2 then
         details.verdict = "edge"
+    elseif choice then
+        details.as_stated, details.other = true, column_of(other - 1, width)
     end
     return column, details
 end

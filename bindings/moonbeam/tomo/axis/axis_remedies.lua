@@ -91,6 +91,10 @@ end
 -- the scan; `facts`: {turn (a whole turn that is no half acquisition), name (the third result of
 -- center.decide), cols, rows, left_out (columns), sides and whole (axis_edges.lua)}.
 function axis_remedies.of(verdict, found, others, facts)
+    if facts.name == "spread" then
+        return "dead or stuck columns have been spread by steps before the search, and what they "
+            .. "made may look like an axis; move step center before these steps, or give --center"
+    end
     return remedies[verdict] and remedies[verdict](found, others, facts) or nil
 end
 

@@ -98,7 +98,8 @@ function trials.metric(self, columns)
     return list
 end
 
---- The column, and {verdict, columns, metric, fine_columns, fine_metric, other}. The number of
+--- The column, and {verdict, columns, metric, fine_columns, fine_metric, other, as_stated (of two
+-- columns that are alike it is the one that options.stated says)}. The number of
 -- slices does not depend on the data.
 function axis_slices.search(sino, angles, options, op)
     local width = sino.shape[2]
@@ -120,13 +121,14 @@ function axis_slices.search(sino, angles, options, op)
     local count = math.floor((high - low) / options.coarse_step + 1e-9) + 1
     local columns = axis_curve.centers(low, options.coarse_step, count, width)
     local metric = self:metric(columns)
-    local best, verdict, other = axis_curve.judge(metric)
+    local best, verdict, other, as_stated = axis_curve.judge_stated(metric, columns, options.stated)
     count = 2 * math.floor(options.radius / options.step + 1e-9) + 1
     local near = axis_curve.centers(columns[best] - (count - 1) // 2 * options.step, options.step,
         count, width)
     local fine = self:metric(near)
     return axis_curve.vertex(near, fine), {verdict = verdict, columns = columns, metric = metric,
-        fine_columns = near, fine_metric = fine, other = other and columns[other]}
+        fine_columns = near, fine_metric = fine, other = other and columns[other],
+        as_stated = as_stated}
 end
 
 --- Rotation axis by trial slices: the column whose slice has the least mean gradient or entropy.

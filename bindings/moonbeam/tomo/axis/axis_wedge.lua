@@ -109,7 +109,8 @@ local function once(columns, metric)
 end
 
 --- Both searches in a sinogram (angle, column): the column, and {verdict, columns, metric (of the
--- coarse search), fine_columns, fine_metric, other (the second best column, if it is ambiguous)}.
+-- coarse search), fine_columns, fine_metric, other (the second best column, if it is ambiguous),
+-- as_stated (of two columns that are alike it is the one that options.stated says)}.
 -- The number of trials does not depend on the data.
 function axis_wedge.search(sino, options, op)
     local width = sino.shape[2]
@@ -127,7 +128,8 @@ function axis_wedge.search(sino, options, op)
         end
     end
     columns, metric = once(columns, metric)
-    local best, verdict, other = axis_curve.judge(metric, LEAST_DEPTH, ALIKE)
+    local best, verdict, other, as_stated = axis_curve.judge_stated(metric, columns,
+        options.stated, LEAST_DEPTH, ALIKE)
     local norm <close> = mb.reduce(sino, "norm")
     local most = math.max(table.unpack(metric, 1, math.min(#metric, 200)))
     if verdict ~= "flat" and most < ROUNDING * mb.bound(0, norm.item, norm) then
@@ -142,7 +144,7 @@ function axis_wedge.search(sino, options, op)
     fine = #fine > 0 and fine or without_values(near)
     return axis_curve.vertex(near, fine), {verdict = verdict, columns = columns, metric = metric,
         fine_columns = near, fine_metric = fine, trial = near[axis_curve.lowest(fine)],
-        other = other and columns[other]}
+        other = other and columns[other], as_stated = as_stated}
 end
 
 --- The same near a column, which is rounded to half a column. How many trials there are does not
