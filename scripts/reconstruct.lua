@@ -147,6 +147,8 @@ local options = cli.parse(arg, {
         doc = "it turns as the angles say, also where SCAN says otherwise"},
     {"flat-mode", value = "NAME", type = cli.choice("mean", "median"), default = "mean",
         doc = "how flats and darks are averaged"},
+    {"normalize-current", value = "no|yes|if_known", type = cli.choice("no", "yes", "if_known"),
+        default = "if_known", doc = "divide by the ring current"},
     {"no-log", library = {"log", "log = false"},
         doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", also = {"picture"},
@@ -435,7 +437,7 @@ if options.given.angle_weights then
     settings.angle_weights = word and options.angle_weights
         or cli.checked(mb.recon.read_shifts, scan, options.angle_weights, "weights")
 end
-settings.flat_mode = options.flat_mode
+settings.flat_mode, settings.normalize_current = options.flat_mode, options.normalize_current
 settings.log = not options.no_log
 settings.quiet = options.quiet
 settings.rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows}
@@ -605,6 +607,7 @@ parameters.angle_weights = settings.angle_weights and options.angle_weights
 parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
 parameters.flat_mode, parameters.values = options.flat_mode, values.kind
+parameters.normalize_current = scan.currents and options.normalize_current
 parameters.rows = ("%d:%d"):format(plan.rows[1], plan.rows[2])
 parameters.device = devices[1].id
 parameters.devices = plan.device_ids

@@ -495,7 +495,9 @@ local OF_CHAIN = {center = "--set center.column=X", axis_tilt = "the step tilt",
     mode = "--set fbp.mode=NAME",
     circle = "--set fbp.circle=X", accuracy = "--set fbp.accuracy=NAME",
     output_dtype = "the step rescale", output_range = "--set rescale.range={LOW,HIGH}",
-    flat_mode = "--set flat_field.mode=NAME", no_log = "a recipe without minus_log, and --input",
+    flat_mode = "--set flat_field.mode=NAME",
+    normalize_current = "--set flat_field.normalize_current=NAME",
+    no_log = "a recipe without minus_log, and --input",
     size = "--set fbp.size=N"}
 
 for _, option in ipairs(method_options.list) do

@@ -98,7 +98,8 @@ function scan_recipe.of(scan, settings, device)
     local list = obeyed.steps(scan, settings)
     local quantity = quantity_of(scan, settings)
     if quantity == "counts" then
-        list[#list + 1] = {"flat_field", mode = settings.flat_mode}
+        list[#list + 1] = {"flat_field", mode = settings.flat_mode,
+            normalize_current = settings.normalize_current}
     end
     if quantity ~= "line integrals" then
         list[#list + 1] = "minus_log"
