@@ -150,6 +150,8 @@ local options = cli.parse(arg, {
     {"flat-interpolation", value = "mean|linear", type = cli.choice("mean", "linear"),
         default = "mean", doc = "mean: all flats are averaged; linear: each group of flats alone, "
             .. "and between groups by frame number, for a beam that changes in the scan"},
+    {"normalize-current", value = "no|yes|if_known", type = cli.choice("no", "yes", "if_known"),
+        default = "if_known", doc = "divide by the ring current"},
     {"no-log", library = {"log", "log = false"},
         doc = "the data are line integrals already: flats and darks are left out"},
     {"preview", short = "p", value = "FILE", also = {"picture"},
@@ -444,6 +446,7 @@ if options.given.angle_weights then
 end
 settings.flat_mode = options.flat_mode
 settings.flat_interpolation = options.flat_interpolation
+settings.normalize_current = options.normalize_current
 settings.log = not options.no_log
 settings.quiet = options.quiet
 settings.rows = options.rows and {options.rows[1] or 1, options.rows[2] or scan.rows}
@@ -614,6 +617,7 @@ parameters.axis_tilt = settings.axis_tilt and math.deg(settings.axis_tilt)
 parameters.method, parameters.mode = plan.method, plan.mode
 parameters.flat_mode, parameters.values = options.flat_mode, values.kind
 parameters.flat_interpolation = options.given.flat_interpolation and options.flat_interpolation
+parameters.normalize_current = scan.currents and options.normalize_current
 parameters.rows = ("%d:%d"):format(plan.rows[1], plan.rows[2])
 parameters.device = devices[1].id
 parameters.devices = plan.device_ids

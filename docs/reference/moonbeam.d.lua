@@ -1465,6 +1465,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -1565,6 +1566,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2052,6 +2054,7 @@ function mb.psf.two_photon(size, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2129,6 +2132,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2216,6 +2220,7 @@ function mb.recon.describe(plan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2282,6 +2287,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2349,6 +2355,7 @@ function mb.recon.find_center(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2415,6 +2422,7 @@ function mb.recon.find_range(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2490,6 +2498,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2556,6 +2565,7 @@ function mb.recon.plan(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write

@@ -506,6 +506,7 @@ local OF_CHAIN = {center = "--set center.column=X", axis_tilt = "the step tilt",
     output_dtype = "the step rescale", output_range = "--set rescale.range={LOW,HIGH}",
     flat_mode = "--set flat_field.mode=NAME",
     flat_interpolation = "--set flat_field.interpolation=NAME",
+    normalize_current = "--set flat_field.normalize_current=NAME",
     no_log = "a recipe without minus_log, and --input",
     size = "--set fbp.size=N"}
 

@@ -78,10 +78,11 @@ end
 local function frames_of(scan)
     local words = {references.text(scan.flat_source), references.text(scan.dark_source),
         scan.data and type(scan.frames) == "table" and table.concat(scan.frames, " ") or ""}
-    for _, list in ipairs(scan.exposures and {scan.exposures.frames, scan.exposures.flats} or {}) do
-        words[#words + 1] = table.concat(tables.mapped(list, function(value)
-            return ("%a"):format(value)
-        end), " ")
+    for _, scaled in ipairs {scan.exposures or {}, scan.currents or {}} do
+        for _, name in ipairs {"frames", "flats"} do
+            words[#words + 1] = scaled[name] and table.concat(tables.mapped(scaled[name],
+                function(value) return ("%a"):format(value) end), " ")
+        end
     end
     return catalog.hash(table.concat(words, "; "))
 end

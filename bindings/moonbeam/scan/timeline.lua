@@ -28,6 +28,11 @@ timeline.options = {
         .. "equally", min = 1e-3, max = 1e3, usual = "as the file says"},
 }
 
+--- The option of the step flat_field and of mb.recon.
+timeline.normalize = {"normalize_current", "choice", "divide by the ring current: no, yes, or "
+    .. "if_known, where the scan has it", choices = {"no", "yes", "if_known"},
+    default = "if_known"}
+
 -- What the numbers of an option are.
 local WHAT <const> = {flat_positions = "flat positions", current = "ring currents",
     flats_current = "ring currents of the flats"}
@@ -121,8 +126,25 @@ local function stored_currents(s, layout)
     local path = layout.current
     local object = path and s.file:exists(path) and s.file:dataset(path)
     if object and object.dtype and #object.shape == 1 and object.shape[1] == s.n_frames then
-        return source.numbers(s.file, path, s.n_frames)
+        return source.numbers(s.file, path, s.n_frames), path
     end
+end
+
+-- Says that currents of the projections alone are of no use.
+local function warn_of_flats(s, options, of_flats)
+    if options.current and not of_flats and (s.n_flats or 1) > 0 then
+        s.warnings[#s.warnings + 1] = "the ring current at the flats is not known, so that "
+            .. "nothing is divided by that at the projections: give flats_current, too"
+    end
+end
+
+-- How many numbers are no currents, not above 0.
+local function count_of_none(list)
+    local count = 0
+    for _, value in ipairs(list) do
+        count = count + (value > 0 and value < math.huge and 0 or 1)
+    end
+    return count
 end
 
 -- ---- exposure times ----
@@ -298,7 +320,7 @@ function timeline.find(s, layout, options, flats, darks)
         local list = by_place(s) or by_mode(s, layout)
         s.timeline = list and by_projections(s.positions, list, s.n_projections, "scan.open")
     end
-    local all, of_frames, of_flats
+    local all, path, of_frames, of_flats
     if options.current then
         local list, count = given(s, options.current, "current", {#s.frames, s.n_projections,
             s.n_frames}, "scan.open")
@@ -306,7 +328,7 @@ function timeline.find(s, layout, options, flats, darks)
         of_frames = count == #s.frames and list or count == s.n_projections
             and picked(list, s.positions) or nil
     else
-        all = stored_currents(s, layout)
+        all, path = stored_currents(s, layout)
     end
     if all then
         of_frames = of_frames or picked(all, s.frames)
@@ -315,7 +337,27 @@ function timeline.find(s, layout, options, flats, darks)
     if options.flats_current then
         of_flats = given(s, options.flats_current, "flats_current", {s.n_flats}, "scan.open")
     end
-    s.currents = of_frames and {frames = of_frames, flats = of_flats} or nil
+    warn_of_flats(s, options, of_flats)
+    local none = path and count_of_none(of_frames) + count_of_none(of_flats or {}) or 0
+    if none > 0 then
+        if none < #of_frames + #(of_flats or {}) then
+            s:warn(("the ring current '%s' is not above 0 at %d frame%s: it is not used; the "
+                .. "option current gives another one"):format(path, none, none == 1 and "" or "s"))
+        end
+        of_frames = nil
+    end
+    s.currents = of_frames and {frames = of_frames, flats = of_flats, path = path} or nil
+end
+
+--- Whether currents vary by more than 0.1 %.
+function timeline.varies(currents)
+    local least, most = math.huge, 0
+    for _, list in ipairs {currents.frames, currents.flats} do
+        for _, value in ipairs(list) do
+            least, most = math.min(least, value), math.max(most, value)
+        end
+    end
+    return most > least * (1 + SAME)
 end
 
 --- Sets `timeline` and `currents` of a scan of arrays, from its options; options.lists: the scan
@@ -339,6 +381,7 @@ function timeline.of_arrays(s, options)
             flats = options.flats_current and given(own, options.flats_current, "flats_current",
             {s.n_flats}, "scan.of_arrays") or all and own.keyed_flats
             and picked(list, own.keyed_flats) or nil}
+        warn_of_flats(own, options, s.currents.flats)
     end
     find_exposures(s, nil, options)
 end

@@ -5,6 +5,7 @@ local declared = require "moonbeam.internal.declared"
 local iterative = require "moonbeam.pipeline.iterative"
 local method_options = require "moonbeam.tomo.method_options"
 local methods = require "moonbeam.tomo.method"
+local timeline = require "moonbeam.scan.timeline"
 
 return declared.options(
     {"device", "any", "where the work is done", usual = "host"},
@@ -32,6 +33,7 @@ return declared.options(
         usual = "mean"},
     {"flat_interpolation", "any", "\"mean\": all flats are averaged; \"linear\": between groups of "
         .. "flats, by frame number (step flat_field)", usual = "mean"},
+    timeline.normalize,
     {"log", "any", "false: the frames are line integrals already", usual = "true"},
     {"overlap", "any", "read and write beside the computing, which takes a second set of chunks on "
         .. "the device; \"auto\": where that fits", usual = "auto"},

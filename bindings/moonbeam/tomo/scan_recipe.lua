@@ -99,7 +99,8 @@ function scan_recipe.of(scan, settings, device)
     local quantity = quantity_of(scan, settings)
     if quantity == "counts" then
         list[#list + 1] = {"flat_field", mode = settings.flat_mode,
-            interpolation = settings.flat_interpolation}
+            interpolation = settings.flat_interpolation,
+            normalize_current = settings.normalize_current}
     end
     if quantity ~= "line integrals" then
         list[#list + 1] = "minus_log"

@@ -148,8 +148,31 @@ describe("the step flat_field", function()
         local nabu <close> = check.result(scan, {{"flat_field", preset = "nabu", mode = "mean"}})
         helper.assert_close(want, nabu, 3e-6)
         local httomo <close> = check.result(scan, {{"flat_field", preset = "httomo"}})
-        local plain <close> = check.result(scan, {"flat_field"})
+        local plain <close> = check.result(scan, {{"flat_field", normalize_current = "no"}})
         assert.is_true(plain:to_string() == httomo:to_string())
+        -- what the file says is done unless it is refused
+        local usual <close> = check.result(scan, {"flat_field"})
+        local wanted <close> = check.result(scan, {{"flat_field", normalize_current = "yes"}})
+        assert.is_true(usual:to_string() == wanted:to_string())
+        assert.is_false(usual:to_string() == plain:to_string())
+        files.remove(folder)
+    end)
+
+    it("does not use currents of a file that are none, and says so once", function()
+        local folder = files.folder()
+        for dead, count in pairs {[0] = 0, [5] = 1} do
+            local lists = simulated(false)
+            for t = 1, #lists.all do
+                lists.all[t] = dead == 0 and 7 or t == dead and 0 or lists.all[t]
+            end
+            local scan <close> = assert(mb.scan.open(nxtomo(folder, lists)))
+            local said = table.concat(scan.warnings, "\n")
+            assert.equal(count == 0, scan.currents ~= nil)
+            assert.equal(count == 1, said:find("not above 0 at 1 frame:", 1, true) ~= nil)
+            local usual <close> = check.gives(nil, scan, {"flat_field"})
+            local plain <close> = check.result(scan, {{"flat_field", normalize_current = "no"}})
+            assert.is_true(usual:to_string() == plain:to_string())
+        end
         files.remove(folder)
     end)
 
@@ -199,6 +222,7 @@ describe("the step flat_field", function()
         check.refused("the ring current at the projections is not known; give the scan current",
             bare.scan, {{"flat_field", normalize_current = "yes"}})
         local half <close> = arrays(lists, {current = lists.current})
+        assert.matches("give flats_current", half.scan.warnings[1])
         check.refused("the ring current at the flats is not known; give the scan flats_current",
             half.scan, {{"flat_field", normalize_current = "yes"}})
         lists.current[3] = 0

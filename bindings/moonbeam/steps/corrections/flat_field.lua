@@ -15,7 +15,9 @@ end
 -- The ring currents by which frames are divided, or nil.
 local function currents_of(options, g)
     local known = g.currents and g.currents.flats and g.currents or nil
-    return options.normalize_current ~= "no" and known or nil
+    local wanted = options.normalize_current
+    return (wanted == "yes" or wanted == "if_known" and known and timeline.varies(known))
+        and known or nil
 end
 
 -- The values of the projections {first, last} of the data, from a list of the scan's projections.
@@ -55,6 +57,9 @@ local function check(options, _, g)
     lists_of(options, g) -- raises where a current makes no sense
 end
 
+-- What packages do that know no ring current.
+local OTHERS <const> = {mode = "mean", interpolation = "mean", normalize_current = "no"}
+
 return {
     name = "flat_field",
     summary = "Counts to transmission: what the beam and the dark frames would have been is taken "
@@ -70,7 +75,7 @@ return {
         .. "normalize_current divides flats and projections, less the dark, by the ring current at "
         .. "each of them, before flats are averaged and interpolated: a beam that decays or is "
         .. "refilled leaves no trace. Currents are those of control/data in NXtomo, or options of "
-        .. "the scan.\n"
+        .. "the scan. Nothing is divided where they vary by less than 0.1 %.\n"
         .. "Where the scan says that flats and projections were not exposed equally long, both, "
         .. "less the dark, are divided by their exposure times. The option flats_exposure of the "
         .. "scan says otherwise.",
@@ -80,15 +85,14 @@ return {
             default = "mean"},
         {"interpolation", "choice", "mean: all flats are averaged; linear: between groups of "
             .. "flats, by frame number", choices = {"mean", "linear"}, default = "mean"},
-        {"normalize_current", "choice", "divide by the ring current: no, yes, or if_known, where "
-            .. "the scan has it", choices = {"no", "yes", "if_known"}, default = "no"},
+        timeline.normalize,
         declared.from("flat_field", "dark_mode", "floor", "nonfinite")),
     -- Other packages differ in these.
-    presets = {httomo = {mode = "mean", interpolation = "mean"},
+    presets = {httomo = OTHERS,
         nabu = {mode = "median", dark_mode = "mean", interpolation = "linear",
             normalize_current = "if_known"},
-        tomocupy = {mode = "mean", interpolation = "mean"},
-        algotom = {mode = "mean", interpolation = "mean"}},
+        tomocupy = OTHERS,
+        algotom = OTHERS},
     takes = {quantity = "counts", layout = "frames", dtypes = {"u8", "u16", "i32", "f16"}},
     gives = {quantity = "transmission", layout = "same"},
     cuts = {"rows", "frames"},
