@@ -26,6 +26,7 @@ local LARGEST_SUM <const>, LEAST_MEAN <const> = 1e35, 1e-30
 local LARGEST_SQUARED <const>, LEAST_SQUARED <const> = 1e18, 1e-15
 local LARGEST <const> = 0x1.fffffep127 -- f32
 local ROUNDING <const> = 1e-9 -- sums that differ by less of them are equal
+local SUBTRACTED <const> = 1e-5 -- the same after f32 arithmetic
 
 --- How many values of an image are below 0 and so on, as mb.histogram has it, to be released; nil
 -- where its type has no such values.
@@ -75,8 +76,10 @@ function gate.image(what, image, points, squared, part)
     return gate.judge(what, total, below, image.elements, points, squared)
 end
 
---- Raises an error unless weights are finite, not negative, and not 0 everywhere.
-function gate.weights(what, weights)
+--- Raises an error unless weights are finite, not negative, and not 0 everywhere. `name`: what
+-- messages call them.
+function gate.weights(what, weights, name)
+    name = name or "weights"
     local counts <close> = gate.counts(weights)
     local sum <close> = mb.reduce(weights, "positive")
     if weights.device.dry then
@@ -84,15 +87,15 @@ function gate.weights(what, weights)
     end
     local below, above, none = counts:item(2), counts:item(3), counts:item(4)
     if above + none > 0 or sum:item() == math.huge or sum:item() == -math.huge then
-        fail("argument", what, "weights", "%d of %d weights are not finite (NaN or infinite): give "
-            .. "numbers from 0, for bad pixels, to 1", math.tointeger(math.max(1, above + none)),
-            weights.elements)
+        fail("argument", what, "weights", "%d of %d values of %s are not finite (NaN or "
+            .. "infinite): give numbers from 0, for bad pixels, to 1",
+            math.tointeger(math.max(1, above + none)), weights.elements, name)
     elseif below > 0 then
-        fail("argument", what, "weights", "%d of %d weights are below 0: give numbers from 0, for "
-            .. "bad pixels, to 1", math.tointeger(below), weights.elements)
+        fail("argument", what, "weights", "%d of %d values of %s are below 0: give numbers "
+            .. "from 0, for bad pixels, to 1", math.tointeger(below), weights.elements, name)
     elseif sum:item() == 0 then
-        fail("argument", what, "weights", "all weights are 0, and 0 says that a pixel is bad: "
-            .. "nothing would count")
+        fail("argument", what, "weights", "%s is 0 everywhere, and 0 says that a pixel is bad: "
+            .. "nothing would count", name)
     end
 end
 
@@ -113,12 +116,27 @@ function gate.psf_share(what, psf)
     return below > ROUNDING * above and below / (above + below) or 0
 end
 
+--- The part of |sum| that was below 0 in a PSF after its background `level` was subtracted; `left`
+-- is what psf.subtract_background made of it. 0 in a dry run. Errors: argument (not finite).
+function gate.subtracted_share(what, psf, level, left)
+    local all <close> = mb.reduce(psf, "sum")
+    local positive <close> = mb.reduce(left, "sum")
+    if psf.device.dry then
+        return 0
+    end
+    local sum, above = all:item(), positive:item()
+    finite.check_sum(sum, psf, what, "the PSF")
+    local below = above - (sum - level * psf.elements)
+    return below > SUBTRACTED * above and below / (above + below) or 0
+end
+
 --- Raises an error where too much of a PSF lies below 0.
 function gate.check_psf_share(what, share)
     if share > gate.PSF_LIMIT then
         fail("argument", what, "psf", "%.3g %% of the PSF's |sum| is below 0, more than %g %%: its "
-            .. "background was subtracted too far, or it is mostly noise; leave the background in, "
-            .. "crop the PSF, or average several beads", 100 * share, 100 * gate.PSF_LIMIT)
+            .. "background was subtracted too far (psf.subtract_background with a level below 0 "
+            .. "adds it again, --psf-background LEVEL), or it is mostly noise (take a smaller box "
+            .. "around the bead, or the mean of several beads)", 100 * share, 100 * gate.PSF_LIMIT)
     end
 end
 

@@ -300,7 +300,8 @@ function runs:states()
     local job, plan, options = self.job, self.plan, self.job.options
     local there = plan.kept or self.kept_states
     return there or sweep.states(self.devices, job.psf, function(own, _, given)
-        local psf <close> = gate.psf(WHAT, given)
+        local psf <close>, share = gate.psf(WHAT, given)
+        plan.psf_share = share -- also of states that are kept
         own.otf = convolution.transfer(psf, plan.grid,
             {center = job.middle, normalize = options.normalize})
         own.table = mb.summed_area(psf,
@@ -447,7 +448,7 @@ function runs:iterate(report, call)
     local y, copy = self:placed(job.source)
     local _ <close> = owned(copy)
     local mean, share = self:mean(y)
-    report.clipped, self.zero = {image = share, psf = job.psf_share}, mean == 0
+    report.clipped, self.zero = {image = share, psf = plan.psf_share}, mean == 0
     self:drop_lost() -- before ranks wait for each other
     local again, over = self.done ~= nil, false
     local from = self.done or self.estimates:found()
@@ -596,11 +597,8 @@ function exact.prepare(job)
     elseif #psf.shape ~= #source.shape then
         fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
     end
-    local given
-    do
-        local spread <close>, share = gate.psf(WHAT, psf)
-        job.psf_share, given = share, psf_tools.center(spread, options.center)
-    end
+    local spread <close> = options.center == "mass" and gate.psf(WHAT, psf) or nil
+    local given = psf_tools.center(spread or psf, options.center)
     for _, name in ipairs {"estimate", "center", "lead", "middle", "above", "back", "zero"} do
         job[name] = {}
     end
