@@ -6,6 +6,7 @@ local channel_psfs = require "moonbeam.internal.deconvolve.channel_psfs"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 local file_name = require "moonbeam.internal.file_name"
+local gate = require "moonbeam.deconv.value_gate"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
 local image_list = require "moonbeam.internal.command_line.image_list"
 local kept_runs = require "moonbeam.internal.deconvolve.kept_runs"
@@ -74,6 +75,7 @@ local options = cli.parse(arg, {
     {"gain", value = "X", type = cli.or_words(cli.between(0), "auto"),
         doc = "counts per photon: the image is divided by it, and becomes float32; auto: from the "
             .. "noise of each image"},
+    cli.option(rl.background, {default = false, value = "X", of = "rl, gradient_consensus"}),
     {"curve", value = "FILE", doc = "rl: PNG or SVG of the misfit over the iterations, against "
         .. "what noise alone leaves"},
     {"snapshots", value = "FILE", doc = "PNG: the middle plane of the estimate after every so many "
@@ -171,7 +173,7 @@ local function check_method()
         cli.wrong("--every is for --snapshots FILE, which is missing")
     end
     for _, name in ipairs {"iterations", "acceleration", "tolerance", "total_variation", "mask",
-        "seed", "relaxation", "lambda"} do
+        "seed", "relaxation", "lambda", "background"} do
         local own = ({mask = "weights", relaxation = "step"})[name] or name
         if options.given[name] and not taken[own] then
             refuse(name)
@@ -326,11 +328,8 @@ local function weights_of(id)
     end
     local mask <close> = cli.tried({}, mb.images.read, options.mask, id)
     local weights = mask:cast("f32")
+    cli.tried({}, gate.weights, "deconvolve", weights, "--mask " .. options.mask)
     mb.binary(weights, "min", {scalar = 1, out = weights})
-    if mb.bound(1, weights.max, weights) <= 0 then
-        cli.wrong("--mask %s is 0 everywhere, and 0 says that a pixel is bad: nothing would count",
-            options.mask)
-    end
     return weights
 end
 

@@ -58,7 +58,10 @@ template <class T>
 __device__ static inline mb_reduce_cell term(int fn, T v)
 {
     double x = mb_load_as(v);
-    return mb_reduce_cell{fn == MB_REDUCE_NORM ? x * x : x, 0};
+    return mb_reduce_cell{fn == MB_REDUCE_NORM       ? x * x
+                          : fn == MB_REDUCE_POSITIVE ? mb_reduce_positive(x)
+                                                     : x,
+                          0};
 }
 template <>
 __device__ inline mb_reduce_cell term<float2>(int fn, float2 v)

@@ -7,7 +7,7 @@
 
 struct ratio_job {
     mb_grid_view grid, image, weights; /* weights.data: NULL without weights */
-    float eps;
+    float eps, under;
     double *cells; /* NULL without metrics */
 };
 
@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(MB_THREADS) ratio_kernel(ratio_job job)
             for (int k = 0; k < BATCH; k++) {
                 int64_t x = first + 32 * k;
                 bool inside = !outside && x < nx;
-                b[k] = inside ? line[x * step] : 0;
-                v[k] = inside ? (float)image[x * image_step] : 0;
+                b[k] = inside ? line[x * step] + job.under : 0;
+                v[k] = inside ? mb_grid_counts((float)image[x * image_step]) : 0;
                 w[k] = inside && weights ? weights[x * weight_step] : 1.0f;
             }
 #pragma unroll
@@ -81,7 +81,9 @@ extern "C" mb_status mb_cuda_rl_ratio(const mb_op_call *call)
     const mb_rl_ratio_params *p = (const mb_rl_ratio_params *)call->params;
     const ratio_job job = {mb_grid_view_of(call->arrays[MB_RL_RATIO_BLURRED]),
                            mb_grid_view_of(call->arrays[MB_RL_RATIO_IMAGE]),
-                           mb_grid_view_of(call->arrays[MB_RL_RATIO_WEIGHTS]), (float)p->eps,
+                           mb_grid_view_of(call->arrays[MB_RL_RATIO_WEIGHTS]),
+                           (float)p->eps,
+                           (float)p->background,
                            (double *)call->slots[MB_RL_RATIO_PARTIALS]};
     switch (call->arrays[MB_RL_RATIO_IMAGE]->dtype) {
     case MB_U8: launch<uint8_t>(call, job); break;

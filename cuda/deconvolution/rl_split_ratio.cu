@@ -10,7 +10,7 @@ struct split_job {
     float *first, *second;
     const float *weights;
     uint64_t key;
-    float eps;
+    float eps, under;
     double *cells;
 };
 
@@ -31,8 +31,10 @@ __global__ void __launch_bounds__(MB_THREADS) split_kernel(const T *image, split
                 a[x] = b[x] = 0;
                 continue;
             }
-            double v = (double)image[at + x], w = job.weights ? (double)job.weights[at + x] : 1.0;
-            double floored = (double)(a[x] > job.eps ? a[x] : job.eps) / 2;
+            double v = (double)mb_grid_counts((float)image[at + x]),
+                   w = job.weights ? (double)job.weights[at + x] : 1.0;
+            float value = a[x] + job.under;
+            double floored = (double)(value > job.eps ? value : job.eps) / 2;
             double half = mb_rl_split_half(v, job.key, at + x);
             a[x] = (float)(w * half / floored);
             b[x] = (float)(w * (v - half) / floored);
@@ -68,6 +70,7 @@ extern "C" mb_status mb_cuda_rl_split_ratio(const mb_op_call *call)
     job.weights = weights ? (const float *)weights->data : NULL;
     job.key = mb_poisson_mix((uint64_t)p->seed);
     job.eps = (float)p->eps;
+    job.under = (float)p->background;
     job.cells = (double *)call->slots[MB_RL_SPLIT_RATIO_PARTIALS];
     if (image->dtype == MB_U8)
         launch<uint8_t>(call, image, job);

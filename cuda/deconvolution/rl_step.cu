@@ -99,7 +99,7 @@ struct ratio_rows {
     const float *weights;
     int dtype;
     bool whole;
-    float eps;
+    float eps, under;
     double *cells; /* NULL without metrics */
 
     __device__ __forceinline__ float4 sample(int64_t row, int64_t x) const
@@ -114,14 +114,16 @@ struct ratio_rows {
     __device__ __forceinline__ float quotient(float blurred, float value, float weight,
                                               bool inside) const
     {
-        return inside ? value / (blurred > eps ? blurred : eps) * weight : 0;
+        blurred += under;
+        return inside ? mb_grid_counts(value) / (blurred > eps ? blurred : eps) * weight : 0;
     }
     __device__ __forceinline__ float one(float blurred, float value, float weight, bool inside,
                                          double *divergence, double *sum) const
     {
         if (cells && inside) {
-            *divergence += weight * mb_grid_divergence(value, blurred > eps ? blurred : eps);
-            *sum += blurred;
+            const float b = blurred + under;
+            *divergence += weight * mb_grid_divergence(mb_grid_counts(value), b > eps ? b : eps);
+            *sum += b;
         }
         return quotient(blurred, value, weight, inside);
     }
@@ -386,6 +388,7 @@ static mb_status fused(const mb_op_call *call, const int64_t n[3])
                   in_fours(image->data, (int)mb_cuda_dtype_bytes(image->dtype)) &&
                   (!weights || in_fours(weights->data, 4));
     ratio.eps = (float)p->eps;
+    ratio.under = (float)p->background;
     ratio.cells = (double *)call->slots[MB_RL_STEP_RATIO_PARTIALS];
     update_rows update = {};
     update.normalizer =

@@ -613,6 +613,7 @@ function mb.debug.steps() end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
 
 ---After how many iterations richardson_lucy with the same options should end.
 ---@param source any an array or a volume, as richardson_lucy takes it
@@ -637,12 +638,13 @@ function mb.deconv.find_iterations(source, psf, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
 
 ---Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
 ---@param psf moonbeam.array a point spread function of as many axes as the image
 ---@param options? moonbeam.options.deconv_gradient_consensus
----@return any # the estimate, f32, and {iterations =, stopped =, metrics = {{first =, second =, flux =, change =}, ...}}: the I-divergences of the two halves before the iteration (always), flux and change after it (with metrics). stopped is false if `iterations` ended it.
+---@return any # the estimate, f32, and {iterations =, stopped =, clipped =, metrics = {{first =, second =, flux =, change =}, ...}}: the I-divergences of the two halves before the iteration (always), flux and change after it (with metrics). stopped is false if `iterations` ended it.
 function mb.deconv.gradient_consensus(image, psf, options) end
 
 ---@class moonbeam.options.deconv_landweber
@@ -708,12 +710,13 @@ function mb.deconv.noise_divergence(found, offset, gain) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
 
 ---Richardson-Lucy: maximum likelihood for Poisson noise.
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
 ---@param psf moonbeam.array a point spread function of as many axes as the image
 ---@param options? moonbeam.options.deconv_richardson_lucy
----@return any # the estimate, f32, with the image's shape, and a table {iterations =, metrics = {{divergence =, flux =, change =}, ...}}.
+---@return any # the estimate, f32, with the image's shape, and a table {iterations =, metrics = {{divergence =, flux =, change =}, ...}, clipped = {image =, psf =}}: the part of the image's values, and of the PSF's |sum|, that was below 0.
 function mb.deconv.richardson_lucy(image, psf, options) end
 
 ---@class moonbeam.options.deconv_tikhonov
@@ -2016,7 +2019,7 @@ function mb.psf.resample(a, from, to, options) end
 ---@param options? moonbeam.options.psf_richards_wolf
 function mb.psf.richards_wolf(size, options) end
 
----A PSF without its background: subtracts `level` (default that of psf.background), negative values become 0.
+---A PSF without its background: subtracts `level` (default that of psf.background), negative values become 0, also with a level of 0.
 ---@param a moonbeam.array 
 ---@param level? number 
 function mb.psf.subtract_background(a, level) end
@@ -3116,6 +3119,7 @@ function mb.tiled_deconv.journal(path, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
@@ -3155,6 +3159,7 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
@@ -3193,6 +3198,7 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
@@ -4009,7 +4015,7 @@ function mb.quantize(a, dtype, options) end
 
 ---Sum, minimum, maximum, mean or norm, over all elements or along one axis.
 ---@param a moonbeam.array the array; any strides
----@param fn "sum"|"min"|"max"|"mean"|"norm" the reduction; norm is sqrt(sum |x|^2)
+---@param fn "sum"|"min"|"max"|"mean"|"norm"|"positive" the reduction; norm is sqrt(sum |x|^2), positive the sum without finite values below 0
 ---@param options? moonbeam.options.reduce
 ---@return moonbeam.array
 function mb.reduce(a, fn, options) end
@@ -4273,6 +4279,7 @@ function mb.rl_consensus(first, second, n, options) end
 ---@class moonbeam.options.rl_ratio
 ---@field weights? moonbeam.array like image: factors of the ratio, 0 for bad pixels
 ---@field eps? number least value of blurred to divide by
+---@field background? number counts that lie under every value of blurred: they are added to it
 ---@field tile? boolean blurred is a part of the estimate and has the shape of image
 ---@field metrics? boolean return the misfit
 ---@field out? moonbeam.array the array for the result
@@ -4289,6 +4296,7 @@ function mb.rl_ratio(blurred, image, options) end
 ---@field weights? moonbeam.array like image: factors of the ratios, 0 for bad pixels
 ---@field seed? integer the same seed gives the same halves
 ---@field eps? number least value of blurred to divide by
+---@field background? number counts that lie under every value of blurred: they are added to it
 ---@field out? moonbeam.array the array for the result
 
 ---Gradient consensus: the image's photons in two random halves, over half of blurred.
@@ -4310,6 +4318,7 @@ function mb.rl_split_ratio(blurred, second, image, options) end
 ---@field floor? number nothing was measured where the normalizer is at most this value
 ---@field eps? number least value of the blurred estimate to divide by
 ---@field min? number lower bound of the estimate, and its value where nothing was measured
+---@field background? number counts that lie under every value of blurred: they are added to it
 ---@field metrics? boolean return the misfit and sums of the estimate and its change
 ---@field gradient? moonbeam.array like estimate: the change of the previous call; becomes the change of this one
 ---@field out? moonbeam.array the array for the result

@@ -56,10 +56,10 @@ describe("psf", function()
         assert.is_true(metrics.rmse(center, true_light) < 5)
         center:release()
         true_light:release()
-        -- A level of 0 changes nothing, not even what is negative.
+        -- Negative values become 0, also with a level of 0.
         local signed <close> = mb.array { { -1, 2 }, { 3, -4 } }
         local same <close> = psf.subtract_background(signed, 0)
-        assert.same({ { -1, 2 }, { 3, -4 } }, same:to_table())
+        assert.same({ { 0, 2 }, { 3, 0 } }, same:to_table())
         -- Out-of-focus light, cut off by the volume, is no pedestal, nor are a box, a line or a
         -- dark frame.
         for _, na in ipairs { 0.6, 1.2 } do

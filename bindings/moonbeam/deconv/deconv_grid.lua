@@ -8,6 +8,7 @@ local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
+local gate = require "moonbeam.deconv.value_gate"
 local on_error = require "moonbeam.internal.on_error"
 local psf_tools = require "moonbeam.psf"
 
@@ -31,7 +32,9 @@ grid.poisson = declared.options(grid.iterative,
     {"eps", "number", "least blurred value to divide by", usual = "1e-6 of the image's mean"},
     {"floor", "number", "voxels whose normalizer is at most this were not seen and become min",
         usual = "1e-3"},
-    {"min", "number", "lower bound", default = 0})
+    {"min", "number", "lower bound", default = 0},
+    {"background", "number", "counts that lie under the blurred estimate in the image: the model "
+        .. "is H x + background", min = 0, default = 0})
 
 local IMAGE = {{"image", "array", "u8, u16 or f32, (z, y, x), (y, x) or (x)"},
     {"psf", "array", "a point spread function of as many axes as the image"}}
@@ -149,16 +152,28 @@ end
 -- rl_update and rl_consensus.
 function grid.prepared(what, image, psf, options, poisson)
     arguments.blurred(image, psf, what, options)
+    local spread <close>, psf_share = gate.psf(what, psf)
+    psf = spread
     local layout = grid.layout(what, image.shape, psf.shape,
         psf_tools.center(psf, options.center), options, image.device)
     local continued = layout.boundary ~= "zero" and layout.boundary ~= "circular"
     if options.weights and continued then
         fail("argument", what, "weights", "weights are for boundary zero or circular")
     end
-    local mean = grid.mean(what, image)
+    if options.weights then
+        gate.weights(what, options.weights)
+    end
+    local mean, share
+    if poisson then
+        mean, share = gate.image(what, image, convolution.product(layout.grid),
+            options.total_variation ~= nil, options.part)
+    else
+        mean, share = grid.mean(what, image), 0
+    end
     local state = setmetatable({layout = layout, n = layout.grid[#layout.grid], own = {},
         dry = image.device.dry, mean = mean, measured = image,
-        report = {iterations = 0, metrics = {}}}, states)
+        report = {iterations = 0, metrics = {}, clipped = {image = share, psf = psf_share}}},
+        states)
     local _ <close> = on_error(function() states.__close(state, true) end)
     if continued then
         local padded <close> = mb.embed(image, layout.grid, {before = layout.before,
@@ -168,11 +183,14 @@ function grid.prepared(what, image, psf, options, poisson)
     state.otf = options.otf or state:owns(convolution.transfer(psf, layout.grid,
         {center = layout.center, normalize = options.normalize}))
     if poisson then
-        state.eps = options.eps or math.max(1e-6 * mean, 1e-30)
+        state.eps = options.eps or math.max(1e-6 * mean, 1e-36)
         state.divide = divisor(state, psf, options)
-        mean = math.max(mean, options.min)
+        mean = gate.level(mean, options)
     end
     state.estimate = first_estimate(what, image, layout, options.start, mean)
+    if poisson and options.start ~= "flat" then
+        mb.binary(state.estimate, "max", {scalar = options.min, out = state.estimate})
+    end
     return state
 end
 
@@ -212,9 +230,9 @@ function grid.is_last(state, options, k, metric)
     return false
 end
 
---- The window of the image out of an array on the grid: that array itself where nothing is cut.
+-- The window of the image out of an array on the grid: that array itself where nothing is cut.
 -- Takes ownership.
-function grid.cropped(estimate, layout)
+local function cropped(estimate, layout)
     local whole = true
     for i, n in ipairs(layout.grid) do
         whole = whole and layout.shape[i] == n
@@ -225,6 +243,15 @@ function grid.cropped(estimate, layout)
     local owned <close> = estimate
     local view <close> = owned:view(convolution.ranges(layout.first, layout.shape))
     return view:copy()
+end
+
+--- The result of a method and its report. `signed`: its values may be negative. Waits for the
+-- device. Errors: argument (it is not finite, or 0 everywhere while the image is not).
+function grid.result(what, state, signed)
+    local result = cropped(state.estimate, state.layout)
+    local _ <close> = on_error(function() result:release() end)
+    gate.result(what, result, state.mean == 0, signed)
+    return result, state.report
 end
 
 return grid

@@ -18,11 +18,11 @@ local WHAT = "gradient_consensus"
 
 --- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 --
--- The image has photon counts: subtract the offset and divide by the gain before. A dry run makes
--- all iterations.
--- Returns the estimate, f32, and {iterations =, stopped =, metrics = {{first =, second =, flux =,
--- change =}, ...}}: the I-divergences of the two halves before the iteration (always), flux and
--- change after it (with metrics). stopped is false if `iterations` ended it.
+-- The image has photon counts: subtract the offset and divide by the gain before. Negative values
+-- count as 0, as for richardson_lucy. A dry run makes all iterations.
+-- Returns the estimate, f32, and {iterations =, stopped =, clipped =, metrics = {{first =,
+-- second =, flux =, change =}, ...}}: the I-divergences of the two halves before the iteration
+-- (always), flux and change after it (with metrics). stopped is false if `iterations` ended it.
 -- Errors: argument, shape, dtype, budget.
 -- Reference: J. Manton, A. York, doi:10.5281/zenodo.10278919 (2023).
 local gradient_consensus = grids.declared(WHAT, declared.options(
@@ -44,7 +44,8 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
         for k = 1, options.iterations do
             convolution.apply(work, otf, n)
             local _, _, misfit = mb.rl_split_ratio(work, second, state.measured,
-                {weights = options.weights, eps = state.eps, seed = options.seed + k})
+                {weights = options.weights, eps = state.eps, seed = options.seed + k,
+                background = options.background})
             local _ <close> = misfit
             local metric = not state.dry and {first = misfit:item(1), second = misfit:item(2)}
                 or nil
@@ -71,7 +72,7 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
             end
         end
     end
-    return grids.cropped(estimate, state.layout), report
+    return grids.result(WHAT, state)
 end)
 
 return gradient_consensus

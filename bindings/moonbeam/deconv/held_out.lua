@@ -42,7 +42,8 @@ looks.__index = looks
 function looks:look(work)
     mb.convert(work, "f32", {out = self.copy})
     local _, misfit = mb.rl_ratio(self.copy, self.held,
-        {weights = self.weights, eps = self.eps, metrics = true})
+        {weights = self.weights, eps = self.eps, metrics = true,
+            background = self.background})
     local sums <close> = misfit
     if not self.dry then
         -- D(y, s b) from D(y, b).
@@ -69,10 +70,11 @@ function held_out.new(state, options)
         fail("argument", "deconv.richardson_lucy", "held_out",
             "held_out is for boundary zero or circular, not \"%s\"", layout.boundary)
     end
-    local array <close> = mb.reduce(held, "sum")
+    local array <close> = mb.reduce(held, "positive")
     local sum = state.dry and 1 or array:item()
     return setmetatable({held = held, copy = mb.embed(state.estimate, layout.grid), sum = sum,
-        weights = options.weights, eps = state.eps, dry = state.dry,
+        weights = options.weights, eps = state.eps,
+        background = options.background, dry = state.dry,
         scale = state.dry and 1 or sum / (state.mean * held.elements)}, looks)
 end
 
@@ -278,6 +280,7 @@ local function agreeing(rl, image, psf, options, report, most)
     local b <close> = other
     local settings, last, before = declared.part(declared.of(rl).options, options), most, {1, 0}
     settings.held_out, settings.metrics, settings.iterations = nil, nil, most
+    settings.background = options.background and options.background / 2
     local tell = teller(options, most)
     function settings.on_iteration(k, _, look)
         tell("one half of the photons, iteration", k)
@@ -325,6 +328,7 @@ local function predicting(rl, image, psf, options, report)
         samples = inside(report.noise.samples or {}, report.first, report.extents)}
     local alone = not dry and not options.weights and photon_noise.divergence(known)
     settings.held_out, settings.metrics = part, nil
+    settings.background = options.background and options.background * (1 - PART)
     settings.on_iteration = rule(report, alone and photon_noise.FITS * alone * image.elements
         or -math.huge, teller(options, options.iterations))
     settings.iterations = dry and math.min(2, options.iterations) or options.iterations + 1

@@ -19,6 +19,7 @@ local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
 local finite = require "moonbeam.internal.finite"
+local gate = require "moonbeam.deconv.value_gate"
 local held_out = require "moonbeam.deconv.held_out"
 local photon_noise = require "moonbeam.deconv.photon_noise"
 local psf_tools = require "moonbeam.psf"
@@ -47,8 +48,9 @@ deconv.layout = declared("deconv.layout", {SHAPE, PSF, options = convolution.opt
 -- richardson_lucy and landweber.
 deconv.transfer = declared("deconv.transfer", {PSF, SHAPE, options = grids.options},
     function(psf, shape, options)
-        local layout = layout_of("deconv.transfer", shape, psf, options)
-        return convolution.transfer(psf, layout.grid,
+        local spread <close> = gate.psf("deconv.transfer", psf)
+        local layout = layout_of("deconv.transfer", shape, spread, options)
+        return convolution.transfer(spread, layout.grid,
             {center = layout.center, normalize = options.normalize})
     end)
 
@@ -67,9 +69,13 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 -- before it (divergence, blurred), and the flux and the relative change after it (flux, change).
 -- With `held_out` it also records the I-divergence of those photons before it (held_out):
 -- deconv.find_iterations deals them out. A dry run makes all iterations. The image is not changed.
+-- Values below 0 count as 0, in the image and in the PSF, which is refused if they are more than a
+-- quarter of its |sum|.
 -- Returns the estimate, f32, with the image's shape, and a table {iterations =, metrics =
--- {{divergence =, flux =, change =}, ...}}.
--- Errors: argument, shape, dtype, budget.
+-- {{divergence =, flux =, change =}, ...}, clipped = {image =, psf =}}: the part of the image's
+-- values, and of the PSF's |sum|, that was below 0.
+-- Errors: argument (also an image without a value above 0, values that f32 cannot hold on the way,
+-- and a result that is not finite, or 0 everywhere while the image is not), shape, dtype, budget.
 deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITERATIONS,
     {"acceleration", "choice", "momentum; heavy_ball takes one array more, biggs_andrews two",
         choices = {"none", "heavy_ball", "biggs_andrews"}, default = "none"},
@@ -80,6 +86,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     {"held_out", "array", "other photons of the same image, of its shape: metrics say how well "
         .. "they are predicted; takes another working grid"},
     grids.poisson), function(image, psf, options)
+    gate.variation("richardson_lucy", options.total_variation, image.shape, options.spacing)
     local state <close> = grids.prepared("richardson_lucy", image, psf, options, true)
     local held <close> = held_out.new(state, options)
     local estimate, otf, n, dry = state.estimate, state.otf, state.n, state.dry
@@ -105,7 +112,8 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
                 held:look(work)
             end
             return (select(2, mb.rl_ratio(work, state.measured,
-                {weights = weights, eps = eps, metrics = measure})))
+                {weights = weights, eps = eps, metrics = measure,
+                background = options.background})))
         end
         local function update_in_parts()
             convolution.apply(work, otf, n, true)
@@ -118,6 +126,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         end
         local function whole()
             update.weights, update.eps, update.metrics = weights, eps, measure
+            update.background = options.background
             return (select(3, mb.rl_step(estimate, work, otf, state.measured, update)))
         end
         for k = 1, options.iterations do
@@ -147,7 +156,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         mb.convert(previous, "f32", {out = estimate})
         previous:release()
     end
-    return grids.cropped(estimate, state.layout), state.report
+    return grids.result("richardson_lucy", state)
 end)
 
 --- After how many iterations richardson_lucy with the same options should end.
@@ -233,7 +242,7 @@ end)
 --- Landweber iteration with positivity: x := max(x + step H'(y - H x), 0). For Gaussian noise.
 --
 -- Metrics are residual (root mean squared y - H x over the image, before the iteration), flux and
--- change.
+-- change. Negative values of the image are measurements like others; those of the PSF count as 0.
 -- Returns the estimate and a report, as richardson_lucy does.
 -- Errors: argument, shape, dtype, budget.
 deconv.landweber = grids.declared("landweber", declared.options(
@@ -267,7 +276,7 @@ function(image, psf, options)
             end
         end
     end
-    return grids.cropped(estimate, state.layout), state.report
+    return grids.result("landweber", state, not options.positive)
 end)
 
 deconv.gradient_consensus = require "moonbeam.deconv.gradient_consensus"

@@ -16,8 +16,6 @@ local whole_call = require "moonbeam.internal.whole"
 
 local psf = {}
 
-local LARGEST = 0x1.fffffep127 -- f32
-
 -- Sums or maxima over all axes but one, as a Lua list; in a dry run only their memory, and ones.
 local function marginal(a, fn, axis)
     local current = a:view()
@@ -148,7 +146,8 @@ local FEWEST = 32 -- elements of faces of which quantiles say something
 -- are a pedestal}. They are where there are enough of them, a twentieth at most lies below half
 -- of the level and a quarter above 1.5 times the level, and the level is at most half of the
 -- maximum: out-of-focus light, which belongs to the PSF, has dark rings and dark edges in focus.
--- In a dry run {0, 0, false}.
+-- A level below 0 is that of a background that was subtracted too far; faces are flat then by the
+-- same rule with the signs turned. In a dry run {0, 0, false}.
 function psf.background(a)
     local values = face_values(a)
     local sum <close> = mb.reduce(a, "sum")
@@ -160,21 +159,23 @@ function psf.background(a)
     table.sort(values)
     local level = (values[(n + 1) // 2] + values[n // 2 + 1]) / 2
     local low, high = values[(n + 19) // 20], values[n + 1 - (n + 3) // 4]
-    local total = sum:item()
+    local total, flat = sum:item(), level > 0 and low >= 0.5 * level and high <= 1.5 * level
+        and level <= 0.5 * max:item()
+    if level < 0 then
+        flat = low >= 1.5 * level and high <= 0.5 * level and -level <= 0.5 * max:item()
+    end
     return {level = level, share = total > 0 and level * a.elements / total or 0,
-        flat = n >= FEWEST and level > 0
-        and low >= 0.5 * level and high <= 1.5 * level and level <= 0.5 * max:item()}
+        flat = n >= FEWEST and flat}
 end
 
 --- A PSF without its background: subtracts `level` (default that of psf.background), negative
--- values become 0. Returns an f32 array and the level. A level of 0 leaves all values as they
--- are, in the same memory and steps.
+-- values become 0, also with a level of 0. Returns an f32 array and the level.
 function psf.subtract_background(a, level)
     level = level or psf.background(a).level
     local result = a:cast("f32")
     local _ <close> = on_error(function() result:release() end)
     mb.binary(result, "sub", {scalar = level, out = result})
-    return mb.binary(result, "max", {scalar = level ~= 0 and 0 or -LARGEST, out = result}), level
+    return mb.binary(result, "max", {scalar = 0, out = result}), level
 end
 
 --- A copy, f32, that sums to 1.

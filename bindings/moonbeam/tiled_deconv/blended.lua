@@ -8,6 +8,7 @@
 local mb = require "moonbeam"
 local alive = require "moonbeam.stream.alive"
 local convolution = require "moonbeam.convolution"
+local gate = require "moonbeam.deconv.value_gate"
 local deconv = require "moonbeam.deconv"
 local search = require "moonbeam.tiles.search"
 local stops = require "moonbeam.stream.stops"
@@ -89,8 +90,11 @@ local function compute(job, states, each, settings)
     return function(blocks, tile, device, give)
         blocks[1] = volumes.real(blocks[1])
         local dense <close> = not blocks[1].contiguous and blocks[1]:copy() or nil
-        local estimate <close> = deconv.richardson_lucy(dense or blocks[1],
+        local estimate <close>, report = deconv.richardson_lucy(dense or blocks[1],
             states[device.id].psf, settings)
+        each.clipped.psf = report.clipped.psf
+        each.clipped.below = each.clipped.below + report.clipped.image * estimate.elements
+        each.clipped.of = each.clipped.of + estimate.elements
         local part <close> = estimate:view(convolution.ranges(tile.inside, tile.extents))
         fade(part, tile, job)
         if job.kept then
@@ -215,6 +219,11 @@ function blended.run(job, devices, plan, tiles_of, call)
     local tiles, kept, times = with_ramps(own, job), job.kept, {}
     local parts <close> = kept and kept:parts("parts", tiles) or nil
     local each = {reads = {{job.source, sweep.around}}, writes = {parts or sink}}
+    local clipped = {below = 0, of = 0, psf = 0, light = 0}
+    each.clipped = clipped
+    setmetatable(settings, {__index = {part = function(mean) -- for deconv.value_gate
+        clipped.light = math.max(clipped.light, mean)
+    end}})
     each.again = kept ~= nil -- a file has each part by itself
     each.done = call and options.on_tile and function()
         number = number + 1
@@ -253,7 +262,11 @@ function blended.run(job, devices, plan, tiles_of, call)
     else
         work(devices) -- what has been added cannot be taken back
     end
+    if clipped.of > 0 and clipped.light == 0 and not devices[1].dry then
+        gate.judge("tiled_deconv", 0, clipped.below, clipped.of, 1)
+    end
     return {iterations = options.iterations, metrics = {},
+        clipped = {image = clipped.below / math.max(1, clipped.of), psf = clipped.psf},
         seam = leads and alive.on(devices, function(live)
             return blended.seam(sink, own, live[1])
         end) or nil}, times, sink
@@ -265,9 +278,10 @@ function blended.prepare(job)
     local options = job.options
     job.margin, job.ramp, job.most, job.kernel, job.settings = {}, {}, {}, {}, {}
     for _, name in ipairs {"center", "normalize", "eps", "floor", "min", "acceleration",
-        "total_variation", "spacing", "boundary"} do
+        "total_variation", "spacing", "boundary", "background"} do
         job.settings[name] = options[name]
     end
+    gate.variation("richardson_lucy", options.total_variation, job.source.shape, options.spacing)
     for i, k in ipairs(job.psf.shape) do
         job.ramp[i] = math.max(1, (k + 3) // 4)
         job.margin[i] = math.max((k + 1) // 2 + job.ramp[i], options.margin or 0)

@@ -15,6 +15,7 @@ local convolution = require "moonbeam.convolution"
 local estimates = require "moonbeam.tiled_deconv.estimates"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
+local gate = require "moonbeam.deconv.value_gate"
 local memory = require "moonbeam.plan.peak"
 local grids = require "moonbeam.deconv.deconv_grid"
 local on_error = require "moonbeam.internal.on_error"
@@ -116,10 +117,14 @@ function runs:stopped()
     return times and times.stopped
 end
 
--- Copies what is read for each tile of the image to a volume.
-function runs:copy(read, sink, device)
+-- Copies what is read for each tile of the image to a volume. `sums`: a tally of their sums, or
+-- nil.
+function runs:copy(read, sink, device, sums)
     self:sweep({device}, self.own, {reads = {read}, writes = {sink},
-        compute = function(blocks, _, _, give)
+        compute = function(blocks, tile, on, give)
+            if sums then
+                sums:put(on, tile, mb.reduce(blocks[1], "sum"))
+            end
             give(1, blocks[1])
         end})
 end
@@ -143,17 +148,24 @@ function runs:placed(source)
     return copy, copy
 end
 
--- The mean of the image over its tiles; 1 in a dry run.
+-- The mean of the image over its tiles, and the part of its values that count as 0; 1 and 0 in a
+-- dry run.
 function runs:mean(y)
     local noted = self.kept and self.kept:value "mean"
     if noted then
-        return noted
+        return noted, self.kept:value "below" or 0
     end
     local sums <close> = sweep.tally(self.devices, self.plan.total, 1)
+    local whole = y.dtype == "u8" or y.dtype == "u16"
+    local counts <close> = not whole and sweep.tally(self.devices, self.plan.total, 4) or nil
     self:sweep(self.devices, self.own, {reads = {{y, sweep.own}}, writes = {}, again = true,
         sums = true,
         compute = function(blocks, tile, device)
-            sums:put(device, tile, mb.reduce(blocks[1], "sum"))
+            blocks[1] = volumes.real(blocks[1])
+            sums:put(device, tile, mb.reduce(blocks[1], "positive"))
+            if counts then
+                counts:put(device, tile, gate.counts(blocks[1]))
+            end
         end})
     local by_tile, total = sums:read()
     for i, tile in ipairs(by_tile and self.own or {}) do
@@ -164,11 +176,16 @@ function runs:mean(y)
                 ("the image's block from (%s) on"):format(table.concat(tile.first, ", ")))
         end
     end
-    local mean = total and total[1] / convolution.product(y.shape) or 1
+    local mean, share = 1, 0
+    if total then
+        mean, share = gate.judge(WHAT, total[1], counts and select(2, counts:read())[2] or 0,
+            convolution.product(y.shape), convolution.product(self.job.estimate), false)
+    end
     if self.kept then
         self.kept:note_value("mean", mean)
+        self.kept:note_value("below", share)
     end
-    return mean
+    return mean, share
 end
 
 function runs:fill(list, value)
@@ -202,7 +219,8 @@ function runs:ratio(k, x, y, ratio, state, done)
             local part <close> = grid:view(convolution.ranges(self.job.above, tile.extents))
             blocks[2] = volumes.real(blocks[2])
             local _, metric = mb.rl_ratio(part, blocks[2],
-                {tile = true, eps = state.eps, metrics = misfit ~= nil})
+                {tile = true, eps = state.eps, metrics = misfit ~= nil,
+                    background = self.job.options.background})
             blocks[2]:release()
             if misfit then
                 misfit:put(device, tile, metric)
@@ -281,7 +299,9 @@ end
 function runs:states()
     local job, plan, options = self.job, self.plan, self.job.options
     local there = plan.kept or self.kept_states
-    return there or sweep.states(self.devices, job.psf, function(own, _, psf)
+    return there or sweep.states(self.devices, job.psf, function(own, _, given)
+        local psf <close>, share = gate.psf(WHAT, given)
+        plan.psf_share = share -- also of states that are kept
         own.otf = convolution.transfer(psf, plan.grid,
             {center = job.middle, normalize = options.normalize})
         own.table = mb.summed_area(psf,
@@ -427,14 +447,15 @@ function runs:iterate(report, call)
     local _ <close> = not options.keep and states ~= plan.kept and states or nil
     local y, copy = self:placed(job.source)
     local _ <close> = owned(copy)
-    local mean = self:mean(y)
+    local mean, share = self:mean(y)
+    report.clipped, self.zero = {image = share, psf = plan.psf_share}, mean == 0
     self:drop_lost() -- before ranks wait for each other
     local again, over = self.done ~= nil, false
     local from = self.done or self.estimates:found()
     if from == 0 then
         tile_ranks.first(function()
             if tile_ranks.leads() then
-                self:fill(self.estimates:at(0), math.max(mean, options.min))
+                self:fill(self.estimates:at(0), gate.level(mean, options))
             end
             return true
         end)
@@ -448,7 +469,7 @@ function runs:iterate(report, call)
     local misfit <close> = measure and sweep.tally(self.devices, plan.total, 2) or nil
     local sums <close> = measure and sweep.tally(self.devices, plan.total, 3) or nil
     local state = {of = states, misfit = misfit, sums = sums,
-        eps = options.eps or math.max(1e-6 * mean, 1e-30)}
+        eps = options.eps or math.max(1e-6 * mean, 1e-36)}
     local ending = {on_iteration = call and options.on_iteration and function(...)
         return call(options.on_iteration, ...)
     end, tolerance = options.tolerance, report = report}
@@ -535,11 +556,18 @@ function exact.run(job, devices, plan, tiles_of, call)
         end
         return from, tile.extents
     end
+    local sum
     if not job.kept or tile_ranks.leads() then -- of several ranks one writes the result
-        run:copy({final, inside}, sink, final.array and run.home or mb.device "host")
+        local home = final.array and run.home or mb.device "host"
+        local sums <close> = sweep.tally({home}, plan.total, 1)
+        run:copy({final, inside}, sink, home, sums)
+        sum = select(2, sums:read())
     end
     if tile_ranks.shared() and job.kept then
         tile_ranks.wait()
+    end
+    if sum then
+        gate.judge_result(WHAT, sum[1], run.zero)
     end
     made:settle(report.iterations)
     return report, run.times, sink
@@ -569,7 +597,8 @@ function exact.prepare(job)
     elseif #psf.shape ~= #source.shape then
         fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
     end
-    local given = psf_tools.center(psf, options.center)
+    local spread <close> = options.center == "mass" and gate.psf(WHAT, psf) or nil
+    local given = psf_tools.center(spread or psf, options.center)
     for _, name in ipairs {"estimate", "center", "lead", "middle", "above", "back", "zero"} do
         job[name] = {}
     end

@@ -54,7 +54,8 @@ local ONLY = {
 }
 local OPTIONS = declared.options({"mode", "choice", "exact seams, or blended independent tiles",
     choices = {"exact", "blended"}, default = "exact"}, sweep.options, rl.iterations,
-    rl.acceleration, rl.center, rl.normalize, rl.boundary, rl.eps, rl.floor, rl.min, ONLY.exact,
+    rl.acceleration, rl.center, rl.normalize, rl.boundary, rl.eps, rl.floor, rl.min,
+    rl.background, ONLY.exact,
     ONLY.blended, {"on_tile", "callable", "a function (iteration, number, total)"},
     {"journal", "any", "what journal returns: an interrupted run can go on"})
 

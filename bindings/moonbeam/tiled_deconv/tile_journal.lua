@@ -47,7 +47,8 @@ states.__index = states
 
 -- Options that decide the values, or what is noted.
 local DECISIVE <const> = {"mode", "iterations", "acceleration", "boundary", "normalize", "eps",
-    "floor", "min", "tolerance", "metrics", "total_variation", "spacing", "margin", "tile"}
+    "floor", "min", "tolerance", "metrics", "total_variation", "spacing", "margin", "tile",
+    "background"}
 
 -- The hash of the elements of an array, which go through a file of this rank in the folder.
 local function hash_of_array(self, array)

@@ -13,11 +13,13 @@ enum { STRIP = 64 }; /* outputs taken together where they are side by side in me
 
 #define ACCEPTED (MB_REAL_DTYPES | MB_BIT(MB_C64) | MB_BIT(MB_C128))
 
-static const char *const functions[] = {"sum", "min", "max", "mean", "norm", NULL};
+static const char *const functions[] = {"sum", "min", "max", "mean", "norm", "positive", NULL};
 
 static const mb_op_arg args[] = {
     MB_ARRAY_IN("a", ACCEPTED, 0, MB_MAX_RANK, "the array; any strides"),
-    MB_ENUM_REQUIRED(fn, functions, "the reduction; norm is sqrt(sum |x|^2)"),
+    MB_ENUM_REQUIRED(fn, functions,
+                     "the reduction; norm is sqrt(sum |x|^2), positive the sum "
+                     "without finite values below 0"),
     MB_INT(axis, -MB_MAX_RANK, MB_MAX_RANK, 0, NULL,
            "axis to reduce; 1-based, negative from the end; 0: all elements"),
     MB_ARRAY_OUT("result", MB_BIT(MB_F64) | MB_BIT(MB_C128), 0, MB_MAX_RANK,
@@ -32,7 +34,9 @@ static const char *const samples[] = {
     "{inputs = {{'u8', 5, 9}}, params = {fn = 'sum'}}",
     "{inputs = {{'f32', 20, 5000}}, params = {fn = 'sum', axis = 1}}",
     "{inputs = {{'f32', 4, 3, 5}}, params = {fn = 'min'}}",
-    "{inputs = {{'f32', 9, 2, 65}}, params = {fn = 'mean', axis = 1}}"};
+    "{inputs = {{'f32', 9, 2, 65}}, params = {fn = 'mean', axis = 1}}",
+    "{inputs = {{'f32', 3, 9001, low = -1}}, params = {fn = 'positive'}}",
+    "{inputs = {{'f32', 9, 2, 65, low = -1}}, params = {fn = 'positive', axis = 1}}"};
 
 /* Along an axis that is reduced, minima and maxima are combined, and sums of whole numbers, which
 ** are exact. */
@@ -67,9 +71,10 @@ static mb_status infer(const void *params, mb_spec *arrays)
     if (p->axis > a->shape.rank || -p->axis > a->shape.rank)
         return mb_fail(MB_STATUS_SHAPE, "axis", "axis is %lld; the array has %d axes",
                        (long long)p->axis, a->shape.rank);
-    if (complex_in && (p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX))
+    if (complex_in &&
+        (p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX || p->fn == MB_REDUCE_POSITIVE))
         return mb_fail(MB_STATUS_DTYPE, "a",
-                       "complex numbers (%s) have no order: min and max need real ones",
+                       "complex numbers (%s) have no order: min, max and positive need real ones",
                        mb_dtype_name(a->dtype));
     if ((p->fn == MB_REDUCE_MIN || p->fn == MB_REDUCE_MAX) && mb_reduce_length(p, &a->shape) == 0)
         return mb_fail(MB_STATUS_SHAPE, "a", "a is empty and has no %s", functions[p->fn]);
@@ -150,6 +155,8 @@ static inline void join(int fn, mb_reduce_cell *a, double re, double im)
                 join(fn, &chains[i % 4], (double)value(s[i * stride]), 0);                         \
         } else if (fn == MB_REDUCE_NORM)                                                           \
             SUM(type, (double)value(*x) * (double)value(*x), 0);                                   \
+        else if (fn == MB_REDUCE_POSITIVE)                                                         \
+            SUM(type, mb_reduce_positive((double)value(*x)), 0);                                   \
         else                                                                                       \
             SUM(type, (double)value(*x), 0);                                                       \
     } while (0)
@@ -189,6 +196,9 @@ static void reduce_run(mb_dtype dtype, int fn, const void *from, int64_t stride,
         else if (fn == MB_REDUCE_NORM)                                                             \
             for (int64_t i = 0; i < n; i++)                                                        \
                 cells[i].re += (double)value(s[i]) * (double)value(s[i]);                          \
+        else if (fn == MB_REDUCE_POSITIVE)                                                         \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                cells[i].re += mb_reduce_positive((double)value(s[i]));                            \
         else                                                                                       \
             for (int64_t i = 0; i < n; i++)                                                        \
                 cells[i].re += (double)value(s[i]);                                                \

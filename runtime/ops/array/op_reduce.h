@@ -8,14 +8,17 @@
 #ifndef MB_OPS_OP_REDUCE_H
 #define MB_OPS_OP_REDUCE_H
 
+#include "core/both.h"
 #include "ops/op.h"
+#include <float.h>
 
 typedef enum mb_reduce_fn {
     MB_REDUCE_SUM,
     MB_REDUCE_MIN, /* NaN wins */
     MB_REDUCE_MAX,
     MB_REDUCE_MEAN,
-    MB_REDUCE_NORM /* sqrt of the sum of squared magnitudes */
+    MB_REDUCE_NORM,    /* sqrt of the sum of squared magnitudes */
+    MB_REDUCE_POSITIVE /* sum without finite values below 0 */
 } mb_reduce_fn;
 
 typedef struct mb_reduce_params {
@@ -27,6 +30,12 @@ enum { MB_REDUCE_A, MB_REDUCE_RESULT };
 enum { MB_REDUCE_PARTIALS };
 
 #define MB_REDUCE_BLOCK 16384
+
+/* What a value adds to the sum of POSITIVE. Infinite values and NaN stay: the sum tells of them. */
+MB_BOTH static inline double mb_reduce_positive(double value)
+{
+    return value < 0 && value >= -DBL_MAX ? 0 : value;
+}
 
 typedef struct mb_reduce_cell {
     double re, im;

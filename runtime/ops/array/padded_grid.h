@@ -109,6 +109,16 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
 
 /* ---- arguments of the pointwise steps ---- */
 
+/* A measured value as the steps for Poisson noise take it: counts are not negative. NaN stays. */
+MB_BOTH static inline float mb_grid_counts(float value)
+{
+    return value < 0 ? 0 : value;
+}
+
+#define MB_GRID_BACKGROUND_ARG                                                                     \
+    MB_FLOAT(background, 0, 1e30, 0, NULL,                                                         \
+             "counts that lie under every value of blurred: they are added to it")
+
 #define MB_GRID_IMAGE_ARG(what)                                                                    \
     MB_ARRAY_IN("image", MB_BIT(MB_U8) | MB_BIT(MB_U16) | MB_BIT(MB_F32), 1, 3,                    \
                 what ", at the origin of the grid")

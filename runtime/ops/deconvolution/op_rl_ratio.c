@@ -14,6 +14,7 @@ static const mb_op_arg args[] = {
     MB_GRID_IMAGE_ARG("measured image"),
     MB_GRID_WEIGHTS_ARG("the ratio"),
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
+    MB_GRID_BACKGROUND_ARG,
     MB_BOOL(tile, false, "blurred is a part of the estimate and has the shape of image"),
     MB_GRID_METRIC_ARGS("return the misfit",
                         "with metrics: I-divergence, and the sum of blurred, over the image")};
@@ -60,20 +61,22 @@ typedef struct ratio_row {
         const type *y = r.image;                                                                   \
         if (cell)                                                                                  \
             for (int64_t i = 0; i < n; i++) {                                                      \
-                float value = row[i * r.step], b = value > eps ? value : eps;                      \
+                float value = row[i * r.step] + under, b = value > eps ? value : eps;              \
                 float w = r.weights ? r.weights[i * r.weight_step] : 1;                            \
-                cell->divergence +=                                                                \
-                    (double)w * mb_grid_divergence((double)y[i * r.image_step], (double)b);        \
+                float counts = mb_grid_counts((float)y[i * r.image_step]);                         \
+                cell->divergence += (double)w * mb_grid_divergence((double)counts, (double)b);     \
                 cell->blurred += (double)value;                                                    \
             }                                                                                      \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            float value = row[i * r.step];                                                         \
-            row[i * r.step] = (float)y[i * r.image_step] / (value > eps ? value : eps);            \
+            float value = row[i * r.step] + under;                                                 \
+            row[i * r.step] =                                                                      \
+                mb_grid_counts((float)y[i * r.image_step]) / (value > eps ? value : eps);          \
         }                                                                                          \
     } while (0)
 /* n elements, for steps that the compiler knows where the caller does. */
-__attribute__((always_inline)) static inline void
-divide_row(mb_dtype dtype, const ratio_row r, int64_t n, float eps, mb_rl_ratio_cell *cell)
+__attribute__((always_inline)) static inline void divide_row(mb_dtype dtype, const ratio_row r,
+                                                             int64_t n, float eps, float under,
+                                                             mb_rl_ratio_cell *cell)
 {
     float *row = r.blurred;
     if (dtype == MB_U8)
@@ -116,9 +119,9 @@ static mb_status run_host(const mb_op_call *call)
                            factors.step[2]};
             if (dense)
                 divide_row(dtype, (ratio_row){r.blurred, r.image, r.weights, 1, 1, 1}, n,
-                           (float)p->eps, sums);
+                           (float)p->eps, (float)p->background, sums);
             else
-                divide_row(dtype, r, n, (float)p->eps, sums);
+                divide_row(dtype, r, n, (float)p->eps, (float)p->background, sums);
             for (int64_t x = n; x < grid.n[2]; x++)
                 r.blurred[x * r.step] = 0;
         }
@@ -134,7 +137,8 @@ const mb_op mb_op_rl_ratio = {
     .summary = "Richardson-Lucy: measured image over blurred estimate, in place, with the misfit.",
     .doc = "blurred is the estimate after the transfer function, on the padded rows of the inverse "
            "transform. Where the grid exceeds the image, the ratio is 0: values that wrapped "
-           "around do not count. With `tile`, blurred and image are the same part of a larger grid "
+           "around do not count. Values of the image below 0 count as 0. With `tile`, blurred and "
+           "image are the same part of a larger grid "
            "and of its image.\n"
            "The I-divergence, the sum of y log(y/b) - y + b, is the function that Richardson-Lucy "
            "minimizes. It adds up over tiles.",

@@ -11,7 +11,7 @@
 #include "ops/array/padded_grid.h"
 
 typedef struct mb_rl_ratio_params {
-    double eps;
+    double eps, background;
     bool tile, metrics;
 } mb_rl_ratio_params;
 

@@ -21,6 +21,7 @@ static const mb_op_arg args[] = {
     MB_GRID_WEIGHTS_ARG("the ratios"),
     MB_INT(seed, 0, 4503599627370496.0, 0, NULL, "the same seed gives the same halves"),
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of blurred to divide by"),
+    MB_GRID_BACKGROUND_ARG,
     MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1,
                  "I-divergence of the first and the second half from half of blurred")};
 
@@ -54,19 +55,20 @@ static inline double sample(mb_dtype dtype, const void *image, int64_t i)
     switch (dtype) {
     case MB_U8: return ((const uint8_t *)image)[i];
     case MB_U16: return ((const uint16_t *)image)[i];
-    default: return (double)((const float *)image)[i];
+    default: return (double)mb_grid_counts(((const float *)image)[i]);
     }
 }
 
 /* Row of the image that begins at element `at`. */
 MB_MULTIVERSION
 static void split_row(mb_dtype dtype, const void *image, int64_t at, const float *weights,
-                      int64_t n, uint64_t key, float eps, float *first, float *second,
+                      int64_t n, uint64_t key, float eps, float under, float *first, float *second,
                       mb_rl_split_ratio_cell *cell)
 {
     for (int64_t x = 0; x < n; x++) {
         double y = sample(dtype, image, at + x), w = weights ? (double)weights[at + x] : 1;
-        double b = (double)(first[x] > eps ? first[x] : eps) / 2;
+        float value = first[x] + under;
+        double b = (double)(value > eps ? value : eps) / 2;
         double half = mb_rl_split_half(y, key, at + x);
         first[x] = (float)(w * half / b);
         second[x] = (float)(w * (y - half) / b);
@@ -100,7 +102,8 @@ static mb_status run_host(const mb_op_call *call)
             float *a = first + row * g[2], *b = second + row * g[2];
             if (taken)
                 split_row(image->dtype, image->data, (z * n[1] + y) * n[2],
-                          weights ? weights->data : NULL, n[2], key, (float)p->eps, a, b, &cell);
+                          weights ? weights->data : NULL, n[2], key, (float)p->eps,
+                          (float)p->background, a, b, &cell);
             memset(a + taken, 0, (size_t)(g[2] - taken) * sizeof *a);
             memset(b + taken, 0, (size_t)(g[2] - taken) * sizeof *b);
         }
@@ -114,10 +117,11 @@ const mb_op mb_op_rl_split_ratio = {
     .name = "rl_split_ratio",
     .summary =
         "Gradient consensus: the image's photons in two random halves, over half of blurred.",
-    .doc = "Every photon falls into either half with probability 1/2. Both halves are images of "
-           "the same object with independent noise: a change that both require is signal. The "
-           "ratios are 0 outside the image, as in rl_ratio.\n"
-           "The image must be counts of photons: subtract the offset and divide by the gain first.",
+    .doc =
+        "Every photon falls into either half with probability 1/2. Both halves are images of "
+        "the same object with independent noise: a change that both require is signal. The "
+        "ratios are 0 outside the image, as in rl_ratio. Values of the image below 0 count as 0.\n"
+        "The image must be counts of photons: subtract the offset and divide by the gain first.",
     .reference = "J. Manton, A. York, gradient consensus, doi:10.5281/zenodo.10278919 (2023)",
     MB_OP_PLANNED_PARTS,
     .uncut = "it is a step over the grid of an iteration, at whose start the image lies",

@@ -15,7 +15,7 @@
 
 typedef struct mb_rl_split_ratio_params {
     int64_t seed;
-    double eps;
+    double eps, background;
 } mb_rl_split_ratio_params;
 
 enum {

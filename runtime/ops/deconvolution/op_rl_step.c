@@ -25,6 +25,7 @@ static const mb_op_arg args[] = {
     MB_FLOAT(eps, 1e-38, 1e38, 1e-12, NULL, "least value of the blurred estimate to divide by"),
     MB_FLOAT(min, 0, 1e30, 0, NULL,
              "lower bound of the estimate, and its value where nothing was measured"),
+    MB_GRID_BACKGROUND_ARG,
     MB_BOOL(metrics, false, "return the misfit and sums of the estimate and its change"),
     MB_ARRAY_OUT("metric", MB_BIT(MB_F64), 1, 1,
                  "with metrics or gradient: metric of rl_ratio (0 without metrics), then metric of "

@@ -19,7 +19,7 @@
 
 typedef struct mb_rl_step_params {
     mb_rl_normalizer_params normalizer;
-    double eps, min;
+    double eps, min, background;
     bool metrics;
 } mb_rl_step_params;
 
@@ -60,6 +60,7 @@ static inline mb_rl_step_parts mb_rl_step_parts_of(const mb_rl_step_params *p, i
     parts.blur.conj = false;
     parts.back.conj = true;
     parts.ratio.eps = p->eps;
+    parts.ratio.background = p->background;
     parts.ratio.tile = false;
     parts.ratio.metrics = p->metrics;
     parts.update.normalizer = p->normalizer;

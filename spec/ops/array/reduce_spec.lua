@@ -53,6 +53,29 @@ describe("reduce", function()
         end)
     end
 
+    it("adds up what is not below 0, with the bits of a sum where nothing is", function()
+        local a <close> = mb.random({ 3, 40, 401 }, { seed = 2, low = 0 })
+        local sum <close> = mb.reduce(a, "sum")
+        local positive <close> = mb.reduce(a, "positive")
+        assert.equal(sum:item(), positive:item())
+        local signed <close> = mb.random({ 4, 40, 101 }, { seed = 3, low = -1 })
+        local above <close> = mb.binary(signed, "max", { scalar = 0 })
+        for axis = 0, 3 do
+            local x <close> = mb.reduce(signed, "positive", { axis = axis })
+            local y <close> = mb.reduce(above, "sum", { axis = axis })
+            assert.same(y:to_table(), x:to_table())
+        end
+        -- What is not finite stays.
+        for _, case in ipairs { { 0 / 0, 1 }, { -math.huge, 1 }, { math.huge, -1 } } do
+            local few <close> = mb.array(case)
+            local r <close> = mb.reduce(few, "positive")
+            local value = r:item()
+            assert.is_true(value ~= value or math.abs(value) == math.huge)
+        end
+        local complex <close> = mb.array({ { 3, 4 } }, { dtype = "c64" })
+        assert.has_error(function() mb.reduce(complex, "positive") end)
+    end)
+
     it("reduces complex numbers", function()
         local a <close> = mb.array({ { 3, 4 }, { 1, -2 } }, { dtype = "c64" })
         local sum <close> = mb.reduce(a, "sum")

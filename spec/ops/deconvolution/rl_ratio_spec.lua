@@ -35,6 +35,22 @@ describe("rl_ratio", function()
         helper.assert_close({ { 0, 0, 1, 0 }, { 2, 0, 0, 0 } }, grid, 1e-6)
     end)
 
+    it("counts negative values as 0, adds the background, and keeps NaN", function()
+        local grid <close> = mb.array { { 1, 2, 1, 0 }, { 1, 2, 3, 0 } }
+        local image <close> = mb.array { { -5, 8, 0 }, { 3, -1e-3, 9 } }
+        local _, metric = mb.rl_ratio(grid, image, { background = 2, metrics = true })
+        helper.assert_close({ { 0, 2, 0, 0 }, { 1, 0, 9 / 5, 0 } }, grid, 1e-6)
+        local expected = 3 + (8 * math.log(2) - 8 + 4) + 3 + 0 + 4 + (9 * math.log(9 / 5) - 9 + 5)
+        assert.near(expected, (metric:item(1)), 1e-5)
+        assert.near(22, (metric:item(2)), 1e-6)
+        metric:release()
+        grid:fill(1)
+        image:view(1, 1):fill(0 / 0)
+        mb.rl_ratio(grid, image)
+        local value = grid:item(1, 1)
+        assert.is_true(value ~= value)
+    end)
+
     it("says when the image does not fit the padded rows", function()
         local grid <close> = mb.ones { 4, 8 }
         local image <close> = mb.ones { 4, 8 }

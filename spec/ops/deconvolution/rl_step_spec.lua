@@ -21,7 +21,7 @@ end
 local function problem(grid, window, kernel, options)
     local all = {}
     all.estimate = mb.random(grid, { seed = 1, low = 0.5, high = 1.5 })
-    all.image = mb.random(window, { seed = 2, low = 0, high = options.dtype and 200
+    all.image = mb.random(window, { seed = 2, low = options.low or 0, high = options.dtype and 200
         or 2, dtype = options.dtype or "f32" })
     local psf <close> = mb.random(kernel, { seed = 3 })
     local center = {}
@@ -29,7 +29,7 @@ local function problem(grid, window, kernel, options)
         center[i] = (extent - 1) // 2
     end
     all.otf = mb.convolution.transfer(psf, grid, { center = center, form = options.form or "whole" })
-    all.window, all.center = window, center
+    all.window, all.center, all.background = window, center, options.background
     if options.table then
         all.table = mb.summed_area(psf, { scale = 1 / mb.psf.sum(psf) })
     end
@@ -54,7 +54,7 @@ local function release(all)
 end
 
 local function copy_to(device, all)
-    local there = { window = all.window, center = all.center }
+    local there = { window = all.window, center = all.center, background = all.background }
     for _, name in ipairs(ARRAYS) do
         there[name] = on(device, all[name])
     end
@@ -72,7 +72,7 @@ local function by_step(all, metrics)
     local work <close> = mb.embed(all.estimate, all.estimate.shape)
     for _ = 1, 2 do
         local options = update_options(all, metrics)
-        options.weights, options.eps = all.weights, 0.05
+        options.weights, options.eps, options.background = all.weights, 0.05, all.background
         local _, _, metric <close> = mb.rl_step(all.estimate, work, all.otf, all.image, options)
         for i = 1, metric and metric.shape[1] or 0 do
             numbers[#numbers + 1] = metric:item(i)
@@ -88,7 +88,7 @@ local function by_parts(all, metrics)
     for _ = 1, 2 do
         mb.convolution.apply(work, all.otf, n)
         local _, misfit <close> = mb.rl_ratio(work, all.image, { weights = all.weights, eps = 0.05,
-            metrics = metrics })
+            metrics = metrics, background = all.background })
         mb.convolution.apply(work, all.otf, n, true)
         local _, _, sums <close> = mb.rl_update(all.estimate, work, update_options(all, metrics
             or all.gradient ~= nil))
@@ -135,6 +135,7 @@ local cases = {
     { { 9, 15 }, { 8, 13 }, { 2, 3 }, { weights = true, gradient = true } },
     { { 21 }, { 17 }, { 4 }, { table = true, gradient = true, dtype = "u8" } },
     { { 14, 9, 10 }, { 14, 9, 10 }, { 3, 4, 5 }, { form = "planes" } },
+    { { 8, 9, 12 }, { 6, 6, 8 }, { 3, 4, 5 }, { table = true, low = -1, background = 0.5 } },
 }
 -- What the fused passes take: every length of a row, tiles of one row and of many.
 local fused = {
@@ -151,12 +152,15 @@ local fused = {
     { { 64, 2048, 128 }, { 61, 2000, 125 }, { 3, 4, 5 }, { weights = true } },
     { { 64, 64, 128 }, { 58, 61, 124 }, { 7, 4, 5 }, { table = true, form = "planes" } },
     { { 128, 64, 256 }, { 128, 64, 256 }, { 30, 4, 5 }, { gradient = true, form = "planes" } },
+    { { 16, 64, 128 }, { 14, 61, 124 }, { 3, 4, 5 }, { table = true, low = -1, background = 0.5 } },
+    { { 16, 64, 128 }, { 14, 61, 125 }, { 3, 4, 5 }, { weights = true, low = -1 } },
 }
 
 local function name_of(case)
     local words = {}
     for name, value in pairs(case[4]) do
-        words[#words + 1] = value == true and name or value
+        words[#words + 1] = value == true and name or type(value) == "number"
+            and ("%s %g"):format(name, value) or value
     end
     table.sort(words)
     return ("%s on a grid of %s, %s"):format(table.concat(case[2], " x "),

@@ -2,8 +2,10 @@
 -- distance of its samples.
 
 local cli = require "moonbeam.internal.cli"
+local gate = require "moonbeam.deconv.value_gate"
 local is_model = require "moonbeam.internal.command_line.psf_origin"
 local mb = require "moonbeam"
+local on_error = require "moonbeam.internal.on_error"
 local surface = require "moonbeam.internal.command_line.surface"
 
 local measured_psf = {}
@@ -11,7 +13,11 @@ local measured_psf = {}
 -- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
 -- stays. With "auto" nothing lies under a model.
 local function background_of(psf, options, say)
-    local choice, found = options.psf_background, mb.psf.background(psf)
+    local choice = options.psf_background
+    if choice == "none" then
+        return 0
+    end
+    local found = mb.psf.background(psf)
     if choice == "auto" and is_model(options.psf) then
         return 0
     end
@@ -24,12 +30,36 @@ local function background_of(psf, options, say)
             .. "sum (--psf-background)",
             found.level, 100 * found.share)
         return found.level
+    elseif found.level < 0 and (choice == "faces" or choice == "auto" and found.flat) then
+        say("background %.6g, the median of the PSF's faces, is below 0: it was subtracted too "
+            .. "far, and is added again (--psf-background)", found.level)
+        return found.level
     elseif choice == "auto" and found.share > 0.1 then
         cli.warn("the median of the PSF's faces is %.4g, %.3g %% of its sum if that is a "
             .. "background; they are not flat, so nothing is subtracted: --psf-background faces or "
             .. "a number does, none is silent", found.level, 100 * found.share)
     end
     return 0
+end
+
+-- The PSF without its background and without values below 0: how much these were is said, where
+-- noise lies around a background, or warned about. Ends the program where they are too much, unless
+-- the level was typed.
+local function above_zero(psf, options, say)
+    local level = background_of(psf, options, say)
+    local left = mb.psf.subtract_background(psf, level)
+    local _ <close> = on_error(function() left:release() end)
+    local share = gate.subtracted_share("deconvolve", psf, level, left)
+    if type(options.psf_background) ~= "number" then
+        gate.check_psf_share("deconvolve", share)
+    end
+    if share > 0 and level == 0 then
+        cli.warn("values of the PSF below 0, %.3g %% of its |sum|, count as 0", 100 * share)
+    elseif share > 0 then
+        say("           values below it, %.3g %% of the |sum| that is left, count as 0",
+            100 * share)
+    end
+    return left
 end
 
 -- Warns where the PSF's file says another size of voxels than the image's.
@@ -74,9 +104,9 @@ function measured_psf.read(options, id, say)
         local owned <close> = psf
         psf = f(owned, ...)
     end
-    if options.psf_background ~= "none" then
-        become(mb.psf.subtract_background, background_of(psf, options, say))
-    end
+    become(function(owned)
+        return cli.tried({}, above_zero, owned, options, say)
+    end)
     if options.psf_spacing then
         local to = {options.step, options.pixel, options.pixel}
         become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}),

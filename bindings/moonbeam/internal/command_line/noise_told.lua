@@ -122,7 +122,7 @@ local RULES <const> = {held_out = "held-out photons are predicted best",
 function methods:iterations(volume, psf, settings, most)
     local own = {iterations = most}
     for _, name in ipairs {"center", "acceleration", "total_variation", "spacing", "boundary",
-        "weights"} do
+        "weights", "background"} do
         own[name] = settings[name]
     end
     own.gain, own.offset = self:left()

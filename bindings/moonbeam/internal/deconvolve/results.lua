@@ -12,7 +12,8 @@ local results = {}
 
 -- Options that are noted as they are, if they were given.
 local NOTED <const> = {"acceleration", "total_variation", "tolerance", "lambda", "relaxation",
-    "offset", "gain", "mask", "boundary", "na", "index", "index_sample", "depth", "wavelength",
+    "offset", "gain",
+    "background", "mask", "boundary", "na", "index", "index_sample", "depth", "wavelength",
     "excitation", "pinhole", "sheet", "sheet_na", "field", "polarization", "psf_background",
     "psf_crop", "channel", "frame"}
 

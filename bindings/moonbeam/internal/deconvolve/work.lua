@@ -35,6 +35,21 @@ local function seen(self, k, metric, look)
     end
 end
 
+-- Keeps how much of a volume counted as 0, for `tell_clipped`.
+local function note_clipped(self, report)
+    local share = report and report.clipped and report.clipped.image or 0
+    self.clipped = math.max(self.clipped, share)
+end
+
+-- Warns of values below 0 in the image, of several volumes for that with the most.
+local function tell_clipped(self)
+    if self.clipped > 0 then
+        local volume = self.job.image:is_series() and "one volume of the image" or "the image"
+        cli.warn("%.3g %% of the values of %s are below 0, and count as 0", 100 * self.clipped,
+            volume)
+    end
+end
+
 -- Says how the iterations ended.
 local function tell_end(self, report)
     local job = self.job
@@ -77,6 +92,7 @@ local function deconvolve(self, volume, sink, label, channel, transfers)
         bar:finish()
     end
     tell_end(self, report)
+    note_clipped(self, report)
     return least, greatest
 end
 
@@ -127,6 +143,7 @@ local function deconvolve_tiled(self, volume, sink, label, channel)
     bar:finish()
     tell_end(self, report)
     tell_tiles(self, report)
+    note_clipped(self, report)
     rank_lines.say_report(job, report)
     return sink.least, sink.greatest
 end
@@ -154,7 +171,7 @@ end
 function methods:volumes(out, ends, transfers)
     local job, least, greatest = self.job, nil, nil
     local image, run = job.image, job.mode == "none" and deconvolve or deconvolve_tiled
-    self.told_first, self.iterations = nil, nil
+    self.told_first, self.iterations, self.clipped = nil, nil, 0
     for channel = 1, image.channels do
         for frame = 1, image.frames do
             local volume <close> = image:volume(channel, frame)
@@ -174,6 +191,7 @@ function methods:volumes(out, ends, transfers)
             greatest = high and math.max(greatest or high, high)
         end
     end
+    tell_clipped(self)
     return least, greatest
 end
 
