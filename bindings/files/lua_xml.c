@@ -27,11 +27,11 @@ static mb_xml_events *new_events(lua_State *L)
     return events;
 }
 
-/* A name without its prefix: the namespaces of OME-XML are told apart by nobody. */
+/* A name without its prefix. */
 static const char *local_name(const char *name)
 {
     const char *colon = strrchr(name, ':');
-    return colon && strncmp(name, "xmlns", 5) != 0 ? colon + 1 : name;
+    return colon ? colon + 1 : name;
 }
 
 /* Appends to the list in the element on top what is on top of it. */
@@ -42,9 +42,11 @@ static void append(lua_State *L)
 
 static void push_element(lua_State *L, const char *name)
 {
-    lua_createtable(L, 0, 3);
+    lua_createtable(L, 0, 4);
     lua_pushstring(L, local_name(name));
     lua_setfield(L, -2, "name");
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "full_name");
     lua_newtable(L);
     lua_setfield(L, -2, "attributes");
     lua_newtable(L);
@@ -56,17 +58,17 @@ static const char *add_attribute(lua_State *L, const char *name)
     const char *value = name + strlen(name) + 1;
     lua_getfield(L, -1, "attributes");
     lua_pushstring(L, value);
-    lua_setfield(L, -2, local_name(name));
+    lua_setfield(L, -2, name);
     lua_pop(L, 1);
     lua_getfield(L, -1, "order");
-    lua_pushstring(L, local_name(name));
+    lua_pushstring(L, name);
     append(L);
     lua_pop(L, 1);
     return value + strlen(value) + 1;
 }
 
-/* read(text): the root {name, attributes = {name = value}, order = {name, ...} (of attributes),
-** ...}; its list has the elements and texts in it. Names are without prefixes. */
+/* read(text): the root {name (without its prefix), full_name, attributes = {name = value}, order =
+** {name, ...} (of attributes), ...}; its list has the elements and texts in it. */
 static int xml_read(lua_State *L)
 {
     size_t bytes;

@@ -4,8 +4,8 @@
 -- axes there have one element.
 
 local fail = require "moonbeam.internal.fail"
-local metadata = require "moonbeam.tiff.metadata"
-local voxel = require "moonbeam.tiff.voxel"
+local descriptions = require "moonbeam.tiff.meaning.descriptions"
+local units_of = require "moonbeam.internal.units"
 
 local ome_image = {}
 
@@ -117,7 +117,7 @@ end
 --- The size of a voxel in m, as far as the image says it: {step, row, pixel}.
 function ome_image.voxel(image, rank, own)
     local units = image.units or {}
-    local meters, made = voxel.meters(units.z or units.x), {}
+    local meters, made = units_of.meters(units.z or units.x), {}
     for i, name in ipairs {"step", "row", "pixel"} do
         local value = meters and image.scale and (own == 3 or i > 1)
             and tonumber(image.scale[rank - 3 + i])
@@ -128,7 +128,7 @@ end
 
 --- The interval of frames in s, or nil.
 function ome_image.interval(image, names)
-    return metadata.interval(scale_of(image, names, "t"), (image.units or {}).t or "")
+    return descriptions.interval(scale_of(image, names, "t"), (image.units or {}).t or "")
 end
 
 return ome_image
