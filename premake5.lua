@@ -348,7 +348,7 @@ local function archive_of(name)
 end
 
 local function runtime_libraries(fftw_threads, openmp)
-    return { "runtime", "hdf5_serial", "png", "z", fftw_threads, "fftw3f", openmp, "pthread", "dl",
+    return { "runtime", "hdf5_serial", "png", "expat", "z", fftw_threads, "fftw3f", openmp, "pthread", "dl",
         "m" }
 end
 local shared_openmp = runtime_libraries("fftw3f_omp", "gomp")

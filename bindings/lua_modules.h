@@ -24,7 +24,8 @@
     X(fft)                                                                                         \
     X(h5)                                                                                          \
     X(cluster)                                                                                     \
-    X(rawfile) X(picture) X(target) X(unfinished) X(debug) X(carrier) X(timer) X(system) X(input)
+    X(rawfile)                                                                                     \
+    X(xml) X(picture) X(target) X(unfinished) X(debug) X(carrier) X(timer) X(system) X(input)
 
 #define MBL_DECLARE(name) int mbl_open_##name(lua_State *L);
 MBL_MODULES(MBL_DECLARE)

@@ -12,6 +12,7 @@ local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local finite = require "moonbeam.internal.finite"
+local given_image = require "moonbeam.internal.deconvolve.given_image"
 local progress = require "moonbeam.progress"
 
 local convolution = declared.of(mb.convolution.convolve).options
@@ -34,6 +35,7 @@ local options = cli.parse(arg, {
         doc = "with --image: of an image of several this channel (default 1)"},
     {"frame", value = "N", type = cli.count,
         doc = "with --image: of an image of several this time (default 1)"},
+    given_image.OPTIONS,
     cli.option(convolution.normalize, {doc = "with --image: make the PSF sum to 1"}),
     {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write "
         .. "nothing"},
@@ -171,11 +173,13 @@ local function from_file_to_file()
         cli.wrong("the name of the result is missing; give it with -o, such as -o result.tif")
     end
     local source <close> = cli.tried({}, mb.images.open, options.image,
-        {channel = options.channel, frame = options.frame})
+        given_image.opening(options))
     local meta = source.meta
+    given_image.warn(meta)
     if (meta.channels or 1) * (meta.frames or 1) > 1 and not (options.channel or options.frame) then
-        cli.wrong("%s has %d channels and %d times; say which: --channel, --frame", options.image,
-            meta.channels, meta.frames)
+        cli.wrong("%s has %d channels and %d times; say which: --channel, --frame%s",
+            options.image, meta.channels, meta.frames, (meta.slices or 1) == 1
+            and "; or, where they are slices, --axes Z" or "")
     end
     stack_picture.check(source.shape, options.preview_z)
     check_psf(source.shape)

@@ -102,6 +102,7 @@ local options = cli.parse(arg, {
     {"channel", value = "N", type = cli.count,
         doc = "of an image of several only this channel (default: all, one after another)"},
     {"frame", value = "N", type = cli.count, doc = "of an image of several only this time"},
+    given_image.OPTIONS,
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"),
         default = "auto", doc = "rl by tiles: exact seams; blended, independent ones; auto: exact "
             .. "where the whole does not fit the budget"},
@@ -245,7 +246,10 @@ if image:is_series() then
     results.check_series(images and options.format or options.output, shape)
 end
 if not options.psf then
-    if #shape ~= 3 then
+    local slices = given_image.slices_told(image.meta, shape, options.image)
+    if slices then
+        cli.wrong("%s (the model of a PSF is for stacks)", slices)
+    elseif #shape ~= 3 then
         cli.wrong("the model of a PSF is for stacks, and this image has %d axes: give a measured "
             .. "PSF, as the second argument or with --psf", #shape)
     end

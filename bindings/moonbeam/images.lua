@@ -128,11 +128,23 @@ local function kind_of(name, what)
             or "%s: images are .tif, .npy, .h5 or .zarr", name)
 end
 
+-- What the pages of a TIFF file are is said of nothing else.
+local function check_pages(name, open, options)
+    for _, option in ipairs {"axes", "pages", "image"} do
+        if options[option] and open ~= tiff.open then
+            fail("argument", "images.open", option, "%s: the option %s is for TIFF files: leave it "
+                .. "out", name, option)
+        end
+    end
+end
+
 --- An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames,
 -- ...}). Close it when done. An image of several channels or frames (a TIFF hyperstack, OME-Zarr)
 -- has the pages of all, (page, y, x); with `channel` or `frame` (1-based) it is one volume.
 function images.open(name, options)
-    return kind_of(name, "open")(name, options)
+    local open = kind_of(name, "open")
+    check_pages(name, open, options)
+    return open(name, options)
 end
 
 --- Reads an image onto a device (default: the default device). Returns it and what the file says.

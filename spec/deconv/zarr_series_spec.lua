@@ -114,7 +114,10 @@ describe("a series as OME-Zarr", function()
                 facts.chunk_grid.configuration.chunk_shape[2]})
         end
         assert.same({"0"}, files.list(path "o.zarr/0/c/2/1")) -- one shard of one volume
-        assert.is_nil(ome_of("o.zarr").omero) -- nothing is known of the channels
+        for i, channel in ipairs(ome_of("o.zarr").omero.channels) do -- what is shown of each
+            assert.equal("channel " .. i, channel.label)
+            assert.is_true(channel.window.start < channel.window["end"])
+        end
     end)
 
     it("has only the axes of which there are several", function()

@@ -203,16 +203,16 @@ print(t.is_ome, t.series[0].shape, pixels["PhysicalSizeX"], pixels["PhysicalSize
     end
 
     it("is BigTIFF beyond 4 GB with OME-XML, ImageJ's form without", function()
-        local metadata = require "moonbeam.tiff.metadata"
+        local compose = require "moonbeam.tiff.meaning.compose"
         local volume = {shape = {1100, 1024, 1024}, dtype = "f32", title = "t"}
-        assert.equal("II*\0", large(false, metadata.new_imagej(volume)):sub(1, 4))
+        assert.equal("II*\0", large(false, compose.new_imagej(volume)):sub(1, 4))
         do
             local read <close> = mb.tiff.open(path)
             assert.same({1100, 1024, 1024}, read.shape)
         end
         assert.equal("True (1100, 1024, 1024)\n",
             by_tifffile [[print(t.is_imagej, t.series[0].shape)]])
-        assert.equal("II+\0", large(true, metadata.new_ome(volume, "")):sub(1, 4))
+        assert.equal("II+\0", large(true, compose.new_ome(volume, "")):sub(1, 4))
         local read <close> = mb.tiff.open(path)
         assert.same({1100, 1024, 1024}, read.shape)
         assert.equal("True (1100, 1024, 1024)\n",

@@ -105,7 +105,7 @@ local FORMATS = { u8 = { "I1", 1, 1 }, u16 = { "I2", 2, 1 }, i32 = { "i4", 4, 2 
     f32 = { "f", 4, 3 } }
 
 -- A file with the values [page][row][column]. Options: dtype, order ("<", ">"), big, method,
--- predictor, rows (per strip), tile ({rows, columns}), text, extra (entries, tag -> {kind,
+-- predictor, rows (per strip), tile ({rows, columns}), text, texts (several), extra (entries, tag -> {kind,
 -- value}).
 local function encode(values, options)
     local order, big = options.order or "<", options.big
@@ -160,6 +160,9 @@ local function encode(values, options)
         if options.text and number == 1 then
             entries[270] = { 2, options.text .. "\0" }
         end
+        for i, text in ipairs(number == 1 and options.texts or {}) do -- several of one tag
+            entries[270 + i / 16] = { 2, text .. "\0" }
+        end
         for tag, entry in pairs(options.extra or {}) do
             entries[tag] = entry
         end
@@ -185,7 +188,7 @@ local function encode(values, options)
                 data = table.concat(parts)
             end
             local room = big and 8 or 4
-            records[i] = string.pack(order .. "I2I2", tag, kind) .. string.pack(word, count)
+            records[i] = string.pack(order .. "I2I2", math.floor(tag), kind) .. string.pack(word, count)
                 .. (#data > room and string.pack(word, add(data)) or data
                     .. ("\0"):rep(room - #data))
         end

@@ -11,7 +11,7 @@ local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local head = require "moonbeam.tiff.head"
 local json = require "moonbeam.internal.json"
-local metadata = require "moonbeam.tiff.metadata"
+local describe = require "moonbeam.tiff.meaning.compose"
 local on_error = require "moonbeam.internal.on_error"
 local origin = require "moonbeam.result.origin"
 local tables = require "moonbeam.internal.tables"
@@ -62,9 +62,9 @@ local function compose(self)
         slice_distance = not options.axis and (options.slice_distance or options.pixel_size) or nil,
         units = origin.units(options), scaling = facts.scaling}
     if self.ome then
-        text = metadata.new_ome(description, json(facts, {"program", "version", "title"}))
+        text = describe.new_ome(description, json(facts, {"program", "version", "title"}))
     else
-        text, info = metadata.new_imagej(description), json(facts, {"program", "version", "title"})
+        text, info = describe.new_imagej(description), json(facts, {"program", "version", "title"})
     end
     return head.compose {pages = self.shape[1], rows = self.shape[2], columns = self.shape[3],
         dtype = self.dtype, text = text, info = info, labels = labels_of(options.axis),

@@ -146,13 +146,35 @@ end
 
 local FORMS <const> = {u8 = "B", u16 = "<I2", f32 = "<f"}
 
---- The least and the greatest value of a level, or of evenly spaced slices of a large one; nil
--- where none is finite, or for other element types.
+local KEPT <const> = 1 << 16 -- values that stand for all of a level
+local LOW <const>, HIGH <const> = 0.005, 0.995
+
+-- The percentiles of a list between which values are shown, which it sorts.
+local function shown(list)
+    table.sort(list)
+    local function at(part)
+        return list[math.floor(part * (#list - 1) + 0.5) + 1]
+    end
+    return at(LOW), at(HIGH)
+end
+
+-- A distance of values that are kept: no multiple of a row, so that all columns are met.
+local function distance(count, columns)
+    local step = math.max(1, count // KEPT)
+    while step > 1 and (columns % step == 0 or step % columns == 0) do
+        step = step + 1
+    end
+    return step
+end
+
+--- The least and the greatest value of a level, or of evenly spaced slices of a large one, and the
+-- 0.5 and 99.5 percentiles; nil where none is finite, or for other element types.
 function levels.range(level)
     local layout, form = level.layout, FORMS[level.layout.dtype]
     local count, rows, columns = table.unpack(layout.shape)
     local step = math.max(1, count * rows * columns // MOST_VALUES)
-    local least, greatest = math.huge, -math.huge
+    local least, greatest, kept, number = math.huge, -math.huge, {}, 0
+    local each = distance(count // step * rows * columns, columns)
     for z = (step - 1) // 2 % count + 1, form and count or 0, step do
         local file, at = slice_at(level, z)
         for row = 0, rows - 1 do
@@ -160,14 +182,17 @@ function levels.range(level)
             for _ = 1, columns do
                 local value
                 value, place = string.unpack(form, text, place)
+                number = number + 1
                 if value - value == 0 then
                     least, greatest = math.min(least, value), math.max(greatest, value)
+                    kept[#kept + 1] = number % each == 0 and value or nil
                 end
             end
         end
     end
     if least <= greatest then
-        return least, greatest
+        kept[1] = kept[1] or least
+        return least, greatest, shown(kept)
     end
 end
 

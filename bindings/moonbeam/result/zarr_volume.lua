@@ -51,6 +51,17 @@ function zarr_volume.disk_bytes(shape, dtype)
     return bytes
 end
 
+-- What is told of the channels, or a list of as many of which nothing is.
+local function channels_of(options)
+    local list = {{}}
+    for _, axis in ipairs(options.lead or {}) do
+        for i = 1, axis.name == "c" and axis.extent or 0 do
+            list[i] = {}
+        end
+    end
+    return options.channels or list
+end
+
 -- The folder that the result is made in, and what keeps it: that of the caller, or our own.
 local function begin(self)
     local kept = self.options.unfinished
@@ -129,8 +140,8 @@ function zarr_volume.create(path, options)
     path = path:gsub("/+$", "")
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
         options = setmetatable({slice_distance = options.slice_distance or options.pixel_size,
-            lead = options.lead or {}}, {__index = options}), facts = origin.facts(options),
-        volumes = {}, shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
+            lead = options.lead or {}, channels = channels_of(options)}, {__index = options}),
+        facts = origin.facts(options), volumes = {}, shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
     local _ <close> = on_error(function() self:close() end)
     self.folder = levels.folder(begin(self))
     open_levels(self)
@@ -204,17 +215,19 @@ end
 -- Makes the smaller levels of all volumes, and finds what is shown of the channels.
 local function make_pyramids(self)
     local _ <close> = progress.watch "pyramid"
-    local channels = self.options.channels or {}
+    local channels = self.options.channels
     for k, own in ipairs(self.volumes) do
         for i = 2, #own do
             levels.halve(own[i - 1], own[i], #self.volumes == 1 and ("level %d, slice"):format(i)
                 or ("volume %d, level %d, slice"):format(k, i))
         end
-        local channel = channels[(k - 1) % math.max(1, #channels) + 1]
-        if channel then
-            local least, greatest = levels.range(own[#own])
-            channel.least = least and math.min(channel.least or least, least)
-            channel.greatest = least and math.max(channel.greatest or greatest, greatest)
+        local channel = channels[(k - 1) % #channels + 1]
+        local least, greatest, low, high = levels.range(own[#own])
+        if least then
+            channel.least = math.min(channel.least or least, least)
+            channel.greatest = math.max(channel.greatest or greatest, greatest)
+            channel.low = math.min(channel.low or low, low)
+            channel.high = math.max(channel.high or high, high)
         end
         self:close_files(k)
     end

@@ -18,6 +18,21 @@ local image_frames = {}
 -- What flat_field takes as it is stored.
 local TAKEN = {u8 = true, u16 = true, i32 = true, f16 = true, f32 = true}
 
+-- An image as frames. A frame is a page: where the texts of a TIFF file do not say what its pages
+-- are, they are taken in the order of the file, with a line in `meta.warnings`.
+local function open_image(name)
+    local ok, volume = pcall(images.open, name)
+    if ok then
+        return volume
+    elseif type(volume) ~= "table" or volume.arg ~= "axes" then
+        error(volume, 0)
+    end
+    local all = images.open(name, {axes = "Z"})
+    table.insert(all.meta.warnings, ("the pages of '%s' are taken for frames, in the order of the "
+        .. "file, as what it says of them does not add up"):format(name))
+    return all
+end
+
 -- Does a name mean a series of TIFF files?
 local function is_series(name)
     local facts = core.system.stat(name)
@@ -49,7 +64,7 @@ function image_frames.set(name)
         set.names = series.names(base)
         set.total, set.place = #set.names, set.names[1]:match "^(.*)/[^/]*$"
     else
-        local volume <close> = images.open(base)
+        local volume <close> = open_image(base)
         set.total, set.single = #volume.shape == 3 and volume.shape[1] or 1, #volume.shape ~= 3
         set.shape = volume.shape
     end
@@ -102,7 +117,7 @@ local function volume_of(set, indices)
         return series.open(set.base, declared.checked(declared.of(images.open).options, {},
             "scan.open"), picked(set.names, indices))
     end
-    local volume = images.open(set.base)
+    local volume = open_image(set.base)
     local _ <close> = on_error(function() volume:close() end)
     local gap = volume.missing and volume:missing()
     if gap then

@@ -13,8 +13,10 @@ local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local head = require "moonbeam.tiff.head"
 local json = require "moonbeam.internal.json"
-local metadata = require "moonbeam.tiff.metadata"
+local compose = require "moonbeam.tiff.meaning.compose"
+local meaning = require "moonbeam.tiff.meaning"
 local on_error = require "moonbeam.internal.on_error"
+local order = require "moonbeam.tiff.meaning.order"
 local origin = require "moonbeam.result.origin"
 local pages_of = require "moonbeam.tiff.pages"
 local volumes = require "moonbeam.volumes"
@@ -22,13 +24,22 @@ local voxel = require "moonbeam.tiff.voxel"
 
 local tiff = {}
 
+local ONE = declared.options({"channel", "count", "of a TIFF hyperstack or OME-Zarr",
+    usual = "all pages"},
+    {"frame", "count", "of a TIFF hyperstack or OME-Zarr", usual = "all pages"},
+    {"axes", "string", "of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever "
+        .. "the file says: Z, ZC, or ZC2 where there are 2 channels", usual = "what the file says"},
+    {"pages", "range", "of a TIFF file: the first and the last of its pages to be read; without "
+        .. "axes they are slices", usual = "all pages"},
+    {"image", "count", "of a TIFF file that has several", usual = "the only one"})
+
 -- Pages one after another at equal distance, uncompressed and not widened: the first offset and the
 -- distance, or nil.
 local function regular(pages, page_bytes)
     local first, distance = pages[1].offsets[1], nil
     for i, page in ipairs(pages) do
         local at = page.offsets[1]
-        if page.samples or page.compression ~= 1 or page.predictor ~= 1
+        if page.path or page.samples or page.compression ~= 1 or page.predictor ~= 1
             or page.segment_columns ~= page.columns then
             return nil
         end
@@ -58,6 +69,20 @@ end
 -- Pages that have to be decoded, or lie anywhere. `decoding`: bytes of scratch.
 local paged = volumes.file_class {}
 
+-- The file that has a page: this one, or another of its set, of which one is open at a time.
+local function file_of(self, page)
+    if not page.path then
+        return self.file
+    elseif self.other_path ~= page.path then
+        local opened = core.rawfile.open(page.path, "tiff.open")
+        if self.other then
+            self.other:close()
+        end
+        self.other, self.other_path = opened, page.path
+    end
+    return self.other
+end
+
 -- `scratch`: bytes for decoding; nil: they are allocated.
 function paged:fill(block, first, scratch)
     local flat, pages = #self.shape == 2, self.pages
@@ -65,71 +90,66 @@ function paged:fill(block, first, scratch)
         {dtype = "u8", device = block.device}) or nil
     scratch = scratch or own
     for i = 1, flat and 1 or block.shape[1] do
-        local page <close> = flat and block:view() or block:view(i)
-        self.file:read_tiff(page, pages[flat and 1 or first[1] + i], first[#first - 1],
-            first[#first], scratch)
+        local own_page <close> = flat and block:view() or block:view(i)
+        local page = pages[flat and 1 or first[1] + i]
+        file_of(self, page):read_tiff(own_page, page, first[#first - 1], first[#first], scratch)
     end
 end
 
--- The pages of ImageJ's files above 4 GB: one directory, all pages behind one another.
-local function behind_one_another(first, count, page_bytes)
-    local at, list = first.offsets[1], {}
-    for i = 1, count do
-        list[i] = setmetatable({offsets = {at + (i - 1) * page_bytes}, bytes = {page_bytes},
-            segment_rows = first.rows}, {__index = first})
+function paged:close()
+    self.file:close()
+    if self.other then
+        self.other:close()
     end
-    return list
+end
+
+-- Opens a file of a set to read its directories.
+local function directories_of(name)
+    local file <close> = core.rawfile.open(name, "tiff.open")
+    local stack = pages_of(file, name)
+    for _, page in ipairs(stack.directories) do
+        page.path = name
+    end
+    return stack.directories
 end
 
 -- The metadata of a stack, and its pages: all, or those of the channel and the frame that the
 -- options name.
-local function meta_and_pages(stack, name, options, file)
-    local pages, meta = stack.pages, metadata.parse(stack.description)
-    local first, chosen = pages[1], options.channel or options.frame
-    local page_bytes = first.rows * first.columns * first.sample_bytes
-    meta.resolution, meta.description = stack.resolution, stack.description
-    meta.voxel = voxel.of(meta)
-    if meta.kind == "imagej" and #pages == 1 and meta.images > 1 then
-        if first.compression ~= 1 or first.offsets[1] + meta.images * page_bytes > file:bytes() then
-            fail("io", "tiff", nil, "%s: the file is truncated: ImageJ says that it has %d "
-                .. "images, which do not fit into its %d bytes", name, meta.images, file:bytes())
-        end
-        pages = behind_one_another(first, meta.images, page_bytes)
-    end
-    if meta.kind and meta.channels * meta.slices * meta.frames ~= #pages then
-        if chosen then
-            fail("io", "tiff", nil, "%s: the metadata name %d channels x %d slices x %d frames, "
-                .. "but the file has %d pages", name, meta.channels, meta.slices, meta.frames,
-                #pages)
-        end
-        meta.channels, meta.slices, meta.frames = 1, #pages, 1
-    end
-    if chosen then
+local function meta_and_pages(name, options, file)
+    local stack = pages_of(file, name)
+    stack.name, stack.bytes, stack.read = name, file:bytes(), directories_of
+    local meta = meaning.of(stack, options)
+    meta.resolution, meta.description = stack.resolution, stack.descriptions[1]
+    meta.voxel = voxel.of(meta, stack.descriptions)
+    local pages = meta.planes
+    if options.channel or options.frame then
         local c, t = options.channel or 1, options.frame or 1
-        if c > (meta.channels or 1) or t > (meta.frames or 1) then
+        if c > meta.channels or t > meta.frames then
             fail("argument", "tiff", nil, "%s: there is no channel %d of frame %d; the file "
-                .. "has channels 1 to %d and frames 1 to %d", name, c, t, meta.channels or 1,
-                meta.frames or 1)
+                .. "has channels 1 to %d and frames 1 to %d", name, c, t, meta.channels,
+                meta.frames)
         end
-        local all = pages
-        pages = meta.kind and {} or all
-        for z = 1, meta.kind and meta.slices or 0 do
-            pages[z] = all[metadata.page(meta, c - 1, z - 1, t - 1) + 1] or fail("io", "tiff",
-                nil, "%s: the metadata name a page that the file does not have", name)
-        end
+        pages = meaning.slices(meta, c - 1, t - 1)
+    elseif meta.channels * meta.frames == 1 then
+        pages = meaning.slices(meta, 0, 0)
     end
-    return meta, pages, page_bytes
+    meta.planes, meta.channel = nil, options.channel
+    return meta, pages
 end
 
 --- A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames,
--- spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are told)}.
--- With `channel` or `frame` it has the slices of one channel and time
--- of a hyperstack, (z, y, x); without them all pages in the file's order.
+-- order, spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are
+-- told), named (the channels), warnings (lines: what is not as the file says)}. With `channel` or
+-- `frame` it has the slices of one channel and time of a hyperstack, (z, y, x); without them all
+-- pages in the order that the file says. What the pages are is in their descriptions
+-- (tiff/meaning), and in other files of a set; what does not add up is refused. `axes`, `pages` and
+-- `image` say it instead.
 function tiff.open(name, options)
     local file = core.rawfile.open(name, "tiff.open")
     local _ <close> = on_error(function() file:close() end)
-    local meta, pages, page_bytes = meta_and_pages(pages_of(file, name), name, options, file)
+    local meta, pages = meta_and_pages(name, options, file)
     local first = pages[1]
+    local page_bytes = first.rows * first.columns * first.sample_bytes
     local shape = #pages == 1 and {first.rows, first.columns} or {#pages, first.rows, first.columns}
     local made = {file = file, shape = shape, dtype = first.dtype, meta = meta, place = "file"}
     local offset, distance = regular(pages, page_bytes)
@@ -154,7 +174,7 @@ end
 --- Reads a stack: (page, row, column), or (row, column) for one page. Returns the array and the
 -- stack's meta.
 function tiff.read(name, options)
-    local volume <close> = tiff.open(name, {channel = options.channel, frame = options.frame})
+    local volume <close> = tiff.open(name, declared.part(ONE, options))
     return volumes.load(volume, options.device or mb.default_device()), volume.meta
 end
 
@@ -167,7 +187,7 @@ local writer = volumes.writer_class {}
 function writer:volume(channel, frame)
     local counts, c, t = self.counts, (channel or 1) - 1, (frame or 1) - 1
     local function page(z)
-        return metadata.page({channels = counts.channels, slices = counts.slices,
+        return order.number({channels = counts.channels, slices = counts.slices,
             frames = counts.frames, order = self.order}, c, z, t)
     end
     local steps = volumes.dense_steps(self.shape, self.dtype)
@@ -193,14 +213,15 @@ function tiff.create(name, options)
     local meta = setmetatable({}, {__index = options.meta})
     meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit
     local counts = {channels = options.channels, slices = #shape == 3 and shape[1] or 1,
-        frames = options.frames}
+        frames = options.frames, rows = shape[#shape - 1], columns = shape[#shape]}
+    local ome = compose.is_ome(name, meta)
     local pages = counts.channels * counts.slices * counts.frames
     local before, data_at, page = head.compose {pages = pages, rows = shape[#shape - 1],
-        columns = shape[#shape], dtype = dtype, text = metadata.compose(meta, counts, dtype),
-        resolution = meta.resolution, ome = meta.kind == "ome", info = options.origin
+        columns = shape[#shape], dtype = dtype, text = compose.text(meta, counts, dtype, ome),
+        resolution = meta.resolution, ome = ome, info = options.origin
             and json(origin.facts(options.origin), {"program", "version", "title"}) or nil}
     local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at,
-        page_bytes = page, order = meta.kind == "ome" and meta.order or "CZT"}, writer)
+        page_bytes = page, order = ome and compose.order(meta) or "CZT"}, writer)
     made:start(name, options.overwrite, data_at + pages * page, before)
     return made
 end
@@ -212,9 +233,6 @@ function tiff.write(name, array, options)
     volumes.complete(tiff.create(name, options), array)
 end
 
-local ONE = declared.options({"channel", "count", "of a TIFF hyperstack or OME-Zarr",
-    usual = "all pages"},
-    {"frame", "count", "of a TIFF hyperstack or OME-Zarr", usual = "all pages"})
 local WRITE = declared.options(
     {"overwrite", "boolean", "replace an existing file", default = false},
     {"spacing", "any", "of voxels, for TIFF", usual = "that of meta"},

@@ -7,6 +7,8 @@ local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4
     [5] = {"I4I4", 8}, [6] = {"i1", 1}, [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4},
     [12] = {"d", 8}, [13] = {"I4", 4}, [16] = {"I8", 8}, [17] = {"i8", 8}, [18] = {"I8", 8}}
 local TEXT, RATIONAL <const> = 2, 5
+local DESCRIPTION, DEPTH <const> = 270, 32997
+local PLANES <const> = 33629 -- of MetaMorph: six whole numbers for each plane
 
 -- "sample format bits" -> element type, and what is widened to it, as from HDF5 files.
 local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
@@ -70,7 +72,17 @@ function reader:directory(offset)
         if TYPES[kind] and (n < 0 or n > self.bytes) then
             self:refuse("io", "the file is truncated or damaged: tag %d has %d values", tag, n)
         elseif TYPES[kind] then
-            tags[tag] = self:values(kind, n, text:sub(at + width - self.word_bytes, at + width - 1))
+            local value = self:values(kind, n, text:sub(at + width - self.word_bytes, at + width
+                - 1))
+            if tag == DESCRIPTION and type(value) == "string" then -- some pages have several
+                tags.texts = tags.texts or {}
+                table.insert(tags.texts, value)
+            elseif tag == PLANES then
+                tags[tag] = {count = n, at = string.unpack(self.word, text, at + width
+                    - self.word_bytes)}
+            else
+                tags[tag] = value
+            end
         end
     end
     -- Some writers leave the last link out.
@@ -140,6 +152,9 @@ function reader:page(tags)
     elseif one(266, 1) ~= 1 then
         self:refuse("unsupported", "the bits of each byte are in reverse order (FillOrder 2), "
             .. "which is not supported")
+    elseif one(DEPTH, 1) ~= 1 then
+        self:refuse("unsupported", "a page has %d slices (ImageDepth), and pages of one are read: "
+            .. "save it with a page for each slice", one(DEPTH))
     elseif not page.dtype then
         self:refuse("unsupported", "%d bits of sample format %d are not supported; integers of "
             .. "8, 16 and 32 bit and float are: save it as float of 32 bits", bits, format)
@@ -156,11 +171,51 @@ local function rational(values)
     return type(values) == "table" and type(values[1]) == "table" and values[1]
 end
 
+-- What MetaMorph says of the planes behind a directory: {count, heights (have all planes one?),
+-- times (are the times of all planes others?)}; nil where it is not MetaMorph's.
+function reader:metamorph(planes)
+    if not planes or planes.count < 2 or planes.count > self.bytes // 24 then
+        return nil
+    end
+    local text, before = self:at(planes.at, 24 * planes.count), nil
+    local made = {count = planes.count, heights = true, times = true}
+    for i = 1, planes.count do
+        local over, under, day, time = string.unpack(self.order .. "I4I4I4I4", text, 24 * i - 23)
+        made.heights = made.heights and over ~= 0 and under ~= 0
+        made.times = made.times and before ~= (day << 32 | time)
+        before = day << 32 | time
+    end
+    return made
+end
+
 -- What the first page says of the stack.
 function reader:describe(stack, tags)
     local x, y = rational(tags[282]), rational(tags[283])
-    stack.description = type(tags[270]) == "string" and tags[270] or nil
-    stack.resolution = x and y and {x = x, y = y, unit = self:whole(tags, 296, 2)} or nil
+    stack.descriptions = tags.texts or {}
+    stack.resolution = x and y and {x = x, y = y, unit = self:whole(tags, 296, 2),
+        told = tags[296] ~= nil} or nil
+    stack.metamorph = self:metamorph(tags[PLANES])
+end
+
+-- The page of a directory, with `problem`, an error, where it is none that is read: it may be one
+-- that nobody asks for.
+function reader:page_or_problem(tags)
+    local ok, page = pcall(self.page, self, tags)
+    if ok then
+        return page
+    elseif type(page) ~= "table" or page.code ~= "unsupported" then
+        error(page, 0)
+    end
+    return {problem = page}
+end
+
+-- What tifffile writes where a series of pages begins.
+local function shaped_text(texts)
+    for _, text in ipairs(texts or {}) do
+        if text:find '^{"' or text:find "^shape=" then
+            return text
+        end
+    end
 end
 
 local function reader_of(file, name)
@@ -177,11 +232,12 @@ local function reader_of(file, name)
     return self, string.unpack(self.word, head, big and 9 or 5)
 end
 
---- Reads the directories of a file: {pages, description, resolution}. A page is what read_tiff
--- takes, with its dtype and the bytes of a sample.
+--- Reads the directories of a file: {pages (without thumbnails), directories (the pages of all),
+-- descriptions (of the first page), resolution, metamorph}. A page is what read_tiff takes, with
+-- its dtype and the bytes of a sample; or `problem`, an error, where it is not read.
 return function(file, name)
     local self, offset = reader_of(file, name)
-    local stack, seen = {pages = {}}, {}
+    local stack, seen = {pages = {}, directories = {}}, {}
     while offset ~= 0 do
         if seen[offset] then
             self:refuse("io", "its directories refer to each other in a circle")
@@ -189,16 +245,19 @@ return function(file, name)
         seen[offset] = true
         local tags
         tags, offset = self:directory(offset)
-        if self:whole(tags, 254, 0) & 1 == 0 then -- no thumbnail
-            local page, first = self:page(tags), stack.pages[1]
-            if not first then
-                self:describe(stack, tags)
-            elseif first.dtype ~= page.dtype or first.rows ~= page.rows
-                or first.columns ~= page.columns then
-                self:refuse("unsupported", "the pages differ in size or type")
-            end
-            stack.pages[#stack.pages + 1] = page
+        local thumbnail = self:whole(tags, 254, 0) & 1 == 1
+        local ok, page = pcall(self.page_or_problem, self, tags)
+        if not ok and not thumbnail then
+            error(page, 0)
         end
+        page = ok and page or {problem = page}
+        stack.directories[#stack.directories + 1] = page
+        if not stack.descriptions then
+            self:describe(stack, tags)
+        elseif not thumbnail then
+            page.shaped = shaped_text(tags.texts)
+        end
+        stack.pages[#stack.pages + 1] = not thumbnail and page or nil
     end
     if #stack.pages == 0 then
         self:refuse("io", "the file has no page")

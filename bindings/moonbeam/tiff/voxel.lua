@@ -1,53 +1,76 @@
---- The size of a voxel: what a stack's metadata say about it (ImageJ's lines and resolution,
--- OME-XML), and how a new file says it. Sizes are in meters.
+--- The size of a voxel: what a stack's texts and tags say about it, and how a new file says it.
+-- Sizes are in meters.
+
+local descriptions = require "moonbeam.tiff.meaning.descriptions"
+local units = require "moonbeam.internal.units"
 
 local voxel = {}
 
-local METERS = {m = 1, cm = 1e-2, mm = 1e-3, micron = 1e-6, microns = 1e-6, micrometer = 1e-6,
-    um = 1e-6, ["\u{b5}m"] = 1e-6, ["\u{3bc}m"] = 1e-6, ["\\u00b5m"] = 1e-6, nm = 1e-9,
-    nanometer = 1e-9, pm = 1e-12, angstrom = 1e-10, ["\u{c5}"] = 1e-10, inch = 0.0254}
-
-local function meters_of(unit)
-    return unit and (METERS[unit] or METERS[unit:lower()])
-end
-
---- A unit in meters, or nil.
-voxel.meters = meters_of
+-- Units of TIFF's own.
+local OF_TAG <const> = {[2] = units.length.inch, [3] = units.length.cm}
+-- Resolutions of printers, up to 1200 dots per inch, which say nothing of an object.
+local PRINTED <const> = units.length.inch / 1200
 
 local function positive(value)
     return value and value > 0 and value < math.huge and value or nil
 end
 
--- ImageJ counts pixels for each unit of its own.
-local function imagej(meta)
-    local unit, resolution = meters_of(meta.unit), meta.resolution
-    local function pixel(of)
-        return unit and of and of[1] > 0 and positive(of[2] / of[1] * unit) or nil
-    end
-    return {pixel = resolution and pixel(resolution.x), row = resolution and pixel(resolution.y),
+-- The size of a pixel by a rational of a tag: pixels for each unit.
+local function pixel(pixels, unit)
+    return unit and pixels[1] > 0 and positive(pixels[2] / pixels[1] * unit) or nil
+end
+
+-- ImageJ counts pixels for each unit of the text. Where the tag has a unit of its own, that is the
+-- one, unless only the text's gives a size that a microscope's can be: some programs leave the
+-- tag's at what it is by default.
+local function imagej(meta, resolution)
+    local unit, tag = units.meters(meta.unit), resolution and resolution.told ~= false
+        and OF_TAG[resolution.unit]
+    local x, y = resolution and resolution.x, resolution and resolution.y
+    local by_tag, by_text = x and pixel(x, tag), x and pixel(x, unit)
+    local taken = by_tag and (units.microscopic(by_tag) or not by_text
+        or not units.microscopic(by_text)) and unit and tag or unit
+    return {pixel = x and pixel(x, taken), row = y and pixel(y, taken),
         step = unit and meta.spacing and positive(math.abs(meta.spacing) * unit)}
 end
 
-local function ome(meta)
-    local tag, sizes = meta.text:match "<[%w:]*Pixels%s[^>]*>", {}
-    for name, axis in pairs {pixel = "X", row = "Y", step = "Z"} do
-        local form = "%%sPhysicalSize%s%s%%s*=%%s*[\"']([^\"']*)"
-        local value = tonumber(tag:match(form:format(axis, "")))
-        local unit = meters_of(tag:match(form:format(axis, "Unit")) or "um")
-        sizes[name] = value and unit and positive(value * unit)
+-- Without a text: the tags alone.
+local function tags(resolution)
+    local unit = resolution and resolution.told ~= false and OF_TAG[resolution.unit]
+    local own = unit and pixel(resolution.x, unit)
+    if not own or own > PRINTED * (1 - 1e-6) then
+        return {}
     end
-    return sizes
+    return {pixel = own, row = pixel(resolution.y, unit)}
 end
 
 --- What metadata say: {pixel (along rows), row (from row to row), step (from slice to slice)}; nil
--- for what they do not say.
-function voxel.of(meta)
-    return meta.kind == "imagej" and imagej(meta) or meta.kind == "ome" and ome(meta) or {}
+-- for what they do not say. What the first text (meta) does not say, others of the file may
+-- (`texts`).
+function voxel.of(meta, texts)
+    local found = {}
+    local function add(sizes)
+        for _, name in ipairs {"pixel", "row", "step"} do
+            found[name] = found[name] or sizes[name]
+        end
+    end
+    if meta.kind == "imagej" then
+        add(imagej(meta, meta.resolution))
+    elseif meta.kind == "ome" then
+        add(meta.voxel or {})
+        for _, text in ipairs(texts or {}) do
+            local other = descriptions.imagej(text)
+            add(other and imagej(other, meta.resolution) or {})
+        end
+    else
+        add(tags(meta.resolution))
+    end
+    return found
 end
 
 --- A pixel size as a TIFF resolution: pixels for each micrometer, without a unit of TIFF's own.
-function voxel.resolution(pixel)
-    local micrometers = pixel * 1e6
+function voxel.resolution(size)
+    local micrometers = size * 1e6
     local scale = micrometers >= 1 and 1e6 or 1e9
     while micrometers * scale >= 2^31 do
         scale = scale / 10
@@ -56,39 +79,14 @@ function voxel.resolution(pixel)
     return {x = pixels, y = pixels, unit = 1}
 end
 
--- OME-XML with other sizes.
-local function said_by_ome(text, size)
-    return (text:gsub("<[%w:]*Pixels%s[^>]*>", function(tag)
-        for axis, name in pairs {X = "pixel", Y = "pixel", Z = "step"} do
-            if size[name] then
-                for _, part in ipairs {"", "Unit"} do
-                    tag = tag:gsub(("%%sPhysicalSize%s%s%%s*=%%s*([\"'])[^\"']*%%1"):format(axis,
-                        part), "")
-                end
-                tag = tag:gsub("(/?>)$", (' PhysicalSize%s="%.10g" PhysicalSize%sUnit="\u{b5}m"%%1')
-                    :format(axis, size[name] * 1e6, axis))
-            end
-        end
-        return tag
-    end, 1))
-end
-
 --- A copy of metadata that says this size, {pixel, step}.
 function voxel.said(meta, size)
-    local copy = setmetatable({}, {__index = meta})
-    if meta.kind == "ome" then
-        copy.text = said_by_ome(meta.text, size)
-        return copy
-    end
-    local own = voxel.of(meta)
-    local step = size.step or own.step
-    if meta.kind == "imagej" then
-        copy.text = ("\n" .. meta.text):gsub("\nspacing=[^\n]*", ""):gsub("\nunit=[^\n]*", "")
-            :sub(2)
-    end
-    copy.unit, copy.spacing = "micron", step and step * 1e6 or false
-    copy.resolution = (size.pixel or own.pixel) and voxel.resolution(size.pixel or own.pixel)
-        or nil
+    local copy, own = setmetatable({}, {__index = meta}), meta.voxel or voxel.of(meta)
+    copy.voxel = {pixel = size.pixel or own.pixel, row = size.pixel or own.row,
+        step = size.step or own.step}
+    copy.said = size
+    copy.unit, copy.spacing = "micron", copy.voxel.step and copy.voxel.step * 1e6 or false
+    copy.resolution = copy.voxel.pixel and voxel.resolution(copy.voxel.pixel) or nil
     return copy
 end
 

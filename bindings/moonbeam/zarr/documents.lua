@@ -96,12 +96,22 @@ local function nanometers(meters)
     return meters and math.floor(meters * 1e12 + 0.5) / 1e3
 end
 
--- How channels are shown, or nil where nothing is known of them.
+-- What is shown of a channel: the 0.5 and 99.5 percentiles, of what there is or can be.
+local function window_of(dtype, channel)
+    local least, greatest = channel.least, channel.greatest
+    local low, high = channel.low, channel.high
+    if high <= low then -- nearly all is one value
+        low, high = least, greatest > least and greatest or least + 1
+    end
+    return {min = MOST[dtype] and 0 or least, max = MOST[dtype] or math.max(greatest, high),
+        start = low, ["end"] = high}
+end
+
+-- How channels are shown, or nil where no value is known.
 local function omero_of(volume)
     local list = {}
     for i, channel in ipairs(volume.channels or {}) do
-        local least, greatest = channel.least, channel.greatest
-        if not least then
+        if not channel.least then
             return nil
         end
         list[i] = {label = channel.label or ("channel %d"):format(i), active = true,
@@ -109,17 +119,16 @@ local function omero_of(volume)
             excitationWave = nanometers(channel.Excitation),
             color = channel.color or #volume.channels == 1 and "FFFFFF"
             or COLORS[(i - 1) % #COLORS + 1],
-            window = {min = MOST[volume.dtype] and 0 or least, start = least,
-                max = MOST[volume.dtype] or greatest,
-                ["end"] = greatest > least and greatest or least + 1}}
+            window = window_of(volume.dtype, channel)}
     end
     return #list > 0 and {channels = list} or nil
 end
 
 --- zarr.json of the group. `volume`: {title, dtype, pixel_size, slice_distance (m), axis (where
 -- slices are not rows: {name, values}), lead (the axes before the volume's own: {{name, type, unit,
--- extent, scale}, ...}), channels (nil, or what channel_light.named gives, with least and
--- greatest)}; `shapes`: those of the levels; `facts`: how the volume came about.
+-- extent, scale}, ...}), channels (what channel_light.named gives, or empty tables, with least,
+-- greatest and the percentiles low and high)}; `shapes`: those of the levels; `facts`: how the
+-- volume came about.
 function documents.group(volume, shapes, facts)
     local axes, sizes = axes_of(volume)
     local datasets = {}

@@ -318,12 +318,12 @@ end
 function zarr.open(name, options)
     local array, image = found(name)
     local rank = #array.shape
-    local names, own = ome_image.axes(array, image)
+    local names, own = ome_image.axes(array, image, name)
     local lead, counts = ome_image.leading(array, names, own, options, name)
     local shape = {table.unpack(array.shape, rank - own + 1)}
     local units, scale = image.units or {}, own == 3 and image.scale or nil
     local meta = {unit = units.z, spacing = scale and tonumber(scale[rank - 2]) or nil,
-        voxel = ome_image.voxel(image, rank, own), axes = own, channels = counts.channel or 1,
+        voxel = ome_image.voxel(image, names, own), axes = own, channels = counts.channel or 1,
         frames = counts.frame or 1, slices = own == 3 and shape[1] or 1, named = image.named,
         interval = ome_image.interval(image, names)}
     local self = setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,

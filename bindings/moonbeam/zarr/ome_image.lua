@@ -4,8 +4,8 @@
 -- axes there have one element.
 
 local fail = require "moonbeam.internal.fail"
-local metadata = require "moonbeam.tiff.metadata"
-local voxel = require "moonbeam.tiff.voxel"
+local descriptions = require "moonbeam.tiff.meaning.descriptions"
+local units_of = require "moonbeam.internal.units"
 
 local ome_image = {}
 
@@ -31,29 +31,70 @@ local function named_of(ome)
     return #list > 0 and list or nil
 end
 
+-- The product of all scales of a list of transformations, by axis; nil where there is none.
+local function scale_by(...)
+    local made
+    for _, list in ipairs {...} do
+        for _, each in ipairs(type(list) == "table" and list or {}) do
+            if type(each) == "table" and each.type == "scale" and type(each.scale) == "table" then
+                made = made or {}
+                for axis, value in ipairs(each.scale) do
+                    made[axis] = (made[axis] or 1) * (tonumber(value) or 0)
+                end
+            end
+        end
+    end
+    return made
+end
+
+-- The level of an image with the smallest voxels along x, the first of equal ones; its scale.
+local function finest_of(image)
+    local best, scale
+    for _, level in ipairs(image.datasets) do
+        local own = type(level) == "table" and scale_by(level.coordinateTransformations)
+        if type(level) == "table" and (not best or own and scale and #own > 0 and #scale > 0
+            and own[#own] > 0 and own[#own] < scale[#scale]) then
+            best, scale = level, own
+        end
+    end
+    -- Those of the whole image are applied behind those of the level.
+    return best, best and scale_by(best.coordinateTransformations, image.coordinateTransformations)
+end
+
+-- What to open instead of a group without an image.
+local function instead(folder, attributes, ome)
+    local plate = type(ome.plate) == "table" and ome.plate or attributes.plate
+    local well = type(plate) == "table" and type(plate.wells) == "table" and plate.wells[1]
+    if type(well) == "table" and type(well.path) == "string" then
+        return ("this is a plate of %d wells: name the image of one, such as %s/%s/0"):format(
+            #plate.wells, folder, well.path:sub(1, 40))
+    elseif ome.well or attributes.well then
+        return ("this is a well: name one of its images, such as %s/0"):format(folder)
+    end
+    return ("the group has no image (multiscales): name the array, such as %s/0"):format(folder)
+end
+
 --- The image of an OME group: {folder of the finest level, axes (their names), units (by these),
 -- scale, named (named_of)}.
 function ome_image.of(folder, attributes)
     local ome = type(attributes.ome) == "table" and attributes.ome or attributes
     local image = type(ome.multiscales) == "table" and ome.multiscales[1]
-    local finest = type(image) == "table" and type(image.datasets) == "table" and image.datasets[1]
-    local path = type(finest) == "table" and finest.path
+    local finest, scale
+    if type(image) == "table" and type(image.datasets) == "table" then
+        finest, scale = finest_of(image)
+    end
+    local path = finest and finest.path
     if type(path) ~= "string" then
-        refuse(folder, "the group has no image (multiscales): name the array, such as %s/0", folder)
+        refuse(folder, "%s", instead(folder, attributes, ome))
     elseif path:find "^/" or ("/" .. path .. "/"):find("/../", 1, true) then
         refuse(folder, "the image is at '%s', outside the folder", path:sub(1, 40))
     end
-    local made = {folder = folder .. "/" .. path, axes = {}, units = {}, named = named_of(ome)}
+    local made = {folder = folder .. "/" .. path, axes = {}, units = {}, named = named_of(ome),
+        scale = scale}
     for i, axis in ipairs(type(image.axes) == "table" and image.axes or {}) do
         made.axes[i] = type(axis) == "table" and tostring(axis.name) or tostring(axis)
         made.units[made.axes[i]] = type(axis) == "table" and type(axis.unit) == "string"
             and axis.unit or nil
-    end
-    local list = finest.coordinateTransformations
-    for _, each in ipairs(type(list) == "table" and list or {}) do
-        if type(each) == "table" and each.type == "scale" and type(each.scale) == "table" then
-            made.scale = each.scale
-        end
     end
     return made
 end
@@ -61,8 +102,22 @@ end
 local OPTIONS <const> = {c = "channel", t = "frame"}
 local USUAL <const> = {"x", "y", "z", "c", "t"} -- the last axis first
 
+-- Axes with the names of space are read where they are the last ones, in the order z, y, x.
+local function check_order(names, own, name)
+    local rank, has = #names, {}
+    for _, each in ipairs(names) do
+        has[each] = true
+    end
+    for i, expected in ipairs {"x", "y", has.z and "z" or nil} do
+        if has.x and has.y and (names[rank + 1 - i] ~= expected or i > own) then
+            refuse(name, "its axes are %s; z, y and x are read where they are the last ones, in "
+                .. "this order: save it with the axes t, c, z, y, x", table.concat(names, ", "))
+        end
+    end
+end
+
 --- The names of all axes, and how many of the last are those of a volume.
-function ome_image.axes(array, image)
+function ome_image.axes(array, image, name)
     local rank, names = #array.shape, {}
     local told = #image.axes == rank and image.axes or array.names
     local own = 0
@@ -70,7 +125,9 @@ function ome_image.axes(array, image)
         names[axis] = told and told[axis] or USUAL[rank + 1 - axis] or "t"
         own = (own == rank - axis and own < 3 and not OPTIONS[names[axis]]) and own + 1 or own
     end
-    return names, own < 2 and math.min(rank, 3) or own
+    own = own < 2 and math.min(rank, 3) or own
+    check_order(names, own, name)
+    return names, own
 end
 
 -- How many channels and frames there are.
@@ -114,13 +171,15 @@ local function scale_of(image, names, name)
     end
 end
 
---- The size of a voxel in m, as far as the image says it: {step, row, pixel}.
-function ome_image.voxel(image, rank, own)
-    local units = image.units or {}
-    local meters, made = voxel.meters(units.z or units.x), {}
+--- The size of a voxel in m, as far as the image says it: {step, row, pixel}. Each axis has a unit
+-- of its own.
+function ome_image.voxel(image, names, own)
+    local rank, made = #names, {}
     for i, name in ipairs {"step", "row", "pixel"} do
-        local value = meters and image.scale and (own == 3 or i > 1)
-            and tonumber(image.scale[rank - 3 + i])
+        local axis = rank - 3 + i
+        local meters = (own == 3 or i > 1) and image.scale
+            and units_of.meters((image.units or {})[names[axis]])
+        local value = meters and tonumber(image.scale[axis])
         made[name] = value and value > 0 and value < math.huge and value * meters or nil
     end
     return made
@@ -128,7 +187,7 @@ end
 
 --- The interval of frames in s, or nil.
 function ome_image.interval(image, names)
-    return metadata.interval(scale_of(image, names, "t"), (image.units or {}).t or "")
+    return descriptions.interval(scale_of(image, names, "t"), (image.units or {}).t or "")
 end
 
 return ome_image

@@ -138,7 +138,7 @@ function image_list.compare(list, options)
     local axes = axes_of_psf(options)
     for _, each in ipairs(list) do
         local ok, opened = pcall(mb.images.open, each.image,
-            {channel = options.channel, frame = options.frame})
+            given_image.opening(options))
         if not ok then
             each.what, each.why = each.what or "failed", text_of(opened)
         else
@@ -147,9 +147,12 @@ function image_list.compare(list, options)
             local facts = {shape = volume.shape, dtype = volume.dtype, image = each.image,
                 channels = meta.channels or 1, frames = meta.frames or 1, voxel = meta.voxel or {}}
             if not each.what then
-                local own = #given_image.series(volume, options)
-                each.why = axes and own ~= axes
-                    and ("it has %d axes, the PSF has %d"):format(own, axes) or nil
+                given_image.warn(meta)
+                local shape = given_image.series(volume, options)
+                local own = #shape
+                each.why = axes and own ~= axes and (axes == 3
+                    and given_image.slices_told(meta, shape, "it")
+                    or ("it has %d axes, the PSF has %d"):format(own, axes)) or nil
                 first = first or not each.why and facts or nil
                 each.why = each.why or difference(facts, first)
                 each.what, each.meta = each.why and "failed", meta

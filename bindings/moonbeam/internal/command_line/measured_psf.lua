@@ -74,10 +74,13 @@ local function compare_voxels(told, options)
 end
 
 --- Ends the program where the file of options.psf cannot be opened, is not for images of `rank`
--- axes, or an option for it lacks another. Returns the PSF's extents.
-function measured_psf.check(options, rank)
+-- axes, or an option for it lacks another. `slices`: what to do where the image's planes may be
+-- slices, or nil. Returns the PSF's extents.
+function measured_psf.check(options, rank, slices)
     local psf <close> = cli.tried({}, mb.images.open, options.psf)
-    if #psf.shape ~= rank then
+    if #psf.shape ~= rank and rank == 2 and slices then
+        cli.wrong("%s; the PSF %s is a stack (or give a PSF of (y, x))", slices, options.psf)
+    elseif #psf.shape ~= rank then
         cli.wrong("the PSF %s has %s, and the image %d: give a PSF of (%sy, x)", options.psf,
             surface.counted(#psf.shape, "axis", "axes"), rank, rank == 3 and "z, " or "")
     elseif options.psf_spacing and not (options.pixel and options.step) then

@@ -2,6 +2,7 @@
 -- functions.
 
 local cli = require "moonbeam.internal.cli"
+local given_image = require "moonbeam.internal.deconvolve.given_image"
 local mb = require "moonbeam"
 local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
@@ -49,7 +50,8 @@ end
 -- cannot be opened. Reads and makes nothing.
 function channel_psfs.check(options, image)
     if options.psf then
-        measured_psf.check(options, #image.shape)
+        measured_psf.check(options, #image.shape, given_image.slices_told(image.meta,
+            image.shape, options.image))
     elseif several(options, image) and options.psf_crop then
         cli.wrong("--psf-crop would cut the PSFs of several wavelengths to boxes that differ: "
             .. "leave it out, give a smaller --psf-size, or deconvolve the channels one by one "

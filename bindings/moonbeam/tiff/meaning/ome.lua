@@ -1,0 +1,303 @@
+--- What OME-XML says of the pages of a TIFF file, and of other files of its set.
+
+local core = require "moonbeam.core"
+local descriptions = require "moonbeam.tiff.meaning.descriptions"
+local fail = require "moonbeam.internal.fail"
+local ome_xml = require "moonbeam.tiff.meaning.ome_xml"
+local order = require "moonbeam.tiff.meaning.order"
+local refusal = require "moonbeam.tiff.meaning.refusal"
+local units = require "moonbeam.internal.units"
+
+local ome = {}
+
+local COMPANION_BYTES <const> = 256 << 20
+
+-- ---------------------------------------------------------------------------------------------
+-- What an image is
+
+local function positive(value)
+    return value and value > 0 and value < math.huge and value or nil
+end
+
+-- The size of a voxel in m: {pixel, row, step}.
+local function voxel_of(pixels)
+    local sizes = {}
+    for name, axis in pairs {pixel = "X", row = "Y", step = "Z"} do
+        local value = tonumber(pixels.attributes["PhysicalSize" .. axis])
+        local unit = units.meters(pixels.attributes["PhysicalSize" .. axis .. "Unit"] or "um")
+        sizes[name] = value and unit and positive(value * unit)
+    end
+    return sizes
+end
+
+local function wavelength(channel, which)
+    local value = tonumber(channel.attributes[which .. "Wavelength"])
+    local unit = units.meters(channel.attributes[which .. "WavelengthUnit"] or "nm")
+    return value and unit and positive(value * unit)
+end
+
+-- What is told of the channels: {{label, color (RRGGBB), Emission, Excitation (m)}, ...}; nil where
+-- nothing is.
+local function named_of(pixels)
+    local list, known = {}, false
+    for channel in ome_xml.each(pixels, "Channel") do
+        local color = math.tointeger(tonumber(channel.attributes.Color))
+        list[#list + 1] = {label = channel.attributes.Name,
+            color = color and ("%06X"):format(color >> 8 & 0xffffff), -- red, green, blue, alpha
+            Emission = wavelength(channel, "Emission"),
+            Excitation = wavelength(channel, "Excitation")}
+        known = known or next(list[#list]) ~= nil
+    end
+    return known and list or nil
+end
+
+--- The images of a tree, {element, pixels}.
+function ome.images(root)
+    local list = {}
+    for image in ome_xml.each(root, "Image") do
+        local pixels = ome_xml.first(image, "Pixels")
+        list[#list + 1] = pixels and {element = image, pixels = pixels} or nil
+    end
+    return list
+end
+
+--- The metadata of an image: {kind, channels, slices, frames, order, spacing, unit, interval,
+-- voxel, named}.
+function ome.meta(image)
+    local pixels, said = image.pixels, image.pixels.attributes
+    local function extent(name)
+        local value = said[name] == nil and 1 or ome_xml.whole(pixels, name)
+        return value and value > 0 and value or 1
+    end
+    local axes = (said.DimensionOrder or ""):upper():match "^XY([CZT][CZT][CZT])$"
+    local valid = axes and axes:find "C" and axes:find "Z" and axes:find "T"
+    return {kind = "ome", channels = extent "SizeC", slices = extent "SizeZ",
+        frames = extent "SizeT", order = valid and axes or "CZT",
+        spacing = tonumber(said.PhysicalSizeZ), unit = said.PhysicalSizeZUnit,
+        interval = descriptions.interval(said.TimeIncrement, said.TimeIncrementUnit),
+        voxel = voxel_of(pixels), named = named_of(pixels)}
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- Files of a set
+
+local function base(name)
+    return name:match "[^/\\]*$"
+end
+
+-- A file that the description names, in the folder of the file with that name.
+local function beside(name, other)
+    if other:find "[/\\]" or other == "" or other == ".." then
+        refusal.pages(name, "the description refers to '%s', which is no file of this folder",
+            other:sub(1, 80))
+    end
+    return (name:match "^(.*/)" or "") .. other
+end
+
+-- The tree of the companion file that a description names instead of saying what the pages are.
+local function companion(name, binary_only)
+    local other = binary_only.attributes.MetadataFile or ""
+    local path = beside(name, other)
+    local facts = core.system.stat(path)
+    local file <close> = facts and facts.kind ~= "folder" and io.open(path, "rb") or nil
+    if not file then
+        refusal.pages(name, "what its pages are is in the companion file '%s', which is not there",
+            other)
+    end
+    local root, why = ome_xml.read(file:read(COMPANION_BYTES) or "")
+    return root or refusal.pages(name, "its companion file '%s' is no OME-XML%s", other, why
+        and ": " .. why or "")
+end
+
+-- Blocks of planes that an image names: {first (of the planes, 0-based), directory, count (nil: all
+-- pages of the file), file (a name, nil: this one)}. `set`: {name, own (base name), uuid}.
+local function blocks_of(image, meta, set)
+    local list = {}
+    for block in ome_xml.each(image.pixels, "TiffData") do
+        local function number(attribute, default)
+            if block.attributes[attribute] == nil then
+                return default
+            end
+            return ome_xml.whole(block, attribute) or refusal.pages(set.name, "a TiffData has "
+                .. "%s=\"%s\"", attribute, block.attributes[attribute]:sub(1, 20))
+        end
+        local c, z, t = number("FirstC", 0), number("FirstZ", 0), number("FirstT", 0)
+        if c >= meta.channels or z >= meta.slices or t >= meta.frames then
+            refusal.pages(set.name, "a TiffData begins at channel %d, slice %d, time %d (from 0), "
+                .. "but the image has %s", c, z, t, refusal.counts(meta))
+        end
+        local uuid = ome_xml.first(block, "UUID")
+        local file, id = uuid and uuid.attributes.FileName, uuid and ome_xml.text(uuid)
+        local own = not uuid or id ~= "" and id == set.uuid
+            or (file and base(file):lower() or set.own:lower()) == set.own:lower()
+        local count = number("PlaneCount", number("NumPlanes", block.attributes.IFD and 1 or nil))
+        list[#list + 1] = {first = order.number(meta, c, z, t), directory = number("IFD", 0),
+            count = count ~= 0 and count or nil, file = not own and file or nil}
+    end
+    return list
+end
+
+-- A set of one file that was given another name: all blocks name one file, which is not there.
+local function renamed(images, set)
+    local only
+    for _, image in ipairs(images) do
+        for _, block in ipairs(image.blocks) do
+            if not block.file or only and block.file ~= only then
+                return
+            end
+            only = block.file
+        end
+    end
+    if only and not core.system.stat(beside(set.name, base(only))) then
+        for _, image in ipairs(images) do
+            for _, block in ipairs(image.blocks) do
+                block.file = nil
+            end
+        end
+    end
+end
+
+-- The directories of the file of a block; nil where the file is not there.
+local function directories_of(set, file)
+    if not file then
+        return set.directories
+    end
+    local path = beside(set.name, file)
+    if set.files[path] == nil then
+        set.files[path] = core.system.stat(path) and set.read(path) or false
+        if not set.files[path] then
+            set.absent[#set.absent + 1] = file
+        end
+    end
+    return set.files[path] or nil
+end
+
+-- The pages of the planes of an image, in its order; some may be missing.
+local function planes_of(image, set)
+    local meta, planes, used = image.meta, {}, {}
+    local total = order.count(meta)
+    for _, block in ipairs(image.blocks) do
+        local directories = directories_of(set, block.file)
+        local room = total - block.first
+        local count = block.count or directories and #directories - block.directory or 0
+        if count > room then
+            refusal.pages(set.name, "the description names %d pages for the %d planes from number "
+                .. "%d on of %s", count, room, block.first + 1, refusal.counts(meta))
+        end
+        for i = 1, directories and count or 0 do
+            local page, number = directories[block.directory + i], block.first + i
+            if page and (used[page] or planes[number] and planes[number] ~= page) then
+                refusal.pages(set.name, "the description names %s for plane %d",
+                    used[page] and "a page of another plane" or "several pages", number)
+            end
+            planes[number] = page
+            if page then
+                used[page] = true
+            end
+        end
+    end
+    return planes
+end
+
+-- ---------------------------------------------------------------------------------------------
+-- The image that is meant
+
+-- The image with the number that the option says, or the only one with planes in this file.
+local function chosen(images, set, number, meaning)
+    if number then
+        return images[number] or fail("argument", "tiff", "image", "%s: there is no image %d: the "
+            .. "file has %d", set.name, number, #images)
+    end
+    local here, texts = {}, {}
+    for i, image in ipairs(images) do
+        for _, block in ipairs(image.blocks) do
+            if not block.file then
+                here[#here + 1] = image
+                texts[#texts + 1] = ("%d: %s"):format(i, refusal.counts(image.meta))
+                break
+            end
+        end
+    end
+    if #here > 1 and meaning then
+        fail("argument", "tiff", "image", "%s has %d images: say which with the option image "
+            .. "(%s%s)", set.name, #here, table.concat(texts, "; ", 1, math.min(4, #texts)),
+            #texts > 4 and "; ..." or "")
+    end
+    return here[1] or images[1]
+end
+
+-- The planes where the description says none of a block: the pages follow one another.
+local function without_blocks(image, set, pages)
+    if #pages > order.count(image.meta) then
+        refusal.pages(set.name, "the description says %s, and the file has %d pages",
+            refusal.counts(image.meta), #pages)
+    end
+    return {table.unpack(pages)}
+end
+
+-- Leaves the complete times of planes of which some are missing, and says so.
+local function completed(image, set, planes, warn)
+    local meta, total, there = image.meta, order.count(image.meta), 0
+    for number = 1, total do
+        there = there + (planes[number] and 1 or 0)
+    end
+    if there == total then
+        return planes
+    end
+    local files = #set.absent > 0 and ("; files that are not there: %s%s"):format(
+        table.concat(set.absent, ", ", 1, math.min(3, #set.absent)), #set.absent > 3 and ", ..."
+        or "") or ""
+    local left, frames = order.complete(meta, planes)
+    if not left then
+        refusal.pages(set.name, "the description says %s, but %d of these %d planes are there, and "
+            .. "no time is complete%s", refusal.counts(meta), there, total, files)
+    end
+    warn("%s: %d of %d times are complete, and these are read: %d of %d planes are there%s",
+        set.name, frames, meta.frames, there, total, files)
+    meta.frames = frames
+    return left
+end
+
+--- What a text that is OME-XML says of a file: its metadata with `planes` (pages, in its order);
+-- nil where the text is something else. `file`: {name, directories (all), pages (without
+-- thumbnails), read (a function that returns the directories of another file of the set)}.
+function ome.read(text, file, options, warn)
+    local root, why = ome_xml.read(text)
+    if not root then
+        if why and text:find("OME", 1, true) then
+            refusal.pages(file.name, "its OME-XML is damaged: %s", why)
+        end
+        return nil
+    end
+    local set = {name = file.name, own = base(file.name), uuid = root.attributes.UUID,
+        directories = file.directories, read = file.read, files = {}, absent = {}}
+    local binary_only = ome_xml.first(root, "BinaryOnly")
+    if binary_only then
+        set.uuid = binary_only.attributes.UUID
+        root = companion(file.name, binary_only)
+    end
+    local images = ome.images(root)
+    if #images == 0 then
+        return nil
+    end
+    for _, image in ipairs(images) do
+        image.meta = ome.meta(image)
+        image.blocks = blocks_of(image, image.meta, set)
+    end
+    renamed(images, set)
+    local image = chosen(images, set, options.image, options.meaning ~= false)
+    local meta = image.meta
+    meta.text, meta.tree, meta.images, meta.image = text, root, #images, image
+    if options.meaning == false then
+        return meta
+    elseif #image.blocks == 0 and #images > 1 then
+        refusal.pages(file.name, "its OME-XML has %d images, and does not say which pages are "
+            .. "whose", #images)
+    end
+    local planes = #image.blocks == 0 and without_blocks(image, set, file.pages)
+        or planes_of(image, set)
+    meta.planes = completed(image, set, planes, warn)
+    return meta
+end
+
+return ome
