@@ -5,7 +5,7 @@
 -- Returns {format, data, flats, darks, angles, angles_hint, image_key, pixel_sizes, warnings}; what
 -- the options name comes before what is found.
 
-local axes = require "moonbeam.scan.axes"
+local axes = require "moonbeam.scan.statements.axes"
 local fail = require "moonbeam.internal.fail"
 local pixel_sizes = require "moonbeam.scan.statements.pixel_sizes"
 local tables = require "moonbeam.internal.tables"

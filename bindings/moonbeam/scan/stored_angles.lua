@@ -2,7 +2,7 @@
 -- are read, never guessed: angles without one are an error that names the option (Data Exchange
 -- fixes degrees).
 
-local axes = require "moonbeam.scan.axes"
+local axes = require "moonbeam.scan.statements.axes"
 local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
 local frame_ids = require "moonbeam.scan.frame_ids"
