@@ -66,6 +66,31 @@ describe("examples", function()
         assert.equal(32, (png_size "after.png"))
     end
 
+    function facts.gather_frames()
+        local scans = require "spec.support.frame_scans"
+        local objects = {["/als"] = {group = "NXcollection"}}
+        local function add(pattern, list)
+            for i, frame in ipairs(list) do
+                objects["/als/" .. pattern:format(i - 1)] = {frame}
+            end
+        end
+        add("als_0000_%04d.tif", scans.data())
+        add("alsbak_%04d_0000.tif", scans.flats(1, 4))
+        add("alsdrk_%04d_0011.tif", scans.darks(1, 2))
+        scans.write(folder .. "/als.h5", objects)
+        local none, problem = mb.scan.open(folder .. "/als.h5")
+        assert.is_nil(none)
+        assert.same({"unsupported", "data"}, {problem.code, problem.arg})
+        local remedy = problem.message:match "'moonbeam (scripts/examples[^']*) NAME.h5'"
+        assert.equal(("%s/gather_frames.lua %s/als.h5 /als"):format(EXAMPLES, folder), remedy)
+        local text = run("gather_frames", "%s/als.h5 /als gathered.h5")
+        assert.matches("12 frames in /exchange/data\n", text)
+        local usual = scans.volume(scans.write(folder .. "/usual.h5", scans.exchange()))
+        assert.is_true(usual == (scans.volume(folder .. "/gathered.h5",
+            "--angles 0:165 --angle-unit deg --pixel-size 1")))
+        os.remove(folder .. "/gathered.h5")
+    end
+
     function facts.own_step()
         files.write(folder .. "/own.lua", '{"flat_field", "minus_log", "center", "fbp", '
             .. '"remove_background"}')

@@ -110,6 +110,16 @@ describe("the exposure times of a scan", function()
         assert.is_true(want == made.volume(bare))
     end)
 
+    it("do not matter to flat_field_eigen, which fits the brightness of each projection", function()
+        local recipe = {"flat_field_eigen"}
+        local equal <close> = opened(exchange(1), nil, "equal.h5")
+        local want <close> = check.result(equal, recipe)
+        local scan <close> = opened(exchange(3, {[DETECTOR .. "exposure_time"] = 0.1,
+            [FLATS .. "flat_exposure_time"] = 0.3}))
+        warns(scan)
+        local _ <close> = check.gives(want, scan, recipe, nil, 1e-4)
+    end)
+
     it("change nothing where they are equal, unknown, or said to be the same", function()
         local bare <close> = opened(exchange(2), nil, "bare.h5")
         local want <close> = check.result(bare, PLAIN)

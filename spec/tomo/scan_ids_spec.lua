@@ -126,6 +126,28 @@ describe("the angles of a scan", function()
                 "has no angles")
         end)
 
+        it("say which is the first, where ids that begin at 1 leave it open", function()
+            local from_one, open = {}, "if ids count from 0, the first frame was lost"
+            for i, id in ipairs(LEFT) do
+                from_one[i] = id + 1
+            end
+            local function with(ids, total, options)
+                return opened(nominal {[ROTATION .. "num_angles"] = total,
+                    [ROTATION .. "rotation_start"] = 0, [ROTATION .. "rotation_step"] = 12,
+                    [IDS] = ids}, options)
+            end
+            local scan <close> = with(from_one, N + 4)
+            has(scan, by_ids(from_one, 12, 1))
+            says(scan, open)
+            local typed <close> = with(from_one, N + 4, {angles = {12, 180}, angle_unit = "deg"})
+            has(typed, by_ids(from_one, 12))
+            for _, clear in ipairs {{from_one, N + 3}, {LEFT, N + 4}, {LEFT, N + 3}} do
+                local one <close> = with(clear[1], clear[2])
+                has(one, by_ids(clear[1], 12, clear[1][1]))
+                assert.is_nil(one:describe():find(open, 1, true))
+            end
+        end)
+
         it("leave out what the ids of the frames say was lost", function()
             for _, total in ipairs {N + 3, false} do
                 local scan <close> = opened(nominal {[ROTATION .. "num_angles"] = total,

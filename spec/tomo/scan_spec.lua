@@ -491,7 +491,7 @@ describe("scan", function()
                 .. "um in '%s': the former is taken"):format(given * 1e6, place)))
         end
         for value, words in pairs { [0] = "is 0 and was not used", [-3] = "is -3",
-            abc = "is not a number" } do
+            abc = "is 'abc', which is no length with a unit" } do
             data_exchange { [place] = { value = value, attributes = { units = "um" } } }
             local s <close> = opened()
             assert.is_nil(s.pixel_size)

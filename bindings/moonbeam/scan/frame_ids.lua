@@ -59,14 +59,19 @@ local function ids_of(s, layout, path)
     return own, at, #ids == s.n_frames and s.n_frames > s.n_projections and ids or nil
 end
 
--- The id of the first of `total` angles, or nil and why it is not clear.
+-- Said where the first id is 1 and the last one is below the number of angles: ids count from 1
+-- and the last frame is missing, or from 0 and the first one is.
+local FROM_ONE <const> = "the first id, 1, is taken for that of the first angle; if ids count from "
+    .. "0, the first frame was lost, and all angles are one step further: the option angles says so"
+
+-- The id of the first of `total` angles, or nil and why it is not clear; and what is to be noted.
 local function first_of(low, high, total)
     local span = high - low + 1
     if span > total then
         return nil, ("they go from %d to %d, over more numbers than the %d angles"):format(low,
             high, total)
     elseif span == total or low <= 1 then
-        return low
+        return low, nil, low == 1 and high < total and FROM_ONE or nil
     elseif high == total then
         return 1
     end
@@ -75,18 +80,18 @@ local function first_of(low, high, total)
 end
 
 -- The numbers from 0 of the taken projections in a list of `count` angles, or nil and why they are
--- not clear.
+-- not clear; and what is to be noted.
 local function within(found, s, count)
     local ids, all = found.ids, found.all
-    local first, why
+    local first, why, noted
     if all and count > s.n_frames then -- angles of all frames
-        first, why = first_of(all[1], all[#all], count)
+        first, why, noted = first_of(all[1], all[#all], count)
     elseif all and found.at[1] > 1 and ids[1] - all[1] == found.at[1] - 1 then
         first = ids[1] -- after frames of which none was lost
         why = first_of(0, ids[#ids] - first, count)
         first, why = why and first, "they go further than the angles"
     else
-        first, why = first_of(ids[1], ids[#ids], count)
+        first, why, noted = first_of(ids[1], ids[#ids], count)
     end
     if not first then
         return nil, why
@@ -98,13 +103,14 @@ local function within(found, s, count)
             list[i] = found.indices[i] - found.indices[1] + ids[1] - first
         end
     end
-    return list
+    return list, nil, noted
 end
 
 --- What the ids of a file say, or nil where it has none: {path, lost, indices, first_lost}, or
 -- {path, lost = 0, why} where they cannot be used. `indices`: for each taken projection, its number
 -- from 0 among all that were asked for; `lost`: how many of these are missing, after projection
--- `first_lost`. `within(count)` gives the numbers in a list of `count` angles, or nil and why not.
+-- `first_lost`. `within(count)` gives the numbers in a list of `count` angles, or nil and why not;
+-- and what is to be noted.
 function frame_ids.find(s, layout)
     local path
     for _, place in ipairs(layout.ids or {}) do

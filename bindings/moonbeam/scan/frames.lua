@@ -1,6 +1,6 @@
 --- Which frames of a file are projections, flats and darks, and where they are stored.
 
-local axes = require "moonbeam.scan.axes"
+local axes = require "moonbeam.scan.statements.axes"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local image_frames = require "moonbeam.scan.image_frames"

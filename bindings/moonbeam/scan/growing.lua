@@ -3,7 +3,7 @@
 -- system lists locks), and frames that are missing. Nothing is locked here, so that no writer is
 -- disturbed.
 
-local axes = require "moonbeam.scan.axes"
+local axes = require "moonbeam.scan.statements.axes"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local ranges = require "moonbeam.scan.series.ranges"

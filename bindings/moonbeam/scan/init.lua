@@ -3,7 +3,7 @@
 -- Where things are is found by scan/layout.lua and can be named by options. Frames are not touched
 -- by open; they are read by rows, straight into arrays.
 
-local axes = require "moonbeam.scan.axes"
+local axes = require "moonbeam.scan.statements.axes"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local surface = require "moonbeam.internal.command_line.surface"

@@ -5,7 +5,7 @@
 -- Returns {format, data, flats, darks, angles, angles_hint, image_key, pixel_sizes, warnings}; what
 -- the options name comes before what is found.
 
-local axes = require "moonbeam.scan.axes"
+local axes = require "moonbeam.scan.statements.axes"
 local fail = require "moonbeam.internal.fail"
 local pixel_sizes = require "moonbeam.scan.statements.pixel_sizes"
 local tables = require "moonbeam.internal.tables"
@@ -258,6 +258,27 @@ local function frames_list(objects)
         math.min(#found, 8)) or "; no dataset has three axes"
 end
 
+local FEW <const> = 3 -- datasets of one frame each that are no scan yet
+
+-- Raises where a group has a dataset for each frame.
+local function refuse_single_frames(file, objects)
+    local counts = {}
+    for _, object in ipairs(objects) do
+        local extents = object.kind == "dataset" and object.dtype and axes.extents(object.shape)
+        if extents and (#extents == 2 or #extents == 3 and extents[1] == 1) then
+            local group = parent_of(object.path)
+            counts[group] = (counts[group] or 0) + 1
+            if counts[group] > FEW then
+                fail("unsupported", "scan.open", "data", "'%s' has a dataset for each frame, in "
+                    .. "the group '%s', as ALS 8.3.2 writes them: 'moonbeam scripts/examples/"
+                    .. "gather_frames.lua %s %s NAME.h5' makes one scan of them; its angles are "
+                    .. "given by the options angles and angle_unit", file.path, group, file.path,
+                    group)
+            end
+        end
+    end
+end
+
 -- The entry that the named data belong to; without a name the first.
 local function entry_of(data, entries)
     for _, entry in ipairs(entries) do
@@ -344,6 +365,7 @@ local function find(file, options)
     elseif #results > 0 then
         fail("io", "scan.open", nil, "'%s' is a reconstruction (NXtomoproc), not a scan", file.path)
     end
+    refuse_single_frames(file, objects)
     fail("io", "scan.open", "data", "'%s' is not a scan that can be recognized: it has neither "
         .. "/exchange/data nor an NXtomo entry. Name its parts with the option data, "
         .. "the option angles, the option flats and the option darks%s", file.path,

@@ -2,7 +2,7 @@
 -- are read, never guessed: angles without one are an error that names the option (Data Exchange
 -- fixes degrees).
 
-local axes = require "moonbeam.scan.axes"
+local axes = require "moonbeam.scan.statements.axes"
 local examine = require "moonbeam.scan.angles"
 local fail = require "moonbeam.internal.fail"
 local frame_ids = require "moonbeam.scan.frame_ids"
@@ -138,14 +138,14 @@ local function stepped_angles(s, layout, options, ids)
             s.file.path)
     end
     local total, path = number_of(s, layout.rotation, COUNT)
-    local indices, why
+    local indices, why, noted
     local lost = ids and ids.lost > 0
     if total == s.n_projections or not total and not lost then
         indices = tables.mapped(s.positions, function(position) return position - 1 end)
     elseif not total then
         indices = ids.indices
     elseif ids and ids.indices then
-        indices, why = ids.within(total)
+        indices, why, noted = ids.within(total)
     end
     if not indices then
         axes.refuse_order(s, total)
@@ -154,6 +154,9 @@ local function stepped_angles(s, layout, options, ids)
             .. "option angle_unit", path, total, s.path, s.n_projections, unused_ids(ids, why))
     end
     local unit = unit_of(s, layout, options, s.file, step_path)
+    if noted then
+        note(s, noted)
+    end
     note(s, ("by %s and %s"):format(first_path:match "[^/]*$", step_path:match "[^/]*$"))
     if lost and total == s.n_projections then
         tell_lost(s, ids, path)
@@ -212,10 +215,14 @@ local function stored_angles(s, layout, options, ids)
             tell_lost(s, ids, path)
         end
     elseif usable and have > s.n_projections then
-        at, why = ids.within(have)
+        local noted
+        at, why, noted = ids.within(have)
         values = at and picked(values, tables.mapped(at, function(index) return index + 1 end))
         if at then
             note(s, ("%d of %d, by the ids of the frames in '%s'"):format(#values, have, ids.path))
+        end
+        if noted then
+            note(s, noted)
         end
     end
     if not at and have ~= #s.frames then -- those without the missing ones
