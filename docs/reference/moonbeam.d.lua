@@ -1458,6 +1458,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -1558,6 +1559,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2045,6 +2047,7 @@ function mb.psf.two_photon(size, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2122,6 +2125,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2209,6 +2213,7 @@ function mb.recon.describe(plan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2275,6 +2280,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2342,6 +2348,7 @@ function mb.recon.find_center(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2408,6 +2415,7 @@ function mb.recon.find_range(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2483,6 +2491,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2549,6 +2558,7 @@ function mb.recon.plan(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
@@ -2731,6 +2741,7 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field flats_exposure? number how many times longer flats were exposed than projections; 1: equally
 ---@field bad_flats? any flats to leave out: a number or a list, which count in the dataset or stack that has them, from 1, and from one of several datasets on in the next
 ---@field bad_darks? any darks to leave out, in the same way
+---@field bad_projections? any projections to leave out: a number or a list, which count among the projections, from 1; the others keep their angles
 ---@field counts_as? "unsigned"|"swapped" what the counts are, where the file says the wrong type: unsigned numbers that it calls signed, or numbers in the other byte order (swapped)
 ---@field entry? string the NXtomo entry, where the file has several
 ---@field allow_external? boolean read data that the file refers to outside its own folder; only for files that you trust
@@ -5043,6 +5054,7 @@ function mb.project(volume, angles, options) end
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field scale? number factor of the filter
 ---@field slice_shifts? number|number[] added to the detector coordinate; one per slice of a 3-D sinogram, else one number
+---@field weights? number|number[] one factor per angle (row of a slice), for uneven angles; default 1
 ---@field out? moonbeam.array the array for the result
 
 ---The ramp filter of filtered back-projection along the detector axis, with a choice of windows.
