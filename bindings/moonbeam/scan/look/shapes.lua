@@ -77,7 +77,8 @@ end
 local function of_projections(seen, made, flat, dark, least)
     local list = {}
     for i, lines in ipairs(seen.lines) do
-        list[i] = roughness(ratio_of(sample.profile({sample.shared(made, lines)}, 1, 1), flat, dark, least))
+        local profile = sample.profile({sample.shared(made, lines)}, 1, 1)
+        list[i] = roughness(ratio_of(profile, flat, dark, least))
     end
     return robust.median(list) or 0
 end
