@@ -2324,7 +2324,7 @@ function mb.recon.expected_values(scan, options) end
 ---Finds the rotation axis of a scan by registering opposite projections, and checks it in other ways.
 ---@param scan table 
 ---@param options? moonbeam.options.recon_find_center
----@return any # the 0-based column, a line of text that says how it was found, and a table: verdict ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match, or noise leaves the column uncertain; "flat": opposite projections have nothing in common; "mass": there are no opposite projections, and centers of mass decide; "slices": only trial slices decide), remedy (a sentence, if the verdict needs one), pair, mass and slices (the column of each way), residual (0: opposite projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns), left_out ({pixels, columns}: how many pixels were filled in, and how many columns of which half are).
+---@return any # the 0-based column, a line of text that says how it was found, and a table: verdict ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns match, or opposite projections match worse than noise explains, or the column is beside one that shows no sample, and no second way confirms it; "flat": they have nothing in common; "mass": there are no opposite projections, and centers of mass decide; "slices": only trial slices decide), remedy (a sentence, if the verdict needs one), pair, mass and slices (the column of each way), residual (0: opposite projections match; about 1: they have nothing in common), uncertainty (px), curve (of residuals over columns), notice (a sentence, if the scan looks like a half acquisition), searched (where the scan says a column: the first and the last one that are searched), left_out ({pixels, columns}: how many pixels were filled in, and how many columns of which half are).
 function mb.recon.find_center(scan, options) end
 
 ---@class moonbeam.options.recon_find_range
@@ -5043,6 +5043,7 @@ function mb.project(volume, angles, options) end
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field scale? number factor of the filter
 ---@field slice_shifts? number|number[] added to the detector coordinate; one per slice of a 3-D sinogram, else one number
+---@field weights? number|number[] one factor per angle (row of a slice), for uneven angles; default 1
 ---@field out? moonbeam.array the array for the result
 
 ---The ramp filter of filtered back-projection along the detector axis, with a choice of windows.
