@@ -134,14 +134,18 @@ end
 -- opposite. Pixels without beam in the flats, saturated ones and those that never change are filled
 -- in from their neighbors (defects.lua), and so are zingers in opposite projections. Reads a few
 -- frames and a band of rows (see scan_center.lua). A half acquisition has no trial slices. With an
--- `axis_tilt`, the result is the column of the axis at half the detector's height.
+-- `axis_tilt`, the result is the column of the axis at half the detector's height. What the scan
+-- says of the axis (scan.says.axis) decides only between two columns that match alike.
 -- Returns the 0-based column, a line of text that says how it was found, and a table: verdict
 -- ("found"; "differ": the two ways do not agree; "edge" of the search; "ambiguous": two columns
--- match, or noise leaves the column uncertain; "flat": opposite projections have nothing in common;
+-- match, or opposite projections match worse than noise explains, or the column is beside one that
+-- shows no sample, and no second way confirms it; "flat": they have nothing in common;
 -- "mass": there are no opposite projections, and centers of mass decide; "slices": only trial
 -- slices decide), remedy (a sentence, if the verdict needs one), pair, mass and slices (the column
 -- of each way), residual (0: opposite projections match; about 1: they have nothing in common),
--- uncertainty (px), curve (of residuals over columns), left_out ({pixels, columns}: how many pixels
+-- uncertainty (px), curve (of residuals over columns), notice (a sentence, if the scan looks like a
+-- half acquisition), searched (where the scan says a column: the first and the last one that are
+-- searched), left_out ({pixels, columns}: how many pixels
 -- were filled in, and how many columns of which half are).
 function recon.find_center(scan, options)
     look(scan, options)

@@ -51,6 +51,8 @@ interrupted.CASES = {
     {name = "with percentiles, from a file", host_budget = 512, recipe =
         [[{"flat_field", "minus_log", ]] .. FBP
         .. [[, {"rescale", dtype = "uint16", percentiles = {1, 99}}}]]},
+    {name = "with an axis behind whole frames", host_budget = 512, recipe =
+        [[{"flat_field", "smooth_frames", "minus_log", {"center"}, "fbp"}]]},
 }
 
 --- A folder with a scan, and what specs do there: {folder, path (of the result), run, clean,

@@ -114,7 +114,7 @@ describe("a column without a sample does not become the axis behind", function()
 
     it("behind several stores no axis is found, and before them it is, as is advised", function()
         local held <close> = scan_of {{"dead", 80}, {"noisy", 40}}
-        local before, behind = {{"flat_field"}}, {{"gaussian", sigma = 4}, {"double_flat_field"},
+        local before, behind = {{"flat_field"}}, {{"gaussian", sigma = 2}, {"stripes_sorting"},
             PAGANIN}
         PAGANIN.log = false
         for _, method in ipairs {"auto", "registration", "vo", "phase_correlation"} do

@@ -231,6 +231,17 @@ describe("reconstruct of a scan that states", function()
         lacks(must(far, "-c 9.2"), "the axis is at")
         text = must(far, "--recipe FBP3d_tomobar")
         has(text, "warning: the axis is at column 31.5")
+        local outside = restated(exchange, "outside.h5",
+            {["/process/acquisition/rotation/rotation_axis"] = 2.0})
+        local beyond <const> = "rotation_axis' says 2.00, and the search went from 9.00 to 54.00: "
+        text = must(outside)
+        has(text, beyond .. "--center 2.00 takes it")
+        local _, count = text:gsub("warning", "")
+        assert.equal(1, count)
+        lacks(must(outside, "--center 2.00"), "the axis is at") -- as is advised
+        text = must(outside, "--recipe FBP3d_tomobar")
+        has(text, beyond .. "--set center.column=2.00 takes it")
+        lacks(must(outside, "--recipe FBP3d_tomobar --set center.column=2.00"), "the axis is at")
     end)
 
     it("translations are undone where they are asked for, in their unit", function()

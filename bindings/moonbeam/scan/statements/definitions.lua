@@ -31,11 +31,12 @@ return {
         nxtomo = {"{detector}/x_rotation_axis_pixel_position"},
         exchange = {"/process/acquisition/rotation/rotation_axis"}, kind = "number",
         gives = "axis", option = "`--center`",
-        done = "compared with the axis that is found or given, as a column and as a distance from "
-            .. "the middle"},
+        done = "where searches by trials begin, and which of two columns that match alike is "
+            .. "the axis; compared with the axis that is found or given, as a column and as a "
+            .. "distance from the middle"},
     {name = "estimated_cor_from_motor", nxtomo = {"{detector}/estimated_cor_from_motor"},
         kind = "number", gives = "axis", option = "`--center`",
-        done = "compared with the axis that is found or given, as a distance from the middle"},
+        done = "the same, as a distance from the middle"},
     {name = "incident_energy", nxtomo = {"{beam}/incident_energy", "{sample}/beam/incident_energy",
         "{monochromator}/energy"}, exchange = {"/measurement/instrument/monochromator/energy"},
         kind = "energy", gives = "energy", option = ENERGY,
