@@ -349,8 +349,8 @@ function timeline.find(s, layout, options, flats, darks)
     s.currents = of_frames and {frames = of_frames, flats = of_flats, path = path} or nil
 end
 
---- Whether currents vary by more than 0.1 %.
-function timeline.varies(currents)
+-- Do currents vary by more than 0.1 %?
+local function is_varied(currents)
     local least, most = math.huge, 0
     for _, list in ipairs {currents.frames, currents.flats} do
         for _, value in ipairs(list) do
@@ -358,6 +358,15 @@ function timeline.varies(currents)
         end
     end
     return most > least * (1 + SAME)
+end
+
+--- The currents of a scan that frames are divided by, or nil. `wanted`: a value of the option
+-- normalize_current, nil for its default.
+function timeline.used(currents, wanted)
+    if not (currents and currents.flats and #currents.flats > 0) or wanted == "no" then
+        return nil
+    end
+    return (wanted == "yes" or is_varied(currents)) and currents or nil
 end
 
 --- Sets `timeline` and `currents` of a scan of arrays, from its options; options.lists: the scan
