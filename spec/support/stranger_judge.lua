@@ -54,7 +54,7 @@ end
 
 --- The relative error of the slice of row `row` (from 0) by a scan of stranger_scans; `options`:
 -- scale (m per pixel where values are per meter), slice (its place from 0, if another), size
--- (pixels of a side of the truth, if others).
+-- (pixels of a side of the truth, if others), radius (px, where rays of all angles are seen).
 function runs:error_of(scan, row, options)
     options = options or {}
     if self.status ~= 0 then
@@ -66,7 +66,7 @@ function runs:error_of(scan, row, options)
     local slice <close> = stored:reshape(stored.shape[#stored.shape - 1],
         stored.shape[#stored.shape])
     local truth <close> = stranger_scans.truth(scan, row, options.size)
-    return stranger_scans.error_of(slice, truth, options.scale)
+    return stranger_scans.error_of(slice, truth, options.scale, options.radius)
 end
 
 --- Meters of a pixel where the values are per meter, or nil.

@@ -506,6 +506,58 @@ local function one_series(shot, folder, random)
     return "frames", words .. " --image-key-path keys.txt" .. pixel_words(shot)
 end
 
+-- The ranges of each kind in a series: "41:220", or "21:40,221:240".
+local function ranges_of(shot, wanted)
+    local list, first = {}, 1
+    for _, segment in ipairs(shot.segments) do
+        if wanted(segment) then
+            list[#list + 1] = ("%d:%d"):format(first, first + segment.n - 1)
+        end
+        first = first + segment.n
+    end
+    return table.concat(list, ",")
+end
+
+local function ranges(shot, folder, random)
+    local words = shot.uneven and write_list(shot, folder, random) or ends_of(shot)
+    local name = ("frames:%s"):format(ranges_of(shot, is_projection))
+    words = ("%s --flats frames:%s --darks frames:%s"):format(words, ranges_of(shot, is_flat),
+        ranges_of(shot, is_dark))
+    local frames <close> = frames_of(shot.segments)
+    write_series(frames, folder .. "/frames", named_by(random))
+    return name, words .. pixel_words(shot)
+end
+
+-- Angles in a column of a table, in a file of NumPy, or typed.
+local function write_columns(shot, folder, random)
+    local angles, way = angles_of(shot), shot.clean and 1 or random(3)
+    local unit = " --angle-unit " .. shot.angle_unit.option
+    if way == 1 then
+        local lines = {"# number; angle; temperature"}
+        for i, angle in ipairs(angles) do
+            lines[i + 1] = ("%d; %.6f; %.2f"):format(i, angle, 20 + i % 7 / 10)
+        end
+        files.write(folder .. "/table.txt", table.concat(lines, "\n") .. "\n")
+        return "--angles-path table.txt:2" .. unit
+    elseif way == 2 then
+        local list <close> = numbers(angles)
+        mb.npy.write(folder .. "/angles.npy", list)
+        return "--angles-path angles.npy" .. unit
+    end
+    local typed = {}
+    for i, angle in ipairs(angles) do
+        typed[i] = ("%.6g"):format(angle)
+    end
+    return "--angles-path=" .. table.concat(typed, ",") .. unit
+end
+
+local function zarr_stack(shot, folder, random)
+    local words = write_columns(shot, folder, random) .. beside(shot, folder)
+    local frames <close> = frames_of(chosen(shot, is_projection))
+    mb.images.write(folder .. "/frames.zarr", frames)
+    return "frames.zarr", words
+end
+
 local function tiff_stack(shot, folder, random)
     local words = write_list(shot, folder, random) .. beside(shot, folder)
     local frames <close> = frames_of(chosen(shot, is_projection))
@@ -558,5 +610,7 @@ return {
     {name = "TIFF series", family = "images", write = tiff_series, states = set "gap"},
     {name = "one TIFF series", words = {"image.key"}, family = "images", clean = false,
         write = one_series},
+    {name = "ranges", words = {"frames:"}, family = "images", clean = false, write = ranges},
+    {name = "Zarr", family = "images", write = zarr_stack},
     {name = "stack and list", family = "images", write = tiff_stack},
 }

@@ -100,30 +100,32 @@ function stranger_scans.truth(scan, row, size)
     return slice:copy()
 end
 
-local discs = {} -- by size: {keep, points}
+local discs = {} -- by size and radius
 
--- 1 within 0.95 of the circle.
-local function disc_of(size)
-    if not discs[size] then
-        local rows, c, most = {}, (size - 1) / 2, (0.95 * size / 2) ^ 2
+-- 1 within 0.95 of the circle of a radius.
+local function disc_of(size, radius)
+    local key = ("%d %.3f"):format(size, radius)
+    if not discs[key] then
+        local rows, c, most = {}, (size - 1) / 2, (0.95 * radius) ^ 2
         for y = 1, size do
             rows[y] = {}
             for x = 1, size do
                 rows[y][x] = (x - 1 - c) ^ 2 + (y - 1 - c) ^ 2 < most and 1 or 0
             end
         end
-        discs[size] = rows
+        discs[key] = rows
     end
-    return mb.array(discs[size], {dtype = "f32", device = HOST})
+    return mb.array(discs[key], {dtype = "f32", device = HOST})
 end
 
 --- The relative L2 error of a slice within 0.95 of the circle; infinite where it has other extents
--- or values that are not finite. `scale` multiplies the slice.
-function stranger_scans.error_of(slice, truth, scale)
+-- or values that are not finite. `scale` multiplies the slice; `radius` (px) is that of the circle,
+-- by default half of the slice.
+function stranger_scans.error_of(slice, truth, scale, radius)
     if slice.shape[1] ~= truth.shape[1] or slice.shape[2] ~= truth.shape[2] then
         return math.huge
     end
-    local disc <close> = disc_of(truth.shape[1])
+    local disc <close> = disc_of(truth.shape[1], radius or truth.shape[1] / 2)
     local scaled <close> = slice:cast("f32", {scale = scale or 1})
     local off <close> = scaled - truth
     mb.binary(off, "mul", {b = disc, out = off})

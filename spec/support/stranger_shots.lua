@@ -20,17 +20,20 @@ local UNITS <const> = {
 local LENGTHS <const> = {{name = "m", per_meter = 1}, {name = "um", per_meter = 1e6},
     {name = "mm", per_meter = 1e3}, {name = "nm", per_meter = 1e9}}
 
+-- The error that noise of one photon a pixel without sample would add to a slice.
+local NOISE <const> = 9
+
 local function uniform(random, low, high)
     return low + (high - low) * random()
 end
 
 -- A scan of half a turn without anything odd.
 local function usual(random)
-    local cols = random(120, 136)
+    local cols = random(118, 143)
     local n = random(176, 190)
     local first = ({0, 0, 0, -90, 30, 12.5})[random(6)]
     return {
-        cols = cols, rows = random(2, 4), n = n,
+        cols = cols, rows = random(5), n = n,
         angles = scans.steps(n, first, 180 / n),
         center = (cols - 1) / 2 + uniform(random, -4, 4),
         mu = 2 / cols, half = cols / 2 * uniform(random, 0.95, 1),
@@ -91,6 +94,20 @@ local function shuffled(random, n)
     return order
 end
 
+-- Counts of photons instead of their mean, of all frames. The number of photons bounds the error.
+local function make_noisy(shot, photons)
+    shot.photons = photons
+    for i, part in ipairs(shot.segments) do
+        local mean <close> = part.frames:cast("f32", {scale = photons / shot.beam})
+        part.frames:release()
+        local noisy <close> = mb.poisson(mean, {seed = shot.seed * 100 + i})
+        part.frames = noisy:cast("u16")
+    end
+    shot.dark, shot.beam = shot.dark * photons / shot.beam, photons
+    shot.right = math.sqrt((shot.right or scans.RIGHT) ^ 2
+        + NOISE ^ 2 / photons * shot.scan.cols / 2 / shot.scan.half)
+end
+
 -- The scan becomes a half acquisition.
 local function make_half(shot, random)
     local scan = shot.scan
@@ -121,7 +138,8 @@ end
 -- ---- statements ----
 --
 -- {name, families, excludes (a group of which a shot has one), words, before, after, only (listed
--- in the layout's `states`), rare (drawn once in so many), told (a run that obeys it says so)}
+-- in the layout's `states`), rare (drawn once in so many), quiet
+-- (a run has nothing to warn of), told (a run that obeys it says so)}
 
 local GEOMETRY <const>, ORDER <const>, PIXELS <const>, LIFT <const>, FRAMES <const> = "geometry",
     "order", "pixels", "lift", "frames"
@@ -135,8 +153,8 @@ stranger_shots.STATEMENTS = {
             add_more(shot, "instrument/detector/field_of_view", "Half")
         end},
     {name = "half, not declared", families = "nxtomo exchange images bare even",
-        excludes = GEOMETRY, words = {"half%-acquisition"}, before = make_half, rare = 3},
-    {name = "full", families = "nxtomo", excludes = GEOMETRY, words = {"field_of_view"},
+        excludes = GEOMETRY, words = {"half.acquisition"}, before = make_half, rare = 3},
+    {name = "full", families = "nxtomo", excludes = GEOMETRY, quiet = true, words = {"field_of_view"},
         after = function(shot)
             shot.states_view = true
             add_more(shot, "instrument/detector/field_of_view", "Full")
@@ -151,6 +169,14 @@ stranger_shots.STATEMENTS = {
         words = {"span", "wedge", "missing"}, before = function(shot, random)
             shot.scan.angles = scans.steps(random(140, 160), shot.scan.angles[1], 1)
         end, rare = 2},
+    {name = "off-center", families = "nxtomo exchange images bare even", excludes = GEOMETRY,
+        quiet = true, words = {}, before = function(shot, random)
+            local scan, off = shot.scan, uniform(random, 5, 14)
+            scan.center = (scan.cols - 1) / 2 + off * (random(2) == 1 and 1 or -1)
+            scan.half = scan.cols / 2 - off - 1
+            shot.radius = scan.cols / 2 - off
+            shot.right = scans.RIGHT * math.sqrt(scan.cols / 2 / scan.half)
+        end},
     {name = "views twice", families = "nxtomo exchange", excludes = GEOMETRY,
         words = {"more than once", "twice"}, before = function(shot, random)
             local angles = shot.scan.angles
@@ -159,7 +185,7 @@ stranger_shots.STATEMENTS = {
             shot.uneven = true
         end},
     {name = "whole turn", families = "nxtomo exchange images bare even", excludes = GEOMETRY,
-        words = {}, before = function(shot)
+        quiet = true, words = {}, before = function(shot)
             shot.scan.angles = scans.steps(360, shot.scan.angles[1], 1)
         end},
     -- order
@@ -170,7 +196,7 @@ stranger_shots.STATEMENTS = {
             shot.uneven = true
         end},
     {name = "descending", families = "nxtomo exchange images bare even", excludes = ORDER,
-        words = {},
+        quiet = true, words = {},
         before = function(shot)
             local n = #shot.scan.angles
             reorder(shot.scan, scans.steps(n, n, -1))
@@ -203,7 +229,7 @@ stranger_shots.STATEMENTS = {
                 {control = -1}))
             shot.controls = true
         end},
-    {name = "control", families = "nxtomo", excludes = FRAMES, words = {}, only = true,
+    {name = "control", families = "nxtomo", excludes = FRAMES, quiet = true, words = {}, only = true,
         after = function(shot) shot.controls = true end},
     {name = "invalid", families = "nxtomo", excludes = FRAMES, words = {"invalid", "image.key"},
         after = function(shot, random)
@@ -325,7 +351,7 @@ stranger_shots.STATEMENTS = {
             add_more(shot, "/measurement/instrument/detection_system/objective/magnification",
                 factor + 0.0)
         end},
-    {name = "no pixel size", families = "nxtomo exchange images", excludes = PIXELS, words = {},
+    {name = "no pixel size", families = "nxtomo exchange images", excludes = PIXELS, quiet = true, words = {},
         before = function(shot) shot.pixel, shot.unsaid_pixel = nil, shot.pixel end},
     -- translations
     {name = "translation, vertical", families = "nxtomo", excludes = LIFT, told = true,
@@ -341,6 +367,24 @@ stranger_shots.STATEMENTS = {
                 return shot.scan.lifts[i] * (shot.pixel or shot.unsaid_pixel)
                     * shot.pixel_unit.per_meter
             end)
+        end},
+    {name = "translation, horizontal", families = "nxtomo", excludes = LIFT,
+        words = {"translation", "shift"}, before = function(shot, random)
+            local width, n, shifts = uniform(random, 1, 4), #shot.scan.angles, {}
+            for i = 1, n do
+                shifts[i] = width * math.sin(6 * i / n)
+            end
+            shot.scan.shifts, shot.scan.half = shifts, shot.scan.half * 0.9
+        end, after = function(shot)
+            add_field(shot, "sample/x_translation", shot.pixel_unit.name, function(i)
+                return shot.scan.shifts[i] * (shot.pixel or shot.unsaid_pixel)
+                    * shot.pixel_unit.per_meter
+            end)
+        end},
+    -- photons
+    {name = "noise", families = "nxtomo exchange images bare even", excludes = "noise",
+        quiet = true, words = {"noise"}, after = function(shot, random)
+            make_noisy(shot, math.floor(2000 * 20 ^ random()))
         end},
     -- harmless ones
     {name = "axis", families = "nxtomo", excludes = "axis", words = {"rotation_axis"},

@@ -120,13 +120,33 @@ local function by_place(s)
     return list
 end
 
+local SAME <const> = 1e-3 -- part by which equal exposure times and currents may differ
+
+-- Do currents vary by more than 0.1 %?
+local function is_varied(currents)
+    local least, most = math.huge, 0
+    for _, list in ipairs {currents.frames, currents.flats} do
+        for _, value in ipairs(list) do
+            least, most = math.min(least, value), math.max(most, value)
+        end
+    end
+    return most > least * (1 + SAME)
+end
+
 -- The current at all frames of the file, which NXtomo has beside the data; nil where it is not
 -- there or is something else.
 local function stored_currents(s, layout)
     local path = layout.current
     local object = path and s.file:exists(path) and s.file:dataset(path)
-    if object and object.dtype and #object.shape == 1 and object.shape[1] == s.n_frames then
-        return source.numbers(s.file, path, s.n_frames), path
+    local count = object and object.dtype and #object.shape == 1 and object.shape[1]
+    if count == s.n_frames then
+        return source.numbers(s.file, path, count), path
+    elseif count == s.n_projections and s.flat_source then
+        local list = source.numbers(s.file, path, count)
+        if is_varied({frames = list, flats = list}) then
+            s:warn(("the ring current '%s' is not used: it has no numbers for the flats; give "
+                .. "current = '%s' and flats_current"):format(path, path))
+        end
     end
 end
 
@@ -149,7 +169,6 @@ end
 
 -- ---- exposure times ----
 
-local SAME <const> = 1e-3 -- part by which equal exposure times may differ
 local MOST_RATIO <const> = 1e3
 
 -- Seconds by the names of units; without one the numbers are compared as they are.
@@ -349,15 +368,13 @@ function timeline.find(s, layout, options, flats, darks)
     s.currents = of_frames and {frames = of_frames, flats = of_flats, path = path} or nil
 end
 
---- Whether currents vary by more than 0.1 %.
-function timeline.varies(currents)
-    local least, most = math.huge, 0
-    for _, list in ipairs {currents.frames, currents.flats} do
-        for _, value in ipairs(list) do
-            least, most = math.min(least, value), math.max(most, value)
-        end
+--- The currents of a scan that frames are divided by, or nil. `wanted`: a value of the option
+-- normalize_current, nil for its default.
+function timeline.used(currents, wanted)
+    if not (currents and currents.flats and #currents.flats > 0) or wanted == "no" then
+        return nil
     end
-    return most > least * (1 + SAME)
+    return (wanted == "yes" or is_varied(currents)) and currents or nil
 end
 
 --- Sets `timeline` and `currents` of a scan of arrays, from its options; options.lists: the scan

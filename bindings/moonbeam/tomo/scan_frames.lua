@@ -61,12 +61,24 @@ local function raw_of(scan, device, rows, angles, carrier)
         dtype = read_as(scan.data)})
 end
 
+<<<<<<< HEAD
 -- What a flat field of the projections {first, last} (nil: all) needs to know of their times: the
 -- factors of projections and flats that were not exposed equally, and `groups` of flats, where
 -- they are more than one.
 local function times_of(scan, angles)
     local function own(list)
         local some = {}
+=======
+-- The factors of the projections {first, last} (nil: all) and of the flats, where these were not
+-- exposed equally, or by another ring current.
+local function scales_of(scan, angles, settings)
+    if settings.log == false then -- line integrals
+        return nil
+    end
+    local currents = timeline.used(scan.currents, settings.normalize_current)
+    return timeline.scales(scan.exposures, currents, function(list)
+        local own = {}
+>>>>>>> proof2
         for i = angles and angles[1] or 1, angles and angles[2] or #list do
             some[#some + 1] = list[i]
         end
@@ -88,13 +100,19 @@ function scan_frames.projections(scan, device, angles, carrier)
 end
 
 -- Darks, flats (unless they are left out) and raw projections of some rows (angles nil: all
--- projections); by a carrier if there is one.
-function scan_frames.read(scan, device, rows, angles, carrier, alone)
+-- projections); by a carrier if there is one. With `settings` also what frames are scaled by.
+function scan_frames.read(scan, device, rows, angles, carrier, alone, settings)
     local frames = alone and setmetatable({}, scan_frames.metatable)
         or scan_frames.references(scan, device, rows, carrier)
     local _ <close> = on_error(function() frames:release() end)
     frames.raw = raw_of(scan, device, rows, angles, carrier)
+<<<<<<< HEAD
     frames.times = times_of(scan, angles)
+=======
+    if settings then
+        frames.scale, frames.flat_scale = scales_of(scan, angles, settings)
+    end
+>>>>>>> proof2
     return frames
 end
 
@@ -128,7 +146,12 @@ function scan_frames.transmissions(scan, device, rows, angles, references, setti
         return scan.chain(rows, angles, bad)
     end
     local raw = raw_of(scan, device, rows, angles)
+<<<<<<< HEAD
     local frames, counts = normalized(raw, references, settings, false, times_of(scan, angles))
+=======
+    local frames, counts = normalized(raw, references, settings, false,
+        scales_of(scan, angles, settings))
+>>>>>>> proof2
     counts:release()
     return frames
 end
@@ -151,7 +174,8 @@ function scan_frames.integrals_only(scan, device, rows, angles, settings, bad)
             mb.minus_log(lines, {out = lines})
         end
     else
-        local frames <close> = scan_frames.read(scan, device, rows, angles)
+        local frames <close> = scan_frames.read(scan, device, rows, angles, nil, nil,
+            settings)
         local counts
         lines, counts = scan_frames.integrals(frames, settings)
         counts:release()

@@ -65,8 +65,8 @@ local function simulated(current)
     return lists
 end
 
--- An NXtomo file of it, with two darks at the end.
-local function nxtomo(folder, lists)
+-- An NXtomo file of it, with two darks at the end; `alone`: with currents of projections only.
+local function nxtomo(folder, lists, alone)
     local path = folder .. "/scan.nxs"
     local file <close> = assert(mb.h5.create(path, {overwrite = true}))
     local frames, keys, nf, nd = {}, {}, 0, 0
@@ -97,7 +97,7 @@ local function nxtomo(folder, lists)
     local data <close> = mb.array(frames)
     file:write("/entry/instrument/detector/data", data)
     for name, list in pairs {["instrument/detector/image_key"] = keys,
-        ["control/data"] = currents} do
+        ["control/data"] = alone and lists.current or currents} do
         local array <close> = mb.array(list, {dtype = "f64"})
         file:write("/entry/" .. name, array)
     end
@@ -173,6 +173,15 @@ describe("the step flat_field", function()
             local plain <close> = check.result(scan, {{"flat_field", normalize_current = "no"}})
             assert.is_true(usual:to_string() == plain:to_string())
         end
+        local path = nxtomo(folder, simulated(true), true)
+        local scan <close> = assert(mb.scan.open(path))
+        assert.is_nil(scan.currents)
+        assert.matches("'/entry/control/data' is not used: it has no numbers for the flats",
+            table.concat(scan.warnings, "\n"))
+        local all <close> = assert(mb.scan.open(path, {current = "/entry/control/data",
+            flats_current = simulated(true).flats_current}))
+        assert.equal(#all.frames, #all.currents.frames)
+        assert.is_nil(table.concat(all.warnings, "\n"):find("ring current", 1, true))
         files.remove(folder)
     end)
 

@@ -14,10 +14,7 @@ end
 
 -- The ring currents by which frames are divided, or nil.
 local function currents_of(options, g)
-    local known = g.currents and g.currents.flats and g.currents or nil
-    local wanted = options.normalize_current
-    return (wanted == "yes" or wanted == "if_known" and known and timeline.varies(known))
-        and known or nil
+    return timeline.used(g.currents, options.normalize_current)
 end
 
 -- The values of the projections {first, last} of the data, from a list of the scan's projections.
@@ -98,8 +95,14 @@ return {
     cuts = {"rows", "frames"},
     check = check,
     plain = function(options, settings, step)
+<<<<<<< HEAD
         settings.flat_mode, settings.flat_interpolation = options.mode, options.interpolation
         return options.dark_mode == "same" and not currents_of(options, step.geometry_before)
+=======
+        local groups = groups_of(options, step.geometry_before)
+        settings.flat_mode, settings.normalize_current = options.mode, options.normalize_current
+        return options.dark_mode == "same" and not (groups and #groups.counts > 1)
+>>>>>>> proof2
     end,
     run = function(block, options)
         local frames = block.cut == "frames" and block.rows or block.frames or {}
