@@ -61,31 +61,23 @@ local function raw_of(scan, device, rows, angles, carrier)
         dtype = read_as(scan.data)})
 end
 
-<<<<<<< HEAD
 -- What a flat field of the projections {first, last} (nil: all) needs to know of their times: the
--- factors of projections and flats that were not exposed equally, and `groups` of flats, where
--- they are more than one.
-local function times_of(scan, angles)
+-- factors of projections and flats that were not exposed equally, or by another ring current, and
+-- `groups` of flats, where they are more than one.
+local function times_of(scan, angles, settings)
+    if settings.log == false then -- line integrals
+        return {}
+    end
     local function own(list)
         local some = {}
-=======
--- The factors of the projections {first, last} (nil: all) and of the flats, where these were not
--- exposed equally, or by another ring current.
-local function scales_of(scan, angles, settings)
-    if settings.log == false then -- line integrals
-        return nil
-    end
-    local currents = timeline.used(scan.currents, settings.normalize_current)
-    return timeline.scales(scan.exposures, currents, function(list)
-        local own = {}
->>>>>>> proof2
         for i = angles and angles[1] or 1, angles and angles[2] or #list do
             some[#some + 1] = list[i]
         end
         return some
     end
     local times, line = {}, scan.timeline
-    times.scale, times.flat_scale = timeline.scales(scan.exposures, nil, own, "scan_frames")
+    local currents = timeline.used(scan.currents, settings.normalize_current)
+    times.scale, times.flat_scale = timeline.scales(scan.exposures, currents, own, "scan_frames")
     if line then
         line.groups = line.groups or timeline.groups(line)
         times.groups = #line.groups.counts > 1 and {groups = line.groups.counts,
@@ -106,13 +98,7 @@ function scan_frames.read(scan, device, rows, angles, carrier, alone, settings)
         or scan_frames.references(scan, device, rows, carrier)
     local _ <close> = on_error(function() frames:release() end)
     frames.raw = raw_of(scan, device, rows, angles, carrier)
-<<<<<<< HEAD
-    frames.times = times_of(scan, angles)
-=======
-    if settings then
-        frames.scale, frames.flat_scale = scales_of(scan, angles, settings)
-    end
->>>>>>> proof2
+    frames.times = settings and times_of(scan, angles, settings) or nil
     return frames
 end
 
@@ -146,12 +132,8 @@ function scan_frames.transmissions(scan, device, rows, angles, references, setti
         return scan.chain(rows, angles, bad)
     end
     local raw = raw_of(scan, device, rows, angles)
-<<<<<<< HEAD
-    local frames, counts = normalized(raw, references, settings, false, times_of(scan, angles))
-=======
     local frames, counts = normalized(raw, references, settings, false,
-        scales_of(scan, angles, settings))
->>>>>>> proof2
+        times_of(scan, angles, settings))
     counts:release()
     return frames
 end

@@ -94,15 +94,10 @@ return {
     gives = {quantity = "transmission", layout = "same"},
     cuts = {"rows", "frames"},
     check = check,
-    plain = function(options, settings, step)
-<<<<<<< HEAD
+    plain = function(options, settings)
         settings.flat_mode, settings.flat_interpolation = options.mode, options.interpolation
-        return options.dark_mode == "same" and not currents_of(options, step.geometry_before)
-=======
-        local groups = groups_of(options, step.geometry_before)
-        settings.flat_mode, settings.normalize_current = options.mode, options.normalize_current
-        return options.dark_mode == "same" and not (groups and #groups.counts > 1)
->>>>>>> proof2
+        settings.normalize_current = options.normalize_current
+        return options.dark_mode == "same"
     end,
     run = function(block, options)
         local frames = block.cut == "frames" and block.rows or block.frames or {}
