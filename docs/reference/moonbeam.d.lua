@@ -1149,6 +1149,9 @@ function mb.images.create(name, options) end
 ---@class moonbeam.options.images_open
 ---@field channel? integer of a TIFF hyperstack or OME-Zarr
 ---@field frame? integer of a TIFF hyperstack or OME-Zarr
+---@field axes? string of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever the file says: Z, ZC, or ZC2 where there are 2 channels
+---@field pages? table of a TIFF file: the first and the last of its pages to be read; without axes they are slices
+---@field image? integer of a TIFF file that has several
 ---@field threads? integer of decoding; bounds its scratch
 
 ---An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames, ...}).
@@ -1468,6 +1471,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -1569,6 +1573,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2057,6 +2062,7 @@ function mb.psf.two_photon(size, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2135,6 +2141,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2223,6 +2230,7 @@ function mb.recon.describe(plan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2290,6 +2298,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2358,6 +2367,7 @@ function mb.recon.find_center(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2425,6 +2435,7 @@ function mb.recon.find_range(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2501,6 +2512,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2568,6 +2580,7 @@ function mb.recon.plan(scan, options) end
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
 ---@field flat_mode? any how flats and darks are averaged: "mean" or "median"
+---@field flat_interpolation? any "mean": all flats are averaged; "linear": between groups of flats, by frame number (step flat_field)
 ---@field normalize_current? "no"|"yes"|"if_known" divide by the ring current: no, yes, or if_known, where the scan has it
 ---@field log? any false: the frames are line integrals already
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
@@ -2751,6 +2764,7 @@ function mb.scan.of_arrays(projections, angles, options) end
 ---@field flats_exposure? number how many times longer flats were exposed than projections; 1: equally
 ---@field bad_flats? any flats to leave out: a number or a list, which count in the dataset or stack that has them, from 1, and from one of several datasets on in the next
 ---@field bad_darks? any darks to leave out, in the same way
+---@field bad_projections? any projections to leave out: a number or a list, which count among the projections, from 1; the others keep their angles
 ---@field counts_as? "unsigned"|"swapped" what the counts are, where the file says the wrong type: unsigned numbers that it calls signed, or numbers in the other byte order (swapped)
 ---@field axes? "theta:y:x"|"y:theta:x" the order of the axes of frames in the file, where it does not say it or says another one
 ---@field entry? string the NXtomo entry, where the file has several
@@ -3052,9 +3066,12 @@ function mb.tiff.create(name, options) end
 ---@class moonbeam.options.tiff_open
 ---@field channel? integer of a TIFF hyperstack or OME-Zarr
 ---@field frame? integer of a TIFF hyperstack or OME-Zarr
+---@field axes? string of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever the file says: Z, ZC, or ZC2 where there are 2 channels
+---@field pages? table of a TIFF file: the first and the last of its pages to be read; without axes they are slices
+---@field image? integer of a TIFF file that has several
 ---@field threads? integer of decoding; bounds its scratch
 
----A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are told)}.
+---A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, order, spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are told), named (the channels), warnings (lines: what is not as the file says)}.
 ---@param name string 
 ---@param options? moonbeam.options.tiff_open
 function mb.tiff.open(name, options) end
@@ -3062,6 +3079,9 @@ function mb.tiff.open(name, options) end
 ---@class moonbeam.options.tiff_read
 ---@field channel? integer of a TIFF hyperstack or OME-Zarr
 ---@field frame? integer of a TIFF hyperstack or OME-Zarr
+---@field axes? string of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever the file says: Z, ZC, or ZC2 where there are 2 channels
+---@field pages? table of a TIFF file: the first and the last of its pages to be read; without axes they are slices
+---@field image? integer of a TIFF file that has several
 ---@field device? moonbeam.device|string where the array is made
 
 ---Reads a stack: (page, row, column), or (row, column) for one page.
@@ -3897,6 +3917,9 @@ function mb.zarr.is(name) end
 ---@class moonbeam.options.zarr_open
 ---@field channel? integer of a TIFF hyperstack or OME-Zarr
 ---@field frame? integer of a TIFF hyperstack or OME-Zarr
+---@field axes? string of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever the file says: Z, ZC, or ZC2 where there are 2 channels
+---@field pages? table of a TIFF file: the first and the last of its pages to be read; without axes they are slices
+---@field image? integer of a TIFF file that has several
 ---@field threads? integer of decoding; bounds its scratch
 
 ---A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image, or the array itself) or FOLDER.zarr/PATH.

@@ -25,6 +25,19 @@ local function same(one, other)
     return a:to_string() == b:to_string()
 end
 
+-- The image above an offset of 64, which f32 adds and subtracts exactly here.
+local function write_raised()
+    local image <close> = mb.images.read(folder .. "/image.npy")
+    mb.binary(image, "mul", {scalar = 256, out = image})
+    local whole <close> = image:cast("i32")
+    local raised <close> = whole:cast("f32")
+    mb.binary(raised, "div", {scalar = 256, out = raised})
+    local clipped <close> = mb.binary(raised, "max", {scalar = 0})
+    mb.npy.write(folder .. "/clipped.npy", clipped, {overwrite = true})
+    mb.binary(raised, "add", {scalar = 64, out = raised})
+    mb.npy.write(folder .. "/raised.npy", raised)
+end
+
 describe("files with values below 0", function()
     setup(function()
         folder = files.folder()
@@ -99,6 +112,25 @@ describe("files with values below 0", function()
         fails(1, "--total-variation is 0.3, and from 0.211 on", "no.tif", COMMAND .. "FOLDER/clipped.npy "
             .. "FOLDER/psf.npy -o FOLDER/no.tif --total-variation 0.3")
     end)
+
+    it("are said, not warned about, where an offset is subtracted; too large a one is refused",
+        function()
+            write_raised()
+            local told = must("scripts/deconvolve.lua -d host FOLDER/raised.npy FOLDER/psf.npy "
+                .. "-o FOLDER/offset.npy --offset 64")
+            assert.matches("clipped +29.4 %% of the values of the image are below 0", told)
+            assert.is_nil(told:find("warning", 1, true))
+            must(COMMAND .. "FOLDER/clipped.npy FOLDER/psf.npy -o FOLDER/known.npy")
+            assert.is_true(same("offset.npy", "known.npy"))
+            -- A negative offset adds.
+            must(COMMAND .. "FOLDER/image.npy FOLDER/psf.npy -o FOLDER/added.npy --offset -9 "
+                .. "--background 4")
+            for _, method in ipairs {"rl", "gradient_consensus"} do
+                fails(1, "no value of the image is above 0", "no.tif", COMMAND
+                    .. "FOLDER/raised.npy FOLDER/psf.npy -o FOLDER/no.tif --offset 1000 -m %s",
+                    method)
+            end
+        end)
 
     it("of a PSF are told, added again, or refused", function()
         assert.matches("^deconvolve: warning: values of the PSF below 0, [%d.]+ %% of its |sum|, "

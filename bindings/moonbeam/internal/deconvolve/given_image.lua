@@ -13,6 +13,7 @@ local given_image = {}
 local methods = {}
 local metatable = {__index = methods}
 
+<<<<<<< HEAD
 local opening = declared.of(mb.images.open).options
 
 -- "A:B" with both ends.
@@ -54,6 +55,10 @@ local function check_length(name, nm, options)
             .. "--%s in nm", options.image, name, nm, name)
     end
 end
+=======
+-- Methods that take values below 0 for 0 by themselves, and say how many these are.
+local COUNTS_BELOW <const> = {rl = true, gradient_consensus = true}
+>>>>>>> gate2
 
 -- Pixel and step in nm: what is typed, else what the file says, which goes into the options.
 -- Returns what is typed and not in the file, in m, which goes to the result; says what is taken.
@@ -160,7 +165,9 @@ function methods:volume(channel, frame)
     return mb.volumes.map(stored, "f32", function(block)
         local real = block:cast("f32")
         mb.binary(real, "sub", {scalar = options.offset or 0, out = real})
-        mb.binary(real, "max", {scalar = 0, out = real})
+        if not COUNTS_BELOW[options.method] then
+            mb.binary(real, "max", {scalar = 0, out = real})
+        end
         return mb.binary(real, "div", {scalar = options.gain or 1, out = real})
     end)
 end

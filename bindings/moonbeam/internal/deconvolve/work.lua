@@ -41,12 +41,19 @@ local function note_clipped(self, report)
     self.clipped = math.max(self.clipped, share)
 end
 
--- Warns of values below 0 in the image, of several volumes for that with the most.
+-- Warns of values below 0 in the image, of several volumes for that with the most. They are only
+-- said where --offset was subtracted, which leaves noise around 0.
 local function tell_clipped(self)
-    if self.clipped > 0 then
-        local volume = self.job.image:is_series() and "one volume of the image" or "the image"
-        cli.warn("%.3g %% of the values of %s are below 0, and count as 0", 100 * self.clipped,
-            volume)
+    local job = self.job
+    if self.clipped == 0 then
+        return
+    end
+    local text = ("%.3g %% of the values of %s are below 0, and count as 0"):format(
+        100 * self.clipped, job.image:is_series() and "one volume of the image" or "the image")
+    if job.options.offset then
+        job.say("clipped    %s", text)
+    else
+        cli.warn("%s", text)
     end
 end
 
