@@ -348,8 +348,8 @@ local function archive_of(name)
 end
 
 local function runtime_libraries(fftw_threads, openmp)
-    return { "runtime", "hdf5_serial", "png", "expat", "z", fftw_threads, "fftw3f", openmp, "pthread", "dl",
-        "m" }
+    return { "runtime", "hdf5_serial", "png", "expat", "z", fftw_threads, "fftw3f", openmp,
+        "pthread", "dl", "m" }
 end
 local shared_openmp = runtime_libraries("fftw3f_omp", "gomp")
 -- The program must set the wait policy before libgomp reads it, and a shared libgomp reads it

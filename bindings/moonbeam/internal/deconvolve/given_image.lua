@@ -13,7 +13,9 @@ local given_image = {}
 local methods = {}
 local metatable = {__index = methods}
 
-<<<<<<< HEAD
+-- Methods that take values below 0 for 0 by themselves, and say how many these are.
+local COUNTS_BELOW <const> = {rl = true, gradient_consensus = true}
+
 local opening = declared.of(mb.images.open).options
 
 -- "A:B" with both ends.
@@ -55,10 +57,6 @@ local function check_length(name, nm, options)
             .. "--%s in nm", options.image, name, nm, name)
     end
 end
-=======
--- Methods that take values below 0 for 0 by themselves, and say how many these are.
-local COUNTS_BELOW <const> = {rl = true, gradient_consensus = true}
->>>>>>> gate2
 
 -- Pixel and step in nm: what is typed, else what the file says, which goes into the options.
 -- Returns what is typed and not in the file, in m, which goes to the result; says what is taken.
