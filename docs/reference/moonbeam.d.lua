@@ -1139,6 +1139,9 @@ function mb.images.create(name, options) end
 ---@class moonbeam.options.images_open
 ---@field channel? integer of a TIFF hyperstack or OME-Zarr
 ---@field frame? integer of a TIFF hyperstack or OME-Zarr
+---@field axes? string of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever the file says: Z, ZC, or ZC2 where there are 2 channels
+---@field pages? table of a TIFF file: the first and the last of its pages to be read; without axes they are slices
+---@field image? integer of a TIFF file that has several
 ---@field threads? integer of decoding; bounds its scratch
 
 ---An image file as a volume, with `meta`: what the file says ({spacing, unit, channels, frames, ...}).
@@ -3031,9 +3034,12 @@ function mb.tiff.create(name, options) end
 ---@class moonbeam.options.tiff_open
 ---@field channel? integer of a TIFF hyperstack or OME-Zarr
 ---@field frame? integer of a TIFF hyperstack or OME-Zarr
+---@field axes? string of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever the file says: Z, ZC, or ZC2 where there are 2 channels
+---@field pages? table of a TIFF file: the first and the last of its pages to be read; without axes they are slices
+---@field image? integer of a TIFF file that has several
 ---@field threads? integer of decoding; bounds its scratch
 
----A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are told)}.
+---A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames, order, spacing, unit, resolution, voxel (its sizes in m: {pixel, row, step}, as far as they are told), named (the channels), warnings (lines: what is not as the file says)}.
 ---@param name string 
 ---@param options? moonbeam.options.tiff_open
 function mb.tiff.open(name, options) end
@@ -3041,6 +3047,9 @@ function mb.tiff.open(name, options) end
 ---@class moonbeam.options.tiff_read
 ---@field channel? integer of a TIFF hyperstack or OME-Zarr
 ---@field frame? integer of a TIFF hyperstack or OME-Zarr
+---@field axes? string of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever the file says: Z, ZC, or ZC2 where there are 2 channels
+---@field pages? table of a TIFF file: the first and the last of its pages to be read; without axes they are slices
+---@field image? integer of a TIFF file that has several
 ---@field device? moonbeam.device|string where the array is made
 
 ---Reads a stack: (page, row, column), or (row, column) for one page.
@@ -3873,6 +3882,9 @@ function mb.zarr.is(name) end
 ---@class moonbeam.options.zarr_open
 ---@field channel? integer of a TIFF hyperstack or OME-Zarr
 ---@field frame? integer of a TIFF hyperstack or OME-Zarr
+---@field axes? string of a TIFF file: what its pages are, Z, C and T from slow to fast, whatever the file says: Z, ZC, or ZC2 where there are 2 channels
+---@field pages? table of a TIFF file: the first and the last of its pages to be read; without axes they are slices
+---@field image? integer of a TIFF file that has several
 ---@field threads? integer of decoding; bounds its scratch
 
 ---A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image, or the array itself) or FOLDER.zarr/PATH.
@@ -5043,6 +5055,7 @@ function mb.project(volume, angles, options) end
 ---@field pad_width? integer padded width, a multiple of 4, at least the width; 0: the smallest power of two that is at least 2 * width
 ---@field scale? number factor of the filter
 ---@field slice_shifts? number|number[] added to the detector coordinate; one per slice of a 3-D sinogram, else one number
+---@field weights? number|number[] one factor per angle (row of a slice), for uneven angles; default 1
 ---@field out? moonbeam.array the array for the result
 
 ---The ramp filter of filtered back-projection along the detector axis, with a choice of windows.
