@@ -1,5 +1,5 @@
---- Units of the numbers in an HDF5 file (internal/quantities/units.lua): the reading of a number with its
--- unit.
+--- Units of the numbers in an HDF5 file (internal/quantities/units.lua): the reading of a number
+-- with its unit.
 
 local source = require "moonbeam.scan.source"
 
