@@ -308,6 +308,22 @@ describe("the pages of a TIFF file", function()
         refused("no file of this folder", "out.ome.tif")
     end)
 
+    it("of each file are its own in a series, whatever set the files name", function()
+        local counts, blocks = {C = 1, Z = 2, T = 1}, {}
+        assert(mb.system.mkdir(path "set"))
+        for z = 0, 1 do
+            blocks[z + 1] = ('<TiffData FirstZ="%d" IFD="0"><UUID FileName="s%d.tif">urn:uuid:%d'
+                .. "</UUID></TiffData>"):format(z, z, z)
+        end
+        for z = 0, 1 do
+            write(("set/s%d.tif"):format(z), {page(0, z, 0)},
+                HEAD:format((' UUID="urn:uuid:%d"'):format(z)) .. image("ZCT", counts,
+                table.concat(blocks)) .. "</OME>")
+        end
+        assert.same({value(0, 0, 0), value(0, 1, 0)}, (planes_of "set"))
+        assert.same({value(0, 0, 0), value(0, 1, 0)}, (planes_of "set/s1.tif"))
+    end)
+
     it("are in a companion file, which must be there", function()
         local all = pages_in("ZCT", COUNTS)
         local text = HEAD:format "" .. '<BinaryOnly MetadataFile="c.companion.ome" '

@@ -141,7 +141,8 @@ function zarr_volume.create(path, options)
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
         options = setmetatable({slice_distance = options.slice_distance or options.pixel_size,
             lead = options.lead or {}, channels = channels_of(options)}, {__index = options}),
-        facts = origin.facts(options), volumes = {}, shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
+        facts = origin.facts(options), volumes = {},
+        shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
     local _ <close> = on_error(function() self:close() end)
     self.folder = levels.folder(begin(self))
     open_levels(self)

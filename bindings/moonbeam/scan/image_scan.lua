@@ -105,7 +105,7 @@ end
 
 -- The volumes of projections, flats and darks, by name, with `list`, what is to be released, and
 -- the files.
-local function opened(parts)
+local function opened(parts, warn)
     local made = {list = {}, files = {}, constants = {}}
     local _ <close> = on_error(function()
         for _, each in ipairs(made.list) do
@@ -119,6 +119,9 @@ local function opened(parts)
         elseif part then
             local volume, files = image_frames.open(part.set.name, what, part.set, part.indices)
             made[what], made.list[#made.list + 1] = volume, volume
+            for _, text in ipairs(volume.meta and volume.meta.warnings or {}) do
+                warn(text)
+            end
             table.move(files, 1, #files, #made.files + 1, made.files)
         end
     end
@@ -191,7 +194,7 @@ function image_scan.open(path, options)
     end})
     local parts = meant(s, options)
     check_shared(parts)
-    local own = opened(parts)
+    local own = opened(parts, function(text) s:warn(text) end)
     local _ <close> = on_error(function()
         for _, each in ipairs(own.list) do
             local _ <close> = each

@@ -1,9 +1,9 @@
---- Units of the numbers in an HDF5 file (internal/units.lua): the reading of a number with its
--- unit.
+--- Units of the numbers in an HDF5 file (internal/quantities/units.lua): the reading of a number
+-- with its unit.
 
 local source = require "moonbeam.scan.source"
 
-local units = setmetatable({}, {__index = require "moonbeam.internal.units"})
+local units = setmetatable({}, {__index = require "moonbeam.internal.quantities.units"})
 
 --- The factor of the unit of an object of a kind (a table of this module), and its name; nil and
 -- why it has none.

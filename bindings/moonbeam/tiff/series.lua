@@ -64,7 +64,8 @@ local volume = volumes.file_class {}
 -- The page of a file, checked against the others.
 local function open_page(self, number)
     local name = self.names[number]
-    local page = tiff.open(name, {threads = self.threads})
+    -- Its own pages, whatever other files its text may name.
+    local page = tiff.open(name, {threads = self.threads, axes = "Z"})
     local expected = self.page
     if #page.shape ~= 2 or expected and (page.dtype ~= expected.dtype
         or page.shape[1] ~= expected.shape[1] or page.shape[2] ~= expected.shape[2]) then

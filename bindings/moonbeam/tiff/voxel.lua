@@ -2,7 +2,7 @@
 -- Sizes are in meters.
 
 local descriptions = require "moonbeam.tiff.meaning.descriptions"
-local units = require "moonbeam.internal.units"
+local units = require "moonbeam.internal.quantities.units"
 
 local voxel = {}
 

@@ -5,7 +5,7 @@
 
 local fail = require "moonbeam.internal.fail"
 local descriptions = require "moonbeam.tiff.meaning.descriptions"
-local units_of = require "moonbeam.internal.units"
+local units_of = require "moonbeam.internal.quantities.units"
 
 local ome_image = {}
 

@@ -7,7 +7,7 @@ local mb = require "moonbeam"
 local surface = require "moonbeam.internal.command_line.surface"
 local tables = require "moonbeam.internal.tables"
 
-local units = require "moonbeam.internal.units"
+local units = require "moonbeam.internal.quantities.units"
 
 local given_image = {}
 local methods = {}

@@ -6,6 +6,8 @@
 
 local ome = require "moonbeam.tiff.meaning.ome"
 local ome_xml = require "moonbeam.tiff.meaning.ome_xml"
+local tables = require "moonbeam.internal.tables"
+local voxel = require "moonbeam.tiff.voxel"
 
 local compose = {}
 
@@ -157,7 +159,9 @@ end
 local function new_tree(meta, counts, dtype)
     local pixels = ome_xml.new("Pixels", {{"ID", "Pixels:0"}, {"DimensionOrder", "XYCZT"},
         {"Type", TYPES[dtype]}})
-    local size = meta.voxel or {}
+    local size = voxel.of {kind = "imagej", unit = meta.unit, spacing = meta.spacing or nil,
+        resolution = meta.resolution}
+    size = tables.merged(meta.voxel, size)
     for axis, meters in pairs {X = size.pixel, Y = size.row or size.pixel, Z = size.step} do
         ome_xml.set(pixels, "PhysicalSize" .. axis, ("%.10g"):format(meters * 1e6))
         ome_xml.set(pixels, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")

@@ -2,7 +2,7 @@
 -- say that need no XML: ImageJ's lines and the JSON of tifffile.
 
 local read_json = require "moonbeam.internal.json_reader"
-local units = require "moonbeam.internal.units"
+local units = require "moonbeam.internal.quantities.units"
 
 local descriptions = {}
 

@@ -6,7 +6,7 @@ local fail = require "moonbeam.internal.fail"
 local ome_xml = require "moonbeam.tiff.meaning.ome_xml"
 local order = require "moonbeam.tiff.meaning.order"
 local refusal = require "moonbeam.tiff.meaning.refusal"
-local units = require "moonbeam.internal.units"
+local units = require "moonbeam.internal.quantities.units"
 
 local ome = {}
 

@@ -1,0 +1,166 @@
+-- What the file of an image says, in deconvolve and convolve: planes that may be slices, aborted
+-- runs, lengths that no microscope has; and OME-Zarr's scales, axes, levels and windows.
+
+local files = require "spec.support.files"
+local helper = require "spec.helper"
+local json = require "moonbeam.internal.json"
+local mb = require "moonbeam"
+local tiff_encoder = require "spec.support.tiff_encoder"
+
+local folder
+
+local run, must = helper.programs_in(function() return folder end)
+
+local function fails(status_wanted, pattern, format, ...)
+    local text, status = run(format, ...)
+    assert.equal(status_wanted, status, text)
+    assert.matches(pattern, text)
+    return text
+end
+
+local function write(name, pages, texts, extra)
+    files.write(folder .. "/" .. name, tiff_encoder.encode(tiff_encoder.sample(pages, 12, 14,
+        "u16"), {dtype = "u16", texts = texts, extra = extra}))
+end
+
+local DECONVOLVE <const> = "scripts/deconvolve.lua -d host --iterations 1 --overwrite "
+local CONVOLVE <const> = "scripts/convolve.lua -d host --overwrite --psf FOLDER/psf.npy "
+local MODEL <const> = "--na 1.2 --index 1.33 --wavelength 520 --psf-size 5 "
+
+describe("what the file of an image says", function()
+    setup(function()
+        folder = files.folder()
+        local psf <close> = mb.psf_gaussian({3, 5, 5}, {1, 1, 1})
+        mb.npy.write(folder .. "/psf.npy", psf)
+        assert(mb.system.mkdir(folder .. "/into"))
+    end)
+
+    teardown(function()
+        files.remove(folder)
+    end)
+
+    it("of planes that may be slices is asked, and the advice works", function()
+        write("c.tif", 8, {"ImageJ=1.53t\nimages=8\nchannels=8\nhyperstack=true\nmode=grayscale\n"})
+        local told = "c.tif has 8 channels and 1 time of one plane; where these are slices, "
+            .. "%-%-axes Z says so"
+        fails(2, told, DECONVOLVE .. "FOLDER/c.tif FOLDER/psf.npy -o FOLDER/o.tif")
+        fails(2, told, DECONVOLVE .. MODEL .. "--pixel 100 --step 300 FOLDER/c.tif -o FOLDER/o.tif")
+        fails(1, "it has 8 channels and 1 time of one plane; where these are slices, %-%-axes Z",
+            DECONVOLVE .. "FOLDER/c.tif --psf FOLDER/psf.npy --into FOLDER/into")
+        fails(2, "or, where they are slices, %-%-axes Z", CONVOLVE
+            .. "--image FOLDER/c.tif -o FOLDER/o.tif")
+        for _, command in ipairs {DECONVOLVE .. "FOLDER/c.tif FOLDER/psf.npy ",
+            DECONVOLVE .. MODEL .. "--pixel 100 --step 300 FOLDER/c.tif ", CONVOLVE
+            .. "--image FOLDER/c.tif "} do
+            must(command .. "-o FOLDER/o.tif --axes Z")
+            local out <close> = mb.images.open(folder .. "/o.tif")
+            assert.same({8, 12, 14}, out.shape)
+            assert.same({1, 8}, {out.meta.channels, out.meta.slices})
+        end
+        must(DECONVOLVE .. "FOLDER/c.tif --psf FOLDER/psf.npy --into FOLDER/into --axes Z")
+        must(DECONVOLVE .. "FOLDER/c.tif FOLDER/psf.npy -o FOLDER/o.tif --pages 2:5")
+        local out <close> = mb.images.open(folder .. "/o.tif")
+        assert.same({4, 12, 14}, out.shape)
+    end)
+
+    it("of a run that was aborted is told in one line, and read", function()
+        write("a.tif", 9, {"ImageJ=1.53t\nimages=12\nchannels=2\nslices=3\nframes=2\n"
+            .. "hyperstack=true\n"})
+        local text = must(DECONVOLVE .. "FOLDER/a.tif FOLDER/psf.npy -o FOLDER/o.tif")
+        assert.equal(1, select(2, text:gsub("times are complete", "")))
+        assert.matches("warning: [^\n]*1 of 2 times are complete", text)
+        fails(1, "say what the pages are with %-%-axes %(from slow to fast", DECONVOLVE
+            .. "FOLDER/b.tif FOLDER/psf.npy -o FOLDER/o.tif"
+            .. (write("b.tif", 5, {"ImageJ=1.53t\nimages=12\nchannels=2\nslices=3\nframes=2\n"})
+            or ""))
+    end)
+
+    it("of lengths that no microscope has is an error; what is typed is taken", function()
+        local function resolution(per)
+            return {[282] = {5, string.pack("<I4I4", per, 1)},
+                [283] = {5, string.pack("<I4I4", per, 1)}, [296] = {3, {1}}}
+        end
+        write("l.tif", 4, {"ImageJ=1.53t\nimages=4\nslices=4\nunit=um\nspacing=0.3\n"},
+            resolution(76923))
+        fails(2, "l.tif says that its pixel is 0.013 nm; .*give %-%-pixel in nm", DECONVOLVE .. MODEL
+            .. "FOLDER/l.tif -o FOLDER/o.tif")
+        local text = must(DECONVOLVE .. MODEL .. "FOLDER/l.tif -o FOLDER/o.tif --pixel 130")
+        assert.matches("%-%-pixel is 130 nm, but", text)
+        write("l.tif", 4, {"ImageJ=1.53t\nimages=4\nslices=4\nunit=mm\nspacing=0.3\n"})
+        fails(2, "its step is 3e%+05 nm; .*give %-%-step in nm", DECONVOLVE .. MODEL
+            .. "--pixel 100 FOLDER/l.tif -o FOLDER/o.tif")
+        must(DECONVOLVE .. MODEL .. "--pixel 100 --step 300 FOLDER/l.tif -o FOLDER/o.tif")
+    end)
+
+    -- An OME-Zarr 0.4 image of one chunk for each level.
+    local function zarr(name, axes, levels, more)
+        local root, datasets = folder .. "/" .. name, {}
+        assert(mb.system.mkdir(root))
+        files.write(root .. "/.zgroup", '{"zarr_format": 2}')
+        for i, level in ipairs(levels) do
+            local path = ("%s/%d"):format(root, i - 1)
+            assert(mb.system.mkdir(path))
+            files.write(path .. "/.zarray", json({zarr_format = 2, shape = level.shape,
+                chunks = level.shape, dtype = "|u1", fill_value = 0, order = "C"}, {}):gsub("}%s*$",
+                ', "compressor": null, "filters": null}'))
+            local count = 1
+            for _, extent in ipairs(level.shape) do
+                count = count * extent
+            end
+            files.write(path .. "/" .. ("0."):rep(#level.shape - 1) .. "0", ("\7"):rep(count))
+            datasets[i] = {path = tostring(i - 1), coordinateTransformations = level.scale
+                and {{type = "scale", scale = level.scale}}}
+        end
+        local image = {version = "0.4", axes = axes, datasets = datasets}
+        for key, value in pairs(more or {}) do
+            image[key] = value
+        end
+        files.write(root .. "/.zattrs", json({multiscales = {image}}, {}))
+        return root
+    end
+
+    local function axes_of(names, unit)
+        local list = {}
+        for letter in names:gmatch "." do
+            list[#list + 1] = {name = letter, unit = unit}
+        end
+        return list
+    end
+
+    it("in OME-Zarr are both scales, the finest level, and units of each axis", function()
+        local one = {shape = {3, 4, 5}, scale = {1.0, 1.0, 1.0}}
+        local volume <close> = mb.images.open(zarr("s.zarr", axes_of("zyx", "micrometer"), {one},
+            {coordinateTransformations = {{type = "scale", scale = {0.3, 0.13, 0.13}}}}))
+        assert.near(130e-9, volume.meta.voxel.pixel, 1e-15)
+        assert.near(300e-9, volume.meta.voxel.step, 1e-15)
+        local axes = axes_of("zyx", "nanometer")
+        axes[1].unit = "micrometer"
+        local turned <close> = mb.images.open(zarr("f.zarr", axes, {
+            {shape = {3, 2, 3}, scale = {0.3, 260.0, 260.0}},
+            {shape = {3, 4, 5}, scale = {0.3, 130.0, 130.0}}}))
+        assert.same({3, 4, 5}, turned.shape)
+        assert.near(130e-9, turned.meta.voxel.pixel, 1e-15)
+        assert.near(300e-9, turned.meta.voxel.step, 1e-15)
+        for _, names in ipairs {"zcyx", "xyz", "zxy"} do
+            local root = zarr(names .. ".zarr", axes_of(names), {{shape = #names == 4
+                and {3, 2, 4, 5} or {3, 4, 5}}})
+            local message = helper.failure(mb.images.open, root)
+            assert.matches("its axes are " .. names:gsub(".", "%0, "):sub(1, -3) .. "; z, y and x "
+                .. "are read where they are the last ones, in this order", message)
+        end
+    end)
+
+    it("in OME-Zarr that is written are windows without what a few voxels are", function()
+        local image <close> = mb.random({4, 30, 40}, {seed = 3, low = 10, high = 20})
+        local spot <close> = image:view({2, 2}, {3, 3}, {4, 5})
+        spot:fill(1e6)
+        mb.images.write(folder .. "/w.zarr", image, {})
+        local window = files.read(folder .. "/w.zarr/zarr.json"):match '"window":%s*(%b{})'
+        local function number(name)
+            return tonumber(window:match('"' .. name .. '":%s*([%-+%d.e]+)'))
+        end
+        assert.is_true(number "end" <= 20 and number "end" > 19, window)
+        assert.is_true(number "start" >= 10 and number "start" < 11, window)
+        assert.equal(1e6, number "max")
+    end)
+end)
