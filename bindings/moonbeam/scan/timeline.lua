@@ -144,8 +144,8 @@ local function stored_currents(s, layout)
     elseif count == s.n_projections and s.flat_source then
         local list = source.numbers(s.file, path, count)
         if is_varied({frames = list, flats = list}) then
-            s:warn(("the ring current '%s' is not used: it has no numbers for the flats; give "
-                .. "current = '%s' and flats_current"):format(path, path))
+            s:warn(("the ring current '%s' is not used: it has no numbers for the flats; the "
+                .. "option current takes it with those of the option flats_current"):format(path))
         end
     end
 end
@@ -154,7 +154,7 @@ end
 local function warn_of_flats(s, options, of_flats)
     if options.current and not of_flats and (s.n_flats or 1) > 0 then
         s.warnings[#s.warnings + 1] = "the ring current at the flats is not known, so that "
-            .. "nothing is divided by that at the projections: give flats_current, too"
+            .. "nothing is divided by that at the projections: add the option flats_current"
     end
 end
 

@@ -231,7 +231,7 @@ describe("the step flat_field", function()
         check.refused("the ring current at the projections is not known; give the scan current",
             bare.scan, {{"flat_field", normalize_current = "yes"}})
         local half <close> = arrays(lists, {current = lists.current})
-        assert.matches("give flats_current", half.scan.warnings[1])
+        assert.matches("add the option flats_current", half.scan.warnings[1])
         check.refused("the ring current at the flats is not known; give the scan flats_current",
             half.scan, {{"flat_field", normalize_current = "yes"}})
         lists.current[3] = 0
