@@ -475,8 +475,10 @@ function runs:iterate(report, call)
     end, tolerance = options.tolerance, report = report}
     local x = self.estimates:at(0)[1]
     self.hashes = buffered or nil
-    local lanes <close> = sweep.lanes(self:settings(self.devices), plan.grid, {x, y, ratio},
-        {x, ratio})
+    local lanes <close> = alive.on(self.devices, function() -- a rank does not come here again
+        self:drop_lost()
+        return sweep.lanes(self:settings(self.devices), plan.grid, {x, y, ratio}, {x, ratio})
+    end)
     self.lanes = lanes
     local _ <close> = on_error(function() sweep.give_up(lanes) end)
     self.times.before, self.times.iterations = #self.times, 0
