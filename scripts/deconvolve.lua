@@ -332,7 +332,7 @@ local function weights_of(id)
     end
     local mask <close> = cli.tried({}, mb.images.read, options.mask, id)
     local weights = mask:cast("f32")
-    cli.tried({}, gate.weights, "deconvolve", weights, "--mask " .. options.mask)
+    cli.checked(gate.weights, "deconvolve", weights, "--mask " .. options.mask)
     mb.binary(weights, "min", {scalar = 1, out = weights})
     return weights
 end

@@ -48,7 +48,7 @@ function scan_values.kind(scan, settings)
 end
 
 -- Of the values of frames: {count, finite, inside, top, low, high}. A single value at the top of
--- its type, between neighbors that are far below, is a hit by a particle: not among `top`.
+-- its type, whose neighbors are far below, is a hit by a particle: not among `top`.
 local function facts_of(frames, top)
     local low, high, count, finite, inside, most = math.huge, -math.huge, 0, 0, 0, 0
     local ceiling, near = top or math.huge, NEAR_TOP * (top or math.huge)
@@ -62,8 +62,8 @@ local function facts_of(frames, top)
                     if value < low then low = value end
                     if value > high then high = value end
                     if value > 0 and value <= MOST_TRANSMISSION then inside = inside + 1 end
-                    if value == ceiling and (line[i - 1] or value) >= near
-                        and (line[i + 1] or value) >= near then
+                    if value == ceiling and ((line[i - 1] or 0) >= near
+                        or (line[i + 1] or 0) >= near or #line == 1) then
                         most = most + 1
                     end
                 end

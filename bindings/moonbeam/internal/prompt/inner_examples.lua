@@ -59,6 +59,11 @@ return {
         .. "set:write(mb.zeros({2, 4}), {1, 2})\nset:missing()",
     ["h5.dataset:place"] = NEW .. "file:create_dataset(\"/data\", {shape = {8, 4}, early = true})"
         .. ":place()",
+    ["h5.dataset:show"] = "file = mb.h5.create(\"new.h5\", {overwrite = true})\n"
+        .. "file:write(\"/data\", mb.zeros({1, 8, 4, 6}))\nfile:finish()\n"
+        .. "set = mb.h5.open(\"new.h5\"):dataset(\"/data\")\nset:show({2, 3, 4})",
+    ["h5.dataset:sources"] = NEW .. "set = file:create_dataset(\"/data\", {shape = {8}})\n"
+        .. "set:sources()",
     ["h5.dataset:take"] = NEW .. "set = file:create_dataset(\"/data\", {shape = {8}, "
         .. "dtype = \"u16\"})\nset:take(\"swapped\")",
     ["h5.scratch"] = "file = mb.h5.scratch(\".\")\nfile:write(\"/data\", mb.zeros({4}))",
