@@ -290,9 +290,10 @@ local function check_beam(seen, frames, found, scan, warnings)
     elseif least > BEAM and #dead > 0 then
         local one, stored = #dead == 1, stored_numbers(scan, dead)
         warnings[#warnings + 1] = ("projection%s %s of %d ha%s no beam (transmission below %g), of "
-            .. "the %d that were looked at: %s leaves %s out"):format(one and "" or "s",
+            .. "the %d that were looked at%s: %s leaves %s out"):format(one and "" or "s",
             table.concat(stored, ", "), scan.n_projections or scan.n_angles, one and "s" or "ve",
-            NOTHING, #seen.frames, scan.path and ("the option bad_projections ('%s')"):format(
+            NOTHING, #seen.frames, #seen.frames < scan.n_angles and " (others may have none, too)"
+            or "", scan.path and ("the option bad_projections ('%s')"):format(
             table.concat(stored, ",")) or ("a recipe with the step select (bad = {%s})"):format(
             table.concat(dead, ", ")), one and "it" or "them")
     end
