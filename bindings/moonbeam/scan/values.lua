@@ -121,7 +121,8 @@ local function check_finite(facts, warnings)
     if facts.finite < facts.count then
         warnings[#warnings + 1] = ("about %.2g %% of the values of the flats are not finite; where "
             .. "one flat is not, the projections count as no attenuation: leave it out with the "
-            .. "option bad_flats, or name other flats with the option flats"):format(100 * (1 - facts.finite / facts.count))
+            .. "option bad_flats, or name other flats with the option flats"):format(
+            100 * (1 - facts.finite / facts.count))
     end
 end
 
