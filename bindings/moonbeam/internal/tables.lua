@@ -55,6 +55,13 @@ function tables.combined(list, others, f)
     return made
 end
 
+--- A new list of these values in rising order.
+function tables.sorted(values)
+    local list = table.move(values, 1, #values, 1, {})
+    table.sort(list)
+    return list
+end
+
 --- The product of a list of numbers, such as extents; 1 without any.
 function tables.product(list)
     local product = 1

@@ -20,13 +20,6 @@ local function number(value)
     return ("%.7g"):format(value)
 end
 
--- Values in rising order.
-local function sorted(values)
-    local list = table.move(values, 1, #values, 1, {})
-    table.sort(list)
-    return list
-end
-
 -- Sorted values that differ, and how often each is there.
 local function distinct(list)
     local values, counts = {}, {}
@@ -41,7 +34,7 @@ local function distinct(list)
 end
 
 local function median(values)
-    local list = sorted(values)
+    local list = tables.sorted(values)
     return list[(#list + 1) // 2]
 end
 
@@ -154,7 +147,7 @@ return function(radians, facts)
     if #degrees < 2 then
         return {angles = radians, warnings = {"there is only one projection"}}
     end
-    local list = sorted(degrees)
+    local list = tables.sorted(degrees)
     local values, counts = distinct(list)
     check_repeats(values, counts, #list, facts)
     check_wild(degrees, list, facts)

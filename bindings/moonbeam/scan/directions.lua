@@ -8,6 +8,8 @@
 -- directions beside it. Directions that are (almost) the same share one part, which keeps the noise
 -- of all of them low. Plain functions of numbers: they know no arrays and no files.
 
+local tables = require "moonbeam.internal.tables"
+
 local directions = {}
 
 -- Directions closer than this part of the usual step are one.
@@ -41,16 +43,10 @@ function directions.gaps(angles, period)
     return order, gaps, direction
 end
 
-local function sorted(values)
-    local list = table.move(values, 1, #values, 1, {})
-    table.sort(list)
-    return list
-end
-
 -- The step that half of the directions lie in, or in a narrower one. Many angles in a narrow part
 -- do not change it, and neither do wedges.
 local function usual_step(gaps)
-    local list, total, sum = sorted(gaps), 0, 0
+    local list, total, sum = tables.sorted(gaps), 0, 0
     local last = #list - math.min(WIDEST, #list // 4)
     for i = 1, last do
         total = total + list[i]
