@@ -69,6 +69,8 @@ describe("what the file of an image says", function()
         local text = must(DECONVOLVE .. "FOLDER/a.tif FOLDER/psf.npy -o FOLDER/o.tif")
         assert.equal(1, select(2, text:gsub("times are complete", "")))
         assert.matches("warning: [^\n]*1 of 2 times are complete", text)
+        assert.matches("warning: the median of the PSF's faces", text) -- which this PSF has
+        assert.equal(2, select(2, text:gsub("warning:", "")))
         fails(1, "say what the pages are with %-%-axes %(from slow to fast", DECONVOLVE
             .. "FOLDER/b.tif FOLDER/psf.npy -o FOLDER/o.tif"
             .. (write("b.tif", 5, {"ImageJ=1.53t\nimages=12\nchannels=2\nslices=3\nframes=2\n"})

@@ -99,35 +99,40 @@ function gate.weights(what, weights, name)
     end
 end
 
+-- The sum of a PSF, and that of what is above 0: of `array`, by the reduction `fn`. Nothing in a
+-- dry run.
+local function sums_of(what, psf, array, fn)
+    local all <close> = mb.reduce(psf, "sum")
+    local positive <close> = mb.reduce(array, fn)
+    if not psf.device.dry then
+        local sum = all:item()
+        finite.check_sum(sum, psf, what, "the PSF")
+        return sum, positive:item()
+    end
+end
+
+-- The part of |sum| that lies below 0; 0 where it is rounding.
+local function share_of(below, above, rounding)
+    return below > rounding * above and below / (above + below) or 0
+end
+
 --- The part of the |sum| of a PSF that lies below 0; 0 in a dry run.
 -- Errors: argument (values that are not finite, none above 0).
 function gate.psf_share(what, psf)
-    local all <close> = mb.reduce(psf, "sum")
-    local positive <close> = mb.reduce(psf, "positive")
-    if psf.device.dry then
+    local sum, above = sums_of(what, psf, psf, "positive")
+    if not sum then
         return 0
-    end
-    local sum, above = all:item(), positive:item()
-    finite.check_sum(sum, psf, what, "the PSF")
-    local below = above - sum
-    if above <= 0 then
+    elseif above <= 0 then
         fail("argument", what, "psf", "no value of the PSF is above 0; its sum must be positive")
     end
-    return below > ROUNDING * above and below / (above + below) or 0
+    return share_of(above - sum, above, ROUNDING)
 end
 
 --- The part of |sum| that was below 0 in a PSF after its background `level` was subtracted; `left`
 -- is what psf.subtract_background made of it. 0 in a dry run. Errors: argument (not finite).
 function gate.subtracted_share(what, psf, level, left)
-    local all <close> = mb.reduce(psf, "sum")
-    local positive <close> = mb.reduce(left, "sum")
-    if psf.device.dry then
-        return 0
-    end
-    local sum, above = all:item(), positive:item()
-    finite.check_sum(sum, psf, what, "the PSF")
-    local below = above - (sum - level * psf.elements)
-    return below > SUBTRACTED * above and below / (above + below) or 0
+    local sum, above = sums_of(what, psf, left, "sum")
+    return sum and share_of(above - (sum - level * psf.elements), above, SUBTRACTED) or 0
 end
 
 --- Raises an error where too much of a PSF lies below 0.

@@ -12,6 +12,7 @@ local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method_options = require "moonbeam.tomo.method_options"
+local obeyed = require "moonbeam.scan.statements.obeyed"
 local output = require "moonbeam.pipeline.output"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
@@ -111,11 +112,8 @@ end
 
 -- What the flags say that are steps of a recipe: {name, entry, or nil for none}.
 local function typed_steps(options)
-    local list, flip = {}, options.flip
-    if flip then
-        list[1] = {"flip", {"flip", rows = flip == "rows" or flip == "both",
-            columns = flip == "columns" or flip == "both"}}
-    end
+    local list, flip = {}, obeyed.flip_of(options.flip)
+    list[1] = flip and {"flip", tables.merged({"flip"}, flip)}
     if options.reverse_rotation ~= nil then
         list[#list + 1] = {"reverse_rotation", options.reverse_rotation and "reverse_rotation"}
     end

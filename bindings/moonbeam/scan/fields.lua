@@ -10,7 +10,7 @@ for _, name in ipairs {"pixel_size", "step_deg", "span_deg", "turns", "angle_not
     "angle_ends", "chunk_rows", "timeline", "currents", "flat_source", "dark_source", "path",
     "file", "files", "data", "data_path", "n_frames", "n_projections", "positions", "arrays",
     "values_found", "counts_as", "walked", "unpack_seconds", "says", "stated", "numbers",
-    "keyed", "left_out", "constants", "exposures", "angle_source", "order", "axes_given"} do
+    "keyed", "left_out", "constants", "exposures", "order", "axes_given"} do
     MAY_LACK[name] = true
 end
 
