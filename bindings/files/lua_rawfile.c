@@ -43,11 +43,13 @@ static rawfile_box *new_box(lua_State *L)
     return box;
 }
 
-/* open(path [, op]): `op` is the function that the user called, for the error. */
+/* open(path [, op [, part]]): `op` is the function that the user called, for the error; `part`: the
+** file is one of a folder that is noted as an input. */
 static int rawfile_open(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path"), *op = luaL_optstring(L, 2, "rawfile.open");
-    const mb_status status = mb_rawfile_open(path, &new_box(L)->file);
+    const bool part = lua_toboolean(L, 3);
+    const mb_status status = mb_rawfile_open(path, part, &new_box(L)->file);
     if (status != MB_STATUS_OK)
         mb_error_name_op(op);
     mbl_check(L, status);

@@ -6,6 +6,7 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "files/folder_target.h"
+#include "files/inputs/inputs.h"
 #include "files/target.h"
 #include "lua_modules.h"
 #include <limits.h>
@@ -18,6 +19,21 @@ static int target_check(lua_State *L)
     const bool overwrite = lua_toboolean(L, 2), folder = mb_folder_target_is(path);
     mbl_check(L,
               folder ? mb_folder_target_check(path, overwrite) : mb_target_check(path, overwrite));
+    return 0;
+}
+
+/* declare(path): the file will be written; no target is created, and none gets its name, where it
+** is an input. */
+static int target_declare(lua_State *L)
+{
+    mb_input_declare(mbl_check_string(L, 1, "path"));
+    return 0;
+}
+
+/* reads(path): a file, or a folder with all that lies in it, is an input from now on. */
+static int target_reads(lua_State *L)
+{
+    mb_input_note_name(mbl_check_string(L, 1, "path"));
     return 0;
 }
 
@@ -60,6 +76,8 @@ int mbl_open_target(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"check", target_check},
+        {"declare", target_declare},
+        {"reads", target_reads},
         {"name_folder", target_name_folder},
         {"scavenge", target_scavenge},
         {"dead_swap", target_dead_swap},

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "files/folder_target.h"
 #include "files/target_internal.h"
+#include "files/inputs/inputs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ mb_status mb_folder_target_check(const char *path, bool overwrite)
     if (base[0] == '\0' || strlen(path) >= PATH_MAX - 3 * PART_EXTRA ||
         strlen(base) > NAME_MAX - 2 * PART_EXTRA)
         return mb_fail(MB_STATUS_ARGUMENT, "path", "'%s' is not a valid name", path);
+    MB_TRY(mb_input_check(path));
     if (lstat(path, &facts) != 0)
         return check_parent(path);
     if (!overwrite)
@@ -94,5 +96,7 @@ mb_status mb_folder_target_name(const char *now, const char *path, bool overwrit
         }
     }
     mb_step_sync_folder(mb_folder_of(path, buffer));
+    if (stat(path, &facts) == 0)
+        mb_input_made(&facts);
     return MB_STATUS_OK;
 }

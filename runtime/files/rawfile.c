@@ -6,6 +6,7 @@
 */
 #define _GNU_SOURCE
 #include "files/rawfile.h"
+#include "files/inputs/inputs.h"
 #include "files/positioned.h"
 #include "files/target.h"
 
@@ -45,7 +46,7 @@ static mb_rawfile *make(const char *path)
     return file;
 }
 
-mb_status mb_rawfile_open(const char *path, mb_rawfile **out)
+mb_status mb_rawfile_open(const char *path, bool part, mb_rawfile **out)
 {
     struct stat facts;
     *out = NULL;
@@ -64,6 +65,8 @@ mb_status mb_rawfile_open(const char *path, mb_rawfile **out)
         mb_rawfile_destroy(file);
         return mb_fail(MB_STATUS_IO, "path", "'%s' is not an ordinary file", path);
     }
+    if (!part)
+        mb_input_note(path, &facts);
     file->bytes = (uint64_t)facts.st_size;
     *out = file;
     return MB_STATUS_OK;

@@ -18,7 +18,8 @@
 
 typedef struct mb_rawfile mb_rawfile;
 
-mb_status mb_rawfile_open(const char *path, mb_rawfile **out); /* for reading */
+/* Opens a file for reading. `part`: of a folder that is noted as an input (files/inputs). */
+mb_status mb_rawfile_open(const char *path, bool part, mb_rawfile **out);
 /* Fails at once where the folder cannot be written, and where `path` exists unless `overwrite`. */
 mb_status mb_rawfile_create(const char *path, bool overwrite, mb_rawfile **out);
 /* A new file for `path` that is called `now`, in the folder of an unfinished run: it stays there

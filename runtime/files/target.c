@@ -8,6 +8,7 @@
 */
 #define _GNU_SOURCE
 #include "files/target_internal.h"
+#include "files/inputs/inputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -127,6 +128,7 @@ mb_status mb_target_check(const char *path, bool overwrite)
         return mb_fail(MB_STATUS_ARGUMENT, "path",
                        "the file name '%s' has %zu characters; give one of %d at most", base,
                        strlen(base), NAME_MAX - 2 * PART_EXTRA);
+    MB_TRY(mb_input_check(path));
     if (lstat(path, &facts) != 0)
         return check_folder(path);
     if (S_ISLNK(facts.st_mode) && stat(path, &facts) != 0)
@@ -436,11 +438,13 @@ static mb_status rename_part(mb_target *target, bool hold)
 mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char **held)
 {
     char buffer[PATH_MAX];
+    struct stat facts;
     if (held)
         *held = NULL;
     if (target->state != MB_TARGET_PART && target->state != MB_TARGET_KEPT)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' is not being written", target->path);
     MB_TRY(mb_target_failure(target));
+    MB_TRY(mb_input_check(target->path));
     if (sync && mb_step_sync(target->fd) != 0)
         return mb_target_latch(target,
                                mb_fail(MB_STATUS_IO, NULL, "cannot write '%s' to the disk: %s",
@@ -454,6 +458,8 @@ mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char
     target->folder = NULL;
     if (sync)
         mb_step_sync_folder(mb_folder_of(target->path, buffer));
+    if (fstat(target->fd, &facts) == 0)
+        mb_input_made(&facts);
     close(target->fd);
     target->fd = -1;
     if (target->holds)

@@ -422,6 +422,7 @@ function cli.output(name, path, options)
         cli.stop(("%s %s cannot be written: %s"):format(name, path,
             (refused.message:gsub("^cannot create '.-': ", ""))))
     end
+    core.target.declare(file)
 end
 
 -- Applies --log and --progress, if they are given.

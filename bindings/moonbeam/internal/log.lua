@@ -42,16 +42,30 @@ local function write_lines(text)
     end
 end
 
+-- Is an ordinary file empty, or a log? Its first line then begins as write_lines begins lines.
+local function is_log(name)
+    local existing <close> = io.open(name, "rb")
+    local head = existing and existing:read(26) or ""
+    return head == "" or head:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%+00:00 $" ~= nil
+end
+
 --- Appends all messages from now on to a file. Returns true, or nil and the reason. Of several
--- ranks the first one does, which also says what the others have to say.
+-- ranks the first one does, which also says what the others have to say. A file that is no log
+-- stays as it is.
 function log.open(name)
     if core.cluster.place().rank > 0 then
         return true
     end
-    local opened, problem = io.open(name, "a")
+    local facts = core.system.stat(name)
+    if facts and facts.kind == "file" and not is_log(name) then
+        return nil, "it is there and no log: its first line does not begin with a time; choose "
+            .. "another name"
+    end
+    local opened, problem = core.system.open_append(name)
     if not opened then
         return nil, problem
     end
+    core.target.declare(name)
     log.close()
     file, path = opened, name
     log.at_exit = setmetatable({}, {__gc = log.close}) -- written when the program ends

@@ -7,6 +7,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local input_file = require "moonbeam.internal.input_file"
 local kinds = require "moonbeam.pipeline.kinds"
 local own_step = require "moonbeam.pipeline.definitions.own_step"
 local step_options = require "moonbeam.pipeline.definitions.step_options"
@@ -166,7 +167,7 @@ local function text_of(path)
         fail("io", "pipeline", "steps", "'%s' has %d bytes; a file of steps has at most %d", name,
             facts.bytes, MOST_BYTES)
     end
-    local file <close>, problem = io.open(path, "rb")
+    local file <close>, problem = input_file.open(path)
     local text = file and (file:read(MOST_BYTES) or "")
     return text or fail("io", "pipeline", "steps", "cannot read '%s': %s", name, problem or "?")
 end

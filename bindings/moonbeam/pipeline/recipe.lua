@@ -7,6 +7,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local input_file = require "moonbeam.internal.input_file"
 
 local recipe = {}
 
@@ -375,7 +376,7 @@ function recipe.read(path)
         fail("argument", "recipe", "path", "'%s' has %d bytes; a recipe has at most %d", name,
             facts.bytes, recipe.LIMITS.bytes)
     end
-    local file <close>, problem = io.open(path, "rb")
+    local file <close>, problem = input_file.open(path)
     local text = file and (file:read(recipe.LIMITS.bytes + 1) or "")
     if not text then
         fail("io", "recipe", "path", "cannot read '%s': %s", name, problem or "it ended")

@@ -3,6 +3,7 @@
 -- read from files: from a result, and from the scan that it was made of.
 
 local core = require "moonbeam.core"
+local input_file = require "moonbeam.internal.input_file"
 local json_reader = require "moonbeam.internal.json_reader"
 local tables = require "moonbeam.internal.tables"
 local voxel = require "moonbeam.tiff.voxel"
@@ -132,7 +133,7 @@ local function of_text(text, step, path)
 end
 
 local function read_text(name, bytes)
-    local file <close> = io.open(name, "rb")
+    local file <close> = input_file.open(name)
     return file and file:read(bytes) or ""
 end
 

@@ -31,7 +31,7 @@ local function file_of(self, key)
         end
         local path = self.array.name .. "/" .. key
         self.key, self.index = key, nil
-        self.file = core.system.stat(path) and core.rawfile.open(path, "zarr") or nil
+        self.file = core.system.stat(path) and core.rawfile.open(path, "zarr", true) or nil
     end
     return self.file
 end

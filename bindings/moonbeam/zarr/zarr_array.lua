@@ -238,6 +238,7 @@ function zarr_array.describe(folder)
     end
     if made then
         made.fill = fill_of(made.fill)
+        core.target.reads(folder)
     end
     return made
 end

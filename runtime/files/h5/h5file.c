@@ -4,6 +4,7 @@
 */
 #define _GNU_SOURCE
 #include "files/h5/h5whole.h"
+#include "files/inputs/inputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,8 +121,11 @@ static mb_status open_contents(mb_h5 *file)
                        access);
     if (file->id < 0)
         return mb_h5_failure(file, NULL, "open the contents");
-    if (fstat(mb_h5_descriptor(file->id), &about) == 0)
+    if (fstat(mb_h5_descriptor(file->id), &about) == 0) {
         file->bytes = about.st_size;
+        if (!file->writable)
+            mb_input_note(file->path, &about);
+    }
     return MB_STATUS_OK;
 }
 

@@ -3,6 +3,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local input_file = require "moonbeam.internal.input_file"
 local recipe_text = require "moonbeam.pipeline.recipe"
 local tables = require "moonbeam.internal.tables"
 
@@ -87,7 +88,7 @@ function imported.read(path)
         fail("argument", "import", nil, "'%s' has %d bytes; a configuration has at most %d", name,
             facts.bytes, imported.MOST_BYTES)
     end
-    local file <close>, problem = io.open(path, "rb")
+    local file <close>, problem = input_file.open(path)
     local text = file and (file:read(imported.MOST_BYTES) or "")
     if not text then
         fail("io", "import", nil, "cannot read '%s': %s", name, problem or "it ended")

@@ -6,6 +6,7 @@ local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local images = require "moonbeam.images"
+local input_file = require "moonbeam.internal.input_file"
 local source = require "moonbeam.scan.source"
 local text = require "moonbeam.scan.lists.text"
 
@@ -40,7 +41,7 @@ end
 
 -- All of a file, no more than MOST_TEXT; nil where it has more.
 local function content_of(name, facts)
-    local file <close>, problem = io.open(name, "rb")
+    local file <close>, problem = input_file.open(name)
     if not file then
         wrong(facts, "io", "cannot read the %s: %s", facts.what, problem)
     end

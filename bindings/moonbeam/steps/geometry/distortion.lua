@@ -1,3 +1,4 @@
+local input_file = require "moonbeam.internal.input_file"
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -10,7 +11,7 @@ local MOST_BYTES <const> = 65536 -- of a file of coefficients
 -- The numbers of a file of coefficients: the last word of each line.
 local function numbers_of(path)
     local facts = mb.system.stat(path)
-    local file <close> = facts and facts.kind == "file" and io.open(path) or nil
+    local file <close> = facts and facts.kind == "file" and input_file.open(path) or nil
     local text, numbers = file and file:read(MOST_BYTES), {}
     if not text then
         fail("io", nil, "file", "file is '%s', which cannot be read", path)

@@ -3,6 +3,7 @@
 local core = require "moonbeam.core"
 local descriptions = require "moonbeam.tiff.meaning.descriptions"
 local fail = require "moonbeam.internal.fail"
+local input_file = require "moonbeam.internal.input_file"
 local ome_xml = require "moonbeam.tiff.meaning.ome_xml"
 local order = require "moonbeam.tiff.meaning.order"
 local refusal = require "moonbeam.tiff.meaning.refusal"
@@ -99,7 +100,7 @@ local function companion(name, binary_only)
     local other = binary_only.attributes.MetadataFile or ""
     local path = beside(name, other)
     local facts = core.system.stat(path)
-    local file <close> = facts and facts.kind ~= "folder" and io.open(path, "rb") or nil
+    local file <close> = facts and facts.kind ~= "folder" and input_file.open(path) or nil
     if not file then
         refusal.pages(name, "what its pages are is in the companion file '%s', which is not there",
             other)

@@ -1,0 +1,17 @@
+-- Files of text, and heads of files, that are read.
+
+local core = require "moonbeam.core"
+
+local input_file = {}
+
+--- Opens a file for reading and notes it as an input, which nothing overwrites
+-- (runtime/files/inputs). Returns the file, or nil and the reason.
+function input_file.open(path)
+    local file, problem = io.open(path, "rb")
+    if file then
+        core.target.reads(path)
+    end
+    return file, problem
+end
+
+return input_file
