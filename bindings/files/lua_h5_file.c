@@ -10,11 +10,12 @@
 
 /* ---- opening and closing ---- */
 
-/* open(path [, {mode = "r" | "r+", allow_external = false, allow_missing = false, swmr = false}]):
-** the file, or nil and an error object. */
+/* open(path [, {mode = "r" | "r+", allow_external = false, allow_missing = false, swmr = false,
+** replaceable = false}]): the file, or nil and an error object. */
 static int h5_open(lua_State *L)
 {
-    static const char *const names[] = {"mode", "allow_external", "allow_missing", "swmr", NULL};
+    static const char *const names[] = {"mode", "allow_external", "allow_missing",
+                                        "swmr", "replaceable",    NULL};
     const char *path = mbl_check_string(L, 1, "path");
     const char *mode = "r";
     mbl_check_options(L, 2, names, "h5.open");
@@ -30,6 +31,7 @@ static int h5_open(lua_State *L)
         .allow_external = mbl_option_flag(L, 2, "allow_external"),
         .allow_missing = mbl_option_flag(L, 2, "allow_missing"),
         .swmr = mbl_option_flag(L, 2, "swmr"),
+        .replaceable = mbl_option_flag(L, 2, "replaceable"),
     };
     mb_h5 **slot = mbl_new_h5(L);
     if (mb_h5_open(path, &how, slot) != MB_STATUS_OK) {

@@ -997,6 +997,7 @@ function h5_dataset:write(array, ...) end
 ---@field allow_external? boolean read data that the file refers to outside its own folder
 ---@field allow_missing? boolean read data with parts that were never written
 ---@field swmr? boolean read a file that its writer shares (HDF5's single writer, multiple readers), as it is when it is opened
+---@field replaceable? boolean it is no input: what is written later may replace it
 
 ---Opens an HDF5 file.
 ---@param path string 

@@ -270,7 +270,8 @@ native("h5.open(path: string, options)", list(
     {"allow_external", "boolean", "read data that the file refers to outside its own folder"},
     {"allow_missing", "boolean", "read data with parts that were never written"},
     {"swmr", "boolean", "read a file that its writer shares (HDF5's single writer, multiple "
-        .. "readers), as it is when it is opened"}))
+        .. "readers), as it is when it is opened"},
+    {"replaceable", "boolean", "it is no input: what is written later may replace it"}))
 --- A file without a name, which is deleted when it is closed.
 native "h5.scratch(folder: string)"
 --- A new HDF5 file. `file:finish()` gives it its name.

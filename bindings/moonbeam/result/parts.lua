@@ -27,7 +27,8 @@ local FOLDER = "slices_folder"
 -- The name of the folder that the result `path` has, or nil: only a name that a result of this
 -- name gets. `file`: where its contents are, if that is elsewhere.
 local function folder_of(path, file)
-    local opened = core.system.stat(file or path) and core.h5.open(file or path)
+    local opened = core.system.stat(file or path)
+        and core.h5.open(file or path, {replaceable = true})
     if not opened then
         return nil
     end

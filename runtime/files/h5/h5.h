@@ -80,6 +80,7 @@ typedef struct mb_h5_access {
     bool allow_external; /* links, virtual datasets and storage may lead out of the file's folder */
     bool allow_missing;  /* what was never written reads as the fill value, instead of failing */
     bool swmr;           /* a file that its writer shares (single writer, multiple readers) */
+    bool replaceable;    /* it is no input (files/inputs): this process may overwrite it */
 } mb_h5_access;
 
 typedef struct mb_h5_layout {

@@ -123,7 +123,7 @@ static mb_status open_contents(mb_h5 *file)
         return mb_h5_failure(file, NULL, "open the contents");
     if (fstat(mb_h5_descriptor(file->id), &about) == 0) {
         file->bytes = about.st_size;
-        if (!file->writable)
+        if (!file->writable && !file->replaceable)
             mb_input_note(file->path, &about);
     }
     return MB_STATUS_OK;
@@ -145,6 +145,7 @@ mb_status mb_h5_open_unprobed(const char *path, const mb_h5_access *how, mb_h5 *
         file->writable = how->writable;
         file->allow_external = how->allow_external;
         file->allow_missing = how->allow_missing;
+        file->replaceable = how->replaceable;
         file->swmr = how->swmr && !how->writable;
     }
     file->path = mb_h5_copy_text(path);

@@ -86,7 +86,7 @@ struct mb_h5 {
     bool writable, created;
     bool resumed; /* a created file that an earlier process has begun */
     bool resting; /* a created file that libhdf5 has closed for now (h5ready.c) */
-    bool allow_external, allow_missing, swmr;
+    bool allow_external, allow_missing, swmr, replaceable;
     hid_t links;    /* access list by which links are followed (h5links.c); 0: none */
     char *folder;   /* where it really is; what it refers to must be there */
     int64_t bytes;  /* its size when it was opened */

@@ -119,7 +119,7 @@ h5_verdict mb_h5_resolve(mb_h5 *file, const char *parent, const char *name, cons
         folder = dirname(real);
         result = examine_in(&s, folder, strlen(folder), name);
     }
-    if (result == H5_FOUND)
+    if (result == H5_FOUND && !file->replaceable)
         mb_input_note_name(found);
     if (result == H5_ABSENT) /* which it stays */
         snprintf(problem, H5_PROBLEM_BYTES, "it refers to the file '%s', which is missing", s.name);
@@ -134,7 +134,7 @@ h5_verdict mb_h5_resolve_storage(mb_h5 *file, const char *name, char *found, cha
         name[0] != '/' && prefix && prefix[0] != '\0'
             ? examine_prefixes(&s, prefix, file->folder ? file->folder : ".", name)
             : examine(&s, name);
-    if (result == H5_FOUND)
+    if (result == H5_FOUND && !file->replaceable)
         mb_input_note_name(found);
     if (result == H5_ABSENT) /* which it stays */
         snprintf(problem, H5_PROBLEM_BYTES, "its bytes are in the file '%s', which is missing",
