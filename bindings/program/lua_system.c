@@ -374,41 +374,10 @@ static int system_sync_folder(lua_State *L)
     return 0;
 }
 
-static int close_stream(lua_State *L)
-{
-    luaL_Stream *stream = luaL_checkudata(L, 1, LUA_FILEHANDLE);
-    return luaL_fileresult(L, fclose(stream->f) == 0, NULL);
-}
-
-/* open_append(path): a Lua file that is appended to; nil and the reason where there is none. It does
-** not wait for somebody who reads a pipe. */
-static int system_open_append(lua_State *L)
-{
-    const char *path = mbl_check_string(L, 1, "path");
-    luaL_Stream *stream = lua_newuserdatauv(L, sizeof *stream, 0);
-    stream->closef = NULL; /* closed, as yet */
-    stream->f = NULL;
-    luaL_setmetatable(L, LUA_FILEHANDLE);
-    const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (fd >= 0 && fcntl(fd, F_SETFL, O_APPEND) == 0)
-        stream->f = fdopen(fd, "a");
-    if (!stream->f) {
-        const int cause = errno;
-        if (fd >= 0)
-            close(fd);
-        luaL_pushfail(L);
-        lua_pushstring(L, cause == ENXIO ? "it is a pipe that nobody reads" : strerror(cause));
-        return 2;
-    }
-    stream->closef = close_stream;
-    return 1;
-}
-
 int mbl_open_system(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", system_call},
                                          {"cancelled", system_cancelled},
-                                         {"open_append", system_open_append},
                                          {"cancel", system_cancel},
                                          {"hold_stop", system_hold_stop},
                                          {"stop_waits", system_stop_waits},

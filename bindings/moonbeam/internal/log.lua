@@ -61,7 +61,7 @@ function log.open(name)
         return nil, "it is there and no log: its first line does not begin with a time; choose "
             .. "another name"
     end
-    local opened, problem = core.system.open_append(name)
+    local opened, problem = core.target.append(name)
     if not opened then
         return nil, problem
     end
