@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local catalog = require "moonbeam.pipeline.catalog"
 local cli = require "moonbeam.internal.cli"
 local step_options = require "moonbeam.pipeline.definitions.step_options"
+local text_file = require "moonbeam.internal.text_file"
 
 local READERS <const> = {nabu = "from_nabu", httomo = "from_httomo"}
 
@@ -60,9 +61,7 @@ end
 local name = options.output or "RECIPE.lua"
 local text = made:text(name)
 if options.output then
-    local file <close> = cli.must(io.open(options.output, "w"))
-    cli.must(file:write(text))
-    cli.must(file:flush())
+    text_file.write(options.output, text, options.overwrite)
 else
     io.write(text)
 end

@@ -271,6 +271,10 @@ int mbm_run_script(lua_State *L, char **argv, int script)
         lua_remove(L, -count - 1);
         status = mbl_call(L, count, 0);
     }
+    const int top = lua_gettop(L);
+    if (status == LUA_OK && push_log(L, "exit_status") && lua_pcall(L, 0, 1, 0) == LUA_OK)
+        mbm_exit_status = (int)lua_tointeger(L, -1);
+    lua_settop(L, top);
     return mbm_report(L, status);
 }
 

@@ -223,6 +223,20 @@ function cli.warn(format, ...)
     cli.tell(("%s: warning: %s"):format(program, cli.spoken(format:format(...))))
 end
 
+--- Does what comes after a result that is complete. `what` ("--preview") and `path` name it.
+-- A failure is a warning, and the program ends with status 1; a stop stays one.
+function cli.afterwards(what, path, fn, ...)
+    local ok, problem = pcall(fn, ...)
+    if ok then
+        return
+    elseif type(problem) == "table" and problem.code == "cancelled" then
+        error(problem, 0)
+    end
+    log.failed = true
+    cli.warn("the result is complete, but %s %s is not made: %s", what, path,
+        type(problem) == "table" and (problem.problem or problem.message) or tostring(problem))
+end
+
 --- The values of --preview-range, checked; nil without it. So are --preview-z and --preview-rows.
 function cli.preview_range(options)
     local range = options.preview_range

@@ -15,6 +15,14 @@ log.progress = nil
 --- Whether progress is not shown at all (--quiet), but for programs (JSON).
 log.quiet = nil
 
+--- Whether something after a result that is complete has failed (cli.afterwards).
+log.failed = false
+
+--- The exit status of a program that no error has ended.
+function log.exit_status()
+    return log.failed and 1 or 0
+end
+
 local file, path
 local said -- a list of what was said, where a program wants it in the end
 

@@ -399,7 +399,8 @@ local function write_preview(options, result)
     local host <const> = mb.device "host"
     local volume <close> = mb.device.dry() and mb.volumes.planned(result.shape, result.dtype)
         or mb.images.open(options.output)
-    local nz, ny, nx = table.unpack(volume.shape)
+    local plane = #volume.shape == 2 -- a TIFF file of one slice
+    local nz, ny, nx = table.unpack(plane and {1, table.unpack(volume.shape)} or volume.shape)
     local upright = (ny == 1 or nx == 1) and nz > 1
     local list, labels = preview_slices(options, nz, result.first, result.upward)
     local stretch, rows = 1, (#labels > 1 and "rows " or "row ")
@@ -416,8 +417,9 @@ local function write_preview(options, result)
         end
     end
     for i, z in ipairs(upright and {} or list) do
-        local slice <close> = volume:read({z - 1, 0, 0}, {1, ny, nx}, host, host)
-        local place <close> = slices:view {i, i}
+        local slice <close> = volume:read(plane and {0, 0} or {z - 1, 0, 0},
+            plane and {ny, nx} or {1, ny, nx}, host, host)
+        local place <close> = slices:view(plane and i or {i, i})
         mb.convert(slice, "f32", {out = place})
     end
     captioned.save(options.preview, slices, {labels = #list > 1 and labels or nil,
@@ -428,15 +430,9 @@ end
 
 --- Writes --preview: slices of a result that is complete. `result`: {shape, dtype, first (row of
 -- slice 1), upward (the next one is above it), pixel_size (m) and row_size (nil: not known),
--- caption}. A vertical slice is one picture. A budget that leaves no memory for it is a warning:
--- the result is there.
+-- caption}. A vertical slice is one picture.
 function command.preview(options, result)
-    local ok, problem = pcall(write_preview, options, result)
-    if not ok and type(problem) == "table" and problem.code == "budget" then
-        cli.warn("there is no memory for --preview: %s", problem.problem or problem.message)
-    elseif not ok then
-        error(problem, 0)
-    end
+    cli.afterwards("--preview", options.preview, write_preview, options, result)
 end
 
 local function run_whole(pipeline, options, talk)

@@ -8,6 +8,7 @@ local dots = require "moonbeam.plot.dots"
 local file_name = require "moonbeam.internal.file_name"
 local raster = require "moonbeam.plot.raster"
 local svg = require "moonbeam.plot.svg"
+local text_file = require "moonbeam.internal.text_file"
 local view = require "moonbeam.view"
 
 local output = {}
@@ -50,13 +51,6 @@ function output.png(path, bytes, height, width, options)
     view.save(path, picture, {overwrite = options.overwrite, legend = options.title})
 end
 
---- Writes a text to a file that gets its name when it is complete.
-function output.write(path, text, overwrite)
-    local file <close> = core.rawfile.create(path, overwrite)
-    file:put(0, text)
-    file:finish()
-end
-
 --- Shows a chart (chart.lua) as the options say; `summary` is its text in words.
 function output.put(plot, options, summary)
     plot.title = options.title or plot.title
@@ -74,7 +68,7 @@ function output.put(plot, options, summary)
                     letter = 2}))
             end, height, width, {overwrite = options.overwrite, title = plot.title})
         elseif not core.dry.on() then
-            output.write(options.file, svg.text(layout, width, height), options.overwrite)
+            text_file.write(options.file, svg.text(layout, width, height), options.overwrite)
         end
         return
     elseif core.dry.on() then

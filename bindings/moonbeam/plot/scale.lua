@@ -43,7 +43,7 @@ local function round_step(least, bytes)
 end
 
 -- The logarithms of round numbers: of 1, 2, 5 times a power of ten, or of powers alone where these
--- are too many.
+-- are too many. The ends where no round number is between them.
 local function log_ticks(low, high, most)
     for _, factors in ipairs {{1, 2, 5}, {1}} do
         local values = {}
@@ -56,11 +56,11 @@ local function log_ticks(low, high, most)
             end
         end
         if #values <= most or #factors == 1 then
-            local every, kept = math.ceil(#values / most), {}
+            local every, kept = math.max(1, math.ceil(#values / most)), {}
             for i = 1, #values, every do
                 kept[#kept + 1] = values[i]
             end
-            return kept
+            return #kept > 0 and kept or low < high and {low, high} or {low}
         end
     end
 end

@@ -9,6 +9,7 @@ local fail = require "moonbeam.internal.fail"
 local formats = require "moonbeam.pool.trace"
 local strict = require "moonbeam.internal.strict"
 local tables = require "moonbeam.internal.tables"
+local text_file = require "moonbeam.internal.text_file"
 local timeline = require "moonbeam.pool.timeline"
 
 local pool = {}
@@ -270,9 +271,7 @@ function pool.trace(options)
         return text
     end
     if not core.dry.on() then
-        local file <close> = core.rawfile.create(options.file, options.overwrite)
-        file:put(0, text)
-        file:finish()
+        text_file.write(options.file, text, options.overwrite)
     end
     return #events
 end

@@ -5,6 +5,7 @@ local core = require "moonbeam.core"
 local log = require "moonbeam.internal.log"
 local origin = require "moonbeam.result.origin"
 local tables = require "moonbeam.internal.tables"
+local text_file = require "moonbeam.internal.text_file"
 
 local run_log = {}
 
@@ -43,10 +44,7 @@ function run_log.write(path, facts, overwrite, ranges)
     add_sorted(lines, "memory", facts.memory)
     lines[#lines + 1] = "\nmessages:\n" .. log.said(ranges)
     local text = core.error.printable(table.concat(lines, "\n"), true) .. "\n"
-    local file <close> = core.rawfile.create(path, overwrite or false)
-    file:resize(#text)
-    file:put(0, text)
-    file:finish()
+    text_file.write(path, text, overwrite)
 end
 
 return run_log

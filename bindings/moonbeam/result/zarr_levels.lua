@@ -21,8 +21,12 @@ local MOST_VALUES <const> = 1 << 20
 --- Writes a whole text file.
 function levels.write_text(name, text)
     local file, problem = io.open(name, "wb")
-    local ok = file and file:write(text)
-    ok = file and file:close() and ok
+    local ok = file
+    if file then
+        ok, problem = file:write(text)
+        local closed, later = file:close()
+        ok, problem = ok and closed, problem or later
+    end
     if not ok then
         fail("io", "result.create", "path", "cannot write '%s'%s", name,
             problem and ": " .. problem or "")
