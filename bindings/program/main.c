@@ -102,9 +102,12 @@ static int protected_main(lua_State *L)
     if (options.flags & MBM_VERSION)
         mbm_print_version();
     if (options.script < argc) {
-        const char *script = mbm_command(argv[options.script]);
+        const bool file = strcmp(argv[options.script - 1], "--") == 0;
+        const char *script = mbm_command(argv[options.script], file);
         if (!script || !mbm_check_ranks(argv[options.script]))
             return 0;
+        if (script == argv[options.script] && (file || strcmp(script, "-") != 0))
+            mbm_add_script_folder(L, script);
         argv[options.script] = (char *)script;
     }
     set_arg(L, argv, argc, options.script);

@@ -63,8 +63,77 @@ static void add_to_path(lua_State *L, const char *folder)
     lua_pop(L, 2);
 }
 
+/* Does an environment variable of the search path name a place in the current folder? */
+static bool chosen_by(const char *variable)
+{
+    const char *path = getenv(variable);
+    return path && (strncmp(path, "./", 2) == 0 || strstr(path, ";./"));
+}
+
+/* Takes what lies in the current folder out of package.path or package.cpath: that may be a folder
+** of data, which must run nothing. Whoever wants it names it in the environment. */
+static void drop_current_folder(lua_State *L, const char *field)
+{
+    lua_getglobal(L, "package");
+    lua_getfield(L, -1, field);
+    const char *path = lua_tostring(L, -1);
+    luaL_Buffer kept;
+    luaL_buffinit(L, &kept);
+    bool first = true;
+    for (const char *end; path && *path; path = *end ? end + 1 : end) {
+        end = strchr(path, ';');
+        end = end ? end : path + strlen(path);
+        if (strncmp(path, "./", 2) == 0)
+            continue;
+        if (!first)
+            luaL_addchar(&kept, ';');
+        luaL_addlstring(&kept, path, (size_t)(end - path));
+        first = false;
+    }
+    luaL_pushresult(&kept);
+    lua_setfield(L, -3, field);
+    lua_pop(L, 2);
+}
+
+/* The last of package.searchers: what `require` says where nothing was found. */
+static int say_remedy(lua_State *L)
+{
+    lua_pushliteral(L, "modules are also looked for beside the script; other folders are added by "
+                       "LUA_PATH='FOLDER/?.lua;;' in the environment");
+    return 1;
+}
+
+static void add_remedy(lua_State *L)
+{
+    lua_getglobal(L, "package");
+    lua_getfield(L, -1, "searchers");
+    lua_pushcfunction(L, say_remedy);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    lua_pop(L, 2);
+}
+
+void mbm_add_script_folder(lua_State *L, const char *script)
+{
+    const char *slash = strrchr(script, '/');
+    lua_getglobal(L, "package");
+    lua_getfield(L, -1, "path");
+    if (slash)
+        lua_pushlstring(L, script, (size_t)(slash - script) + (slash == script));
+    else
+        lua_pushliteral(L, ".");
+    const char *folder = lua_tostring(L, -1);
+    lua_pushfstring(L, "%s;%s/?.lua;%s/?/init.lua", lua_tostring(L, -2), folder, folder);
+    lua_setfield(L, -4, "path");
+    lua_pop(L, 3);
+}
+
 void mbm_find_files(lua_State *L, bool environment)
 {
+    if (!environment || !(chosen_by("LUA_PATH_5_4") || chosen_by("LUA_PATH")))
+        drop_current_folder(L, "path");
+    if (!environment || !(chosen_by("LUA_CPATH_5_4") || chosen_by("LUA_CPATH")))
+        drop_current_folder(L, "cpath");
+    add_remedy(L);
     char folder[PATH_MAX], lua[PATH_MAX] = "", plugin[PATH_MAX], init[PATH_MAX];
     const char *chosen = environment ? getenv("MOONBEAM_LUA") : NULL;
     ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
@@ -149,15 +218,14 @@ static const char *script_file(const char *name)
     return name;
 }
 
-const char *mbm_command(const char *name)
+const char *mbm_command(const char *name, bool file)
 {
     static char path[PATH_MAX];
     char script[80];
     struct stat facts;
-    if (strcmp(name, "-") == 0)
+    if (strcmp(name, "-") == 0 && !file)
         return name;
-    if (name[0] == '\0' || strpbrk(name, "/.-") ||
-        (stat(name, &facts) == 0 && !S_ISDIR(facts.st_mode)))
+    if (file || name[0] == '\0' || strpbrk(name, "/.-"))
         return script_file(name);
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(name, COMMANDS[i].name) == 0) {
@@ -175,9 +243,15 @@ const char *mbm_command(const char *name)
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = COMMANDS[i].name;
     const char *near = mb_nearest(name, names);
-    fprintf(stderr, "%s: there is no file or command '%s'%s%s%s; '%s --help' lists the commands\n",
-            mbm_program, name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "",
-            mbm_program);
+    if (stat(name, &facts) == 0 && S_ISREG(facts.st_mode))
+        fprintf(stderr,
+                "%s: '%s' is no command; the script of this name in the current folder runs as "
+                "./%s\n",
+                mbm_program, name, name);
+    else
+        fprintf(stderr, "%s: there is no command '%s'%s%s%s; '%s --help' lists the commands\n",
+                mbm_program, name, near ? " (did you mean '" : "", near ? near : "",
+                near ? "'?)" : "", mbm_program);
     mbm_failure_status = MBM_STATUS_MISUSE;
     return NULL;
 }

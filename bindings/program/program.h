@@ -51,10 +51,12 @@ void mbm_print_version(void);
 /* Finds the Lua half, the scripts and the CUDA plug-in, and adds the Lua half to package.path. If
 ** `environment` is true, the variable MOONBEAM_LUA may name the Lua half. */
 void mbm_find_files(lua_State *L, bool environment);
-/* If `name` names a command and the current folder has no file of that name, returns the command's
-** path, in static memory. Otherwise returns `name`, or NULL if `name` looks like a command but is
-** neither a file nor a command, which has been reported. */
-const char *mbm_command(const char *name);
+/* If `name` is that of a command, returns the command's path, in static memory, whatever files the
+** current folder has. A name with a slash, a dot or a dash, and any name if `file`, is that of a
+** script, and returned. NULL: neither, or no script, which has been reported. */
+const char *mbm_command(const char *name, bool file);
+/* Has `require` find the modules that lie beside the script. */
+void mbm_add_script_folder(lua_State *L, const char *script);
 void mbm_print_help(void);
 /* Sets `path` to a file beside the CUDA plug-in; it need not be there. */
 void mbm_plugin(const char *name, char *path, size_t bytes);

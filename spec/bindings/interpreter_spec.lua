@@ -513,19 +513,54 @@ describe("a command", function()
         assert.matches("ellipsoid_projections", output)
     end)
 
-    it("gives way to a file of its name, but not to a folder", function()
+    it("gives way to no file or folder of its name, which is meant by a slash or --", function()
         assert(os.execute(("mkdir '%s/simulate'"):format(folder)))
         assert.matches("^usage", (at "simulate --help"))
-        local f = assert(io.open(folder .. "/convolve", "w"))
-        f:write("print('a file', arg[0], ...)")
-        f:close()
-        assert.equal("a file\tconvolve\t1\n", (at "convolve 1"))
+        for _, name in ipairs {"convolve", "other"} do
+            local f = assert(io.open(folder .. "/" .. name, "w"))
+            f:write("print('a file', arg[0], ...)")
+            f:close()
+        end
+        assert.matches("^usage", (at "convolve --help"))
+        assert.equal("a file\t./convolve\t1\n", (at "./convolve 1"))
+        assert.equal("a file\tconvolve\t1\n", (at "-- convolve 1"))
+        local output, status = at "other 1"
+        assert.equal(2, status)
+        assert.matches("'other' is no command; the script of this name in the current folder runs "
+            .. "as %./other", output)
+        assert.equal("a file\t./other\t1\n", (at "./other 1"))
+    end)
+
+    it("runs no module of the current folder, but those beside a script", function()
+        assert(os.execute(("mkdir -p '%s/moonbeam' '%s/beside'"):format(folder, folder)))
+        for name, text in pairs {["mine.lua"] = "return 'mine'", ["moonbeam/mine.lua"] =
+            "print 'data runs'", ["beside/own.lua"] = "return 'own'",
+            ["beside/script.lua"] = "print(require 'own', pcall(require, 'mine'))"} do
+            local f = assert(io.open(folder .. "/" .. name, "w"))
+            f:write(text)
+            f:close()
+        end
+        local bare = "-u LUA_PATH -u LUA_PATH_5_4 -u LUA_CPATH -u LUA_CPATH_5_4"
+        local function run(arguments, variables)
+            local pipe = assert(io.popen(("cd '%s' && env %s %s '%s' %s 2>&1"):format(folder, bare,
+                variables or "", helper.program, arguments)))
+            local text = pipe:read "a"
+            return text, select(3, pipe:close())
+        end
+        assert.matches("^own\tfalse\tmodule 'mine' not found", (run "beside/script.lua"))
+        local text, status = run [[-e 'require "mine"']]
+        assert.equal(1, status)
+        assert.matches("other folders are added by LUA_PATH='FOLDER/%?.lua;;'", text)
+        assert.equal("mine\n", (run([[-e 'print((require "mine"))']],
+            "LUA_PATH='./?.lua;;'")))
+        assert.not_matches("data runs", (run [[-e 'print(pcall(function()
+            return require("moonbeam").mine end))']]))
     end)
 
     it("that does not exist is wrong use", function()
         local output, status = at "recnstruct scan.h5"
         assert.equal(2, status)
-        assert.matches("there is no file or command 'recnstruct' %(did you mean 'reconstruct'%?%)",
+        assert.matches("there is no command 'recnstruct' %(did you mean 'reconstruct'%?%)",
             output)
     end)
 

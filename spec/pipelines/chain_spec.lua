@@ -232,6 +232,8 @@ local REFUSED = {
         .. "'../shifts.txt'; paths in a recipe must not leave its folder with '..'"},
     {HEAD .. "{'vertical_shift', shifts = '/etc/passwd'}", "step vertical_shift: shifts is "
         .. "'/etc/passwd'; paths in a recipe are relative to it"},
+    {HEAD .. "{'vertical_shift', shifts = '/etc/passwd:/x'}", "step vertical_shift: shifts is "
+        .. "'/etc/passwd:/x'; paths in a recipe are relative to it"},
     {HEAD .. "{'vertical_shift', shifts = '~/s.txt'}", "step vertical_shift: shifts is '~/s.txt'; "
         .. "paths in a recipe are relative to it"},
     {HEAD .. "{'vertical_shift', shifts = 's.h5:/x'}", "step vertical_shift: shifts is the file "

@@ -153,6 +153,20 @@ describe("a command leaves as it is", function()
         assert.equal(0, status, text)
     end)
 
+    it("chunks that a link leads out of an array's folder to, which it does not read", function()
+        local image <close> = mb.random({ 2, 6, 6 }, { seed = 1 })
+        mb.images.write(path "linked.zarr", image)
+        local shard = files.run(("find '%s' -type f -path '*/c/*'"):format(path "linked.zarr"))
+            :match "[^\n]+"
+        assert(os.execute(("mv '%s' '%s' && ln -s '%s' '%s'"):format(shard, path "secret",
+            path "secret", shard)))
+        local text, status = helper.run_program(("scripts/deconvolve.lua %s %s -o %s -d host")
+            :format(path "linked.zarr", path "psf.npy", path "l.npy"))
+        assert.equal(1, status)
+        assert.matches("is a link to '[^']*secret', which is not in the folder of the array: copy "
+            .. "the file there", text)
+    end)
+
     it("a recipe that an import cannot replace", function()
         files.write(path "n.conf", "[reconstruction]\nmethod = FBP\n")
         files.write(path "keep.lua", '{"fbp"}\n')

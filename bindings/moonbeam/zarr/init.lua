@@ -23,6 +23,18 @@ local MISSING <const> = -1 -- 2^64 - 1 in an index
 -- ---------------------------------------------------------------------------------------------
 -- Chunks
 
+-- Is there a file of this name? One that a link leads out of the array's folder to is an error, as
+-- what an array names could be anybody's file.
+local function is_inside(array, path)
+    local real = core.system.stat(path) and core.system.real_path(path)
+    array.real_name = array.real_name or core.system.real_path(array.name)
+    if real and real:sub(1, #array.real_name + 1) ~= array.real_name:gsub("/$", "") .. "/" then
+        fail("io", "zarr", nil, "%s is a link to '%s', which is not in the folder of the array: "
+            .. "copy the file there", path, real)
+    end
+    return real ~= nil
+end
+
 -- The file of a chunk or shard, opened; nil where there is none. The last one stays open.
 local function file_of(self, key)
     if self.key ~= key then
@@ -31,7 +43,7 @@ local function file_of(self, key)
         end
         local path = self.array.name .. "/" .. key
         self.key, self.index = key, nil
-        self.file = core.system.stat(path) and core.rawfile.open(path, "zarr", true) or nil
+        self.file = is_inside(self.array, path) and core.rawfile.open(path, "zarr", true) or nil
     end
     return self.file
 end

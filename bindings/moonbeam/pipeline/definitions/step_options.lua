@@ -194,7 +194,7 @@ local function path_problem(entry, value, rules)
         return ("%s is the file '%s', but the recipe is from a result, so its paths are not "
             .. "followed; give the option on the command line, or trust them with --trust-paths")
             :format(entry.name, core.error.printable(value))
-    elseif entry.dataset and (bare:find "^/" and not core.system.stat(bare)
+    elseif entry.dataset and (bare:find "^/" and not core.system.stat(file)
         or lists.typed(value)) then
         return nil -- a dataset of the scan, or no name
     elseif file:find "^/" or file:find "^~" then
