@@ -19,15 +19,49 @@ for theirs, ours in pairs(from_numpy) do
     to_numpy[ours] = theirs
 end
 
+-- Versions of the format, and the longest header that NumPy writes or reads by itself.
+local NEWEST <const>, MOST_HEADER <const> = 3, 10000
+
+local MOST_AXES <const>, MOST_ELEMENTS <const> = 32, math.maxinteger // 16
+
+-- The extents in the text of a shape; raises an error if they have no meaning or their product is
+-- beyond 64 bits.
+local function extents_of(list, name)
+    local shape, product = {}, 1
+    for word in list:gmatch "[^,%s]+" do
+        local extent = word:match "^%d+$" and math.tointeger(tonumber(word))
+        if not extent or product > MOST_ELEMENTS // math.max(1, extent) then
+            fail("io", "npy", nil, "%s: the shape (%s) is none: %s", name, list, extent
+                and "it has more elements than a file can" or ("'%s' is no extent"):format(word))
+        end
+        product, shape[#shape + 1] = product * math.max(1, extent), extent
+    end
+    if #shape > MOST_AXES then
+        fail("io", "npy", nil, "%s: the shape has %d axes; NumPy has %d at most", name, #shape,
+            MOST_AXES)
+    end
+    return shape
+end
+
 -- Reads the header: dtype, shape, offset of the elements.
 local function header_of(file, name)
     local magic = file:get(0, math.min(12, file:bytes()))
     if #magic < 12 or magic:sub(1, 6) ~= "\x93NUMPY" then
         fail("io", "npy", nil, "%s: this is not an .npy file", name)
     end
-    local long = magic:byte(7) > 1
+    local version = magic:byte(7)
+    if version < 1 or version > NEWEST then
+        fail("io", "npy", nil, "%s: version %d of the format is not read, 1 to %d are", name,
+            version, NEWEST)
+    end
+    local long = version > 1
     local start = long and 12 or 10
     local length = string.unpack(long and "<I4" or "<I2", magic, 9)
+    if length > MOST_HEADER or length > file:bytes() - start then
+        fail("io", "npy", nil, "%s: the header has %d bytes; %s", name, length,
+            length > MOST_HEADER and ("%d are read at most"):format(MOST_HEADER)
+            or "the file is truncated")
+    end
     local header = file:get(start, length)
     local descr, order, list = header:match("'descr':%s*'([^']+)'"),
         header:match("'fortran_order':%s*(%a+)"),
@@ -41,11 +75,7 @@ local function header_of(file, name)
     local dtype = from_numpy[descr] or fail("io", "npy", nil,
         "%s: elements of type %s are not supported; u1, u2, i4, f2, f4, f8, "
         .. "c8 and c16 are", name, descr)
-    local shape = {}
-    for extent in list:gmatch("%d+") do
-        shape[#shape + 1] = math.tointeger(tonumber(extent))
-    end
-    return dtype, shape, start + length
+    return dtype, extents_of(list, name), start + length
 end
 
 --- The elements of a file as a volume.
