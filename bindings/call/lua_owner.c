@@ -81,6 +81,12 @@ static bool is_ours(const lua_Debug *ar)
            memcmp(ar->source + 1, home, home_length) == 0;
 }
 
+bool mbl_in_library(lua_State *L)
+{
+    lua_Debug ar;
+    return lua_getstack(L, 0, &ar) && lua_getinfo(L, "S", &ar) && is_ours(&ar);
+}
+
 static _Thread_local line lines[LINE_SLOTS];
 
 /* Composes the owner and keeps it in the slot. */

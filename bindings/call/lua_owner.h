@@ -5,6 +5,7 @@
 #define MB_BINDINGS_LUA_OWNER_H
 
 #include <lua.h>
+#include <stdbool.h>
 
 /* "file.lua:12" of the nearest Lua caller outside the module's own Lua half, or NULL when no Lua
 ** function runs. */
@@ -17,6 +18,8 @@ const char *mbl_owner(lua_State *L);
 ** `levels` of the stack, innermost first, without those equal to the one before; `first` (interned
 ** or NULL) is the one before the first. Returns their number. */
 int mbl_push_callers(lua_State *L, const char *first, int levels);
+/* Is the function that runs one of the module's own Lua half? For hooks. */
+bool mbl_in_library(lua_State *L);
 /* The text, interned. */
 const char *mbl_intern(const char *text);
 /* Sets the folder of the module's own Lua files; callers there are skipped. */

@@ -17,11 +17,16 @@
 ** therefore has its own coroutine.resume and coroutine.wrap, which record it. An error in a
 ** coroutine ends there, so the stop is raised again in the state that resumed the coroutine, up to
 ** the state that mbl_call was given.
+**
+** Code that catches the error and goes on gets it again: after PATIENCE_NS at each of its
+** instructions, so that it leaves one protected call after the other. The module's own Lua half is
+** left alone, and its time does not count: it is ending what it has begun.
 */
 #define _GNU_SOURCE
 #include "program/lua_interrupt.h"
 #include "program/lua_advice.h"
 #include "cluster/cluster.h"
+#include "core/clock.h"
 #include "call/lua_error.h"
 #include "call/lua_owner.h"
 #include "files/target.h"
@@ -30,12 +35,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PATIENCE_NS UINT64_C(300000000)
+#define SOME 1000 /* instructions between two looks at the clock */
+
 static lua_State *base_state; /* the state of the innermost mbl_call; NULL: none runs */
 static lua_State
-    *running_state;    /* base_state, or the coroutine that runs in it: gets the handler's hook */
-static int base_depth; /* the functions that run when the innermost mbl_call begins */
-static bool fired;     /* the stop has been raised in some state */
-static bool raised;    /* the stop has been raised in base_state, which completes it */
+    *running_state;      /* base_state, or the coroutine that runs in it: gets the handler's hook */
+static int base_depth;   /* the functions that run when the innermost mbl_call begins */
+static bool fired;       /* the stop has been raised in some state */
+static bool raised;      /* the stop has been raised in base_state, which completes it */
+static uint64_t gone_on; /* ns that code has gone on since the stop was raised */
+static uint64_t looked;  /* when that was counted last */
 static volatile sig_atomic_t stop_signal; /* the signal that stopped the last mbl_call, or 0 */
 static volatile sig_atomic_t holding;     /* stops are held back */
 static volatile sig_atomic_t waiting;     /* one is */
@@ -56,16 +66,44 @@ static bool stopping(void)
     return stop_signal != 0 && !waiting && !raised;
 }
 
-/* Raises the stop in the state. */
+static void insist_hook(lua_State *L, lua_Debug *ar);
+
+static bool impatient(void)
+{
+    return gone_on >= PATIENCE_NS;
+}
+
+/* Has the state looked at: whether it goes on after the stop. */
+static void insist(lua_State *L)
+{
+    lua_sethook(L, insist_hook, LUA_MASKCOUNT, impatient() ? 1 : SOME);
+}
+
+/* Raises the stop in the state, and insists. */
 static int raise_stop(lua_State *L)
 {
+    if (!fired)
+        looked = mb_now_ns();
     fired = true;
-    raised = L == base_state;
+    raised = raised || L == base_state;
+    insist(L);
     for (int i = 0; i < STOP_COUNT; i++)
         if (STOPS[i].number == stop_signal)
             mb_fail(MB_STATUS_CANCELLED, NULL, "%s", STOPS[i].message);
     mbl_push_error(L);
     return lua_error(L);
+}
+
+/* Raises the stop again in a state that goes on after it. */
+static void insist_hook(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    const uint64_t now = mb_now_ns();
+    const bool ours = mbl_in_library(L);
+    gone_on += ours ? 0 : now - looked;
+    looked = now;
+    if (impatient() && !ours)
+        raise_stop(L);
 }
 
 static void stop_hook(lua_State *L, lua_Debug *ar)
@@ -238,6 +276,7 @@ int mbl_call(lua_State *L, int arguments, int results)
     mb_cancel_set(false);
     base_state = running_state = L;
     fired = raised = false;
+    gone_on = 0;
     stop_signal = holding = waiting = 0;
     for (int i = 0; i < STOP_COUNT; i++) {
         sigaction(STOPS[i].number, &action, &before[i]);
@@ -280,6 +319,8 @@ static int resume(lua_State *L, lua_State *co, int arguments)
         running_state = co;
     if (known && stopping())
         stop_soon(co); /* the hook was set on L a moment ago */
+    else if (known && stop_signal != 0 && fired)
+        insist(co);
     const int status = lua_resume(co, L, arguments, &results);
     if (known)
         running_state = L;
@@ -336,6 +377,8 @@ static int wrapped(lua_State *L)
     }
     if (L == base_state && fired)
         raised = true; /* this error continues the stop */
+    if (stop_signal != 0 && fired)
+        insist(L);
     return lua_error(L);
 }
 

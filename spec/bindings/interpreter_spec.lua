@@ -343,6 +343,29 @@ describe("a signal", function()
         assert.equal(143, (select(2, stopped("coroutine.wrap(forever)()", "TERM"))))
     end)
 
+    it("stops a script that catches every error, after a moment for what it has to close", function()
+        for _, code in ipairs {
+            "stop() while true do pcall(error) end",
+            "stop() while true do pcall(mb.ones, {64, 64}) end",
+            "stop() while true do pcall(function() for _ = 1, 1e6 do end end) end",
+            "local function spin() while true do end end local function deep(n) while true do "
+                .. "pcall(n > 0 and deep or spin, n - 1) end end stop() "
+                .. "while true do pcall(coroutine.wrap(deep), 2) end",
+        } do
+            local began = mb.system.clock()
+            local output, status = stopped(code)
+            assert.equal(130, status, code .. "\n" .. output)
+            assert.matches("interrupted by Ctrl%-C\n$", output)
+            assert.is_true(mb.system.clock() - began < 10, code)
+        end
+        local output = stopped [[pcall(forever) pcall(function()
+            local _ <close> = setmetatable({}, {__close = function()
+                for _ = 1, 10000 do end print("inner") end})
+            error("x")
+        end)]]
+        assert.matches("inner", output)
+    end)
+
     it("stops a script that does not load the module, too", function()
         local output, status = helper.run_program("-",
             "io.popen('kill -INT $PPID'):close() while true do end")
