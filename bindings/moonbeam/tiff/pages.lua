@@ -9,6 +9,9 @@ local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4
 local TEXT, RATIONAL <const> = 2, 5
 local DESCRIPTION, DEPTH <const> = 270, 32997
 local PLANES <const> = 33629 -- of MetaMorph: six whole numbers for each plane
+-- Of which the place is kept, not the values: what programs say of their own (tiff/meaning).
+local PLACED <const> = {[PLANES] = true, [700] = true, [33471] = true, [33628] = true,
+    [34361] = true, [34412] = true, [37701] = true, [51123] = true}
 
 -- "sample format bits" -> element type, and what is widened to it, as from HDF5 files.
 local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
@@ -16,8 +19,11 @@ local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
     ["3 32"] = {"f32"}, ["3 64"] = {"f64"}}
 local READABLE = {[1] = true, [5] = true, [8] = true, [32946] = true, [32773] = true}
 local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG",
-    [34712] = "JPEG 2000", [34887] = "LERC", [34925] = "LZMA", [50000] = "Zstandard",
-    [50001] = "WebP", [50002] = "JPEG XL"}
+    [22610] = "JPEG XR", [32809] = "ThunderScan", [33003] = "JPEG 2000", [33004] = "JPEG 2000",
+    [33005] = "JPEG 2000", [33007] = "JPEG", [34661] = "JBIG", [34676] = "SGI LogLuv",
+    [34712] = "JPEG 2000", [34887] = "LERC", [34892] = "lossy JPEG", [34925] = "LZMA",
+    [34933] = "PNG", [34934] = "JPEG XR", [48124] = "Jetraw", [50000] = "Zstandard",
+    [50001] = "WebP", [50002] = "JPEG XL", [65000] = "EER", [65001] = "EER", [65002] = "EER"}
 
 -- A file that is being read: {file, name, bytes, order ("<" or ">"), big (BigTIFF), word (format of
 -- an offset), word_bytes}.
@@ -69,7 +75,10 @@ function reader:directory(offset)
     local text, tags = self:at(offset + head, count * width), {}
     for at = 1, count * width, width do
         local tag, kind, n = string.unpack(order .. "I2I2" .. self.word:sub(2), text, at)
-        if TYPES[kind] and (n < 0 or n > self.bytes) then
+        if PLACED[tag] then
+            tags[tag] = {count = n, at = string.unpack(self.word, text, at + width
+                - self.word_bytes)}
+        elseif TYPES[kind] and (n < 0 or n > self.bytes) then
             self:refuse("io", "the file is truncated or damaged: tag %d has %d values", tag, n)
         elseif TYPES[kind] then
             local value = self:values(kind, n, text:sub(at + width - self.word_bytes, at + width
@@ -77,9 +86,6 @@ function reader:directory(offset)
             if tag == DESCRIPTION and type(value) == "string" then -- some pages have several
                 tags.texts = tags.texts or {}
                 table.insert(tags.texts, value)
-            elseif tag == PLANES then
-                tags[tag] = {count = n, at = string.unpack(self.word, text, at + width
-                    - self.word_bytes)}
             else
                 tags[tag] = value
             end
@@ -174,7 +180,7 @@ end
 -- What MetaMorph says of the planes behind a directory: {count, heights (have all planes one?),
 -- times (are the times of all planes others?)}; nil where it is not MetaMorph's.
 function reader:metamorph(planes)
-    if not planes or planes.count < 2 or planes.count > self.bytes // 24 then
+    if not planes or planes.count < 2 then
         return nil
     end
     local text, before = self:at(planes.at, 24 * planes.count), nil
@@ -195,6 +201,10 @@ function reader:describe(stack, tags)
     stack.resolution = x and y and {x = x, y = y, unit = self:whole(tags, 296, 2),
         told = tags[296] ~= nil} or nil
     stack.metamorph = self:metamorph(tags[PLANES])
+    stack.tags, stack.byte_order = tags, self.order
+    function stack.part(at, count)
+        return self:at(at, count)
+    end
 end
 
 -- The page of a directory, with `problem`, an error, where it is none that is read: it may be one
@@ -233,8 +243,9 @@ local function reader_of(file, name)
 end
 
 --- Reads the directories of a file: {pages (without thumbnails), directories (the pages of all),
--- descriptions (of the first page), resolution, metamorph}. A page is what read_tiff takes, with
--- its dtype and the bytes of a sample; or `problem`, an error, where it is not read.
+-- descriptions (of the first page), resolution, metamorph, tags (of the first page), byte_order,
+-- part(offset, count)}. A page is what read_tiff takes, with its dtype, the bytes of a sample and
+-- the offset of its directory; or `problem`, an error, where it is not read.
 return function(file, name)
     local self, offset = reader_of(file, name)
     local stack, seen = {pages = {}, directories = {}}, {}
@@ -243,14 +254,16 @@ return function(file, name)
             self:refuse("io", "its directories refer to each other in a circle")
         end
         seen[offset] = true
-        local tags
-        tags, offset = self:directory(offset)
+        local at = offset
+        local tags, after = self:directory(offset)
+        offset = after
         local thumbnail = self:whole(tags, 254, 0) & 1 == 1
         local ok, page = pcall(self.page_or_problem, self, tags)
         if not ok and not thumbnail then
             error(page, 0)
         end
         page = ok and page or {problem = page}
+        page.directory_at = at
         stack.directories[#stack.directories + 1] = page
         if not stack.descriptions then
             self:describe(stack, tags)

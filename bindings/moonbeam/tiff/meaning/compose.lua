@@ -12,7 +12,8 @@ local voxel = require "moonbeam.tiff.voxel"
 local compose = {}
 
 local OWN_LINES <const> = {ImageJ = true, images = true, channels = true, slices = true,
-    frames = true, hyperstack = true, order = true, min = true, max = true, loop = true}
+    frames = true, hyperstack = true, order = true, min = true, max = true, loop = true,
+    SCIFIO = true, axes = true, lengths = true, scales = true, units = true, bitsPerPixel = true}
 
 --- Is the description of a new file OME-XML? That of NAME.ome.tif is; that of another file is what
 -- the input's was.
