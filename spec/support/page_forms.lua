@@ -211,9 +211,22 @@ function page_forms.lsm(scan, slices, channels, times, positions)
 end
 
 function FORMS.lsm(random, _, counts)
-    counts = only(counts, "ZT")
-    return {pages = pages_in("ZTC", counts), counts = counts, order = "<", extra = {[34412] = {1,
-        page_forms.lsm(counts.T > 1 and 6 or random(2) == 1 and 6 or 0, counts.Z, 1, counts.T)}}}
+    local tag = {1, page_forms.lsm(counts.T > 1 and 6 or random(2) == 1 and 6 or 0, counts.Z,
+        counts.C, counts.T)}
+    if counts.C == 1 then
+        return {pages = pages_in("ZTC", counts), order = "<", extra = {[34412] = tag}}
+    end
+    local pages, bits = {}, {}
+    each_plane("ZTC", {C = 1, Z = counts.Z, T = counts.T}, function(_, z, t)
+        local lines = {}
+        for c = 0, counts.C - 1 do
+            table.move(page(c, z, t), 1, 2, #lines + 1, lines)
+            bits[c + 1] = 16
+        end
+        pages[#pages + 1] = lines
+    end)
+    return {pages = pages, order = "<", plain = true, rows = 2, extra = {[34412] = tag,
+        [257] = {4, {2}}, [258] = {3, bits}, [277] = {3, {counts.C}}, [284] = {3, {2}}}}
 end
 
 --- The tag of FluoView: axes as {{name, count}, ...}, behind x and y.
@@ -368,7 +381,7 @@ table.sort(page_forms.NAMES)
 -- How the pixels of a file are laid out.
 local function laid_out(random, made, dtype)
     local options = {dtype = made.plain and "u16" or dtype, order = made.order or random(2) == 1 and ">" or "<",
-        texts = made.texts, extra = made.extra}
+        texts = made.texts, extra = made.extra, rows = made.rows}
     if not made.plain then
         options.big = random(4) == 1
         options.method = ({"none", "none", "lzw", "deflate", "packbits"})[random(5)]
@@ -385,23 +398,30 @@ local function encoded(random, made, dtype)
     return tiff_encoder.encode(made.pages, laid_out(random, made, dtype))
 end
 
+-- Forms in which fewer pages are another image.
+local UNCOUNTED <const> = {untold = true, qpi = true, metamorph = true, scanimage = true}
+
 --- The files of a form at random: {name (that to open), files ({name = text}), counts, said (what it
--- is)}.
-function page_forms.made(random, form)
+-- is), aborted}. `aborted`: the last pages may be missing; whether they are is in the result.
+function page_forms.made(random, form, aborted)
     local order = ORDERS[random(#ORDERS)]
     local counts = {C = random(3), Z = random(4), T = random(3)}
     local made = FORMS[form](random, order, counts)
     local dtype = ({"u16", "u16", "i16", "i32", "f32", "u32"})[random(6)]
     local all = {name = made.name or "r.tif", counts = made.counts or counts,
         files = made.beside or {}}
+    if aborted and made.pages and #made.pages > 1 and not UNCOUNTED[form] then
+        all.aborted = true
+        made.pages = table.move(made.pages, 1, random(#made.pages - 1), 1, {})
+    end
     if made.pages or made.text then
         all.files[all.name] = encoded(random, made, dtype)
     end
     for _, other in ipairs(made) do
         all.files[other.name] = encoded(random, other, dtype)
     end
-    all.said = ("%s %s %d channels, %d slices, %d times"):format(form, order, all.counts.C,
-        all.counts.Z, all.counts.T)
+    all.said = ("%s %s %d channels, %d slices, %d times%s"):format(form, order, all.counts.C,
+        all.counts.Z, all.counts.T, all.aborted and ", aborted" or "")
     return all
 end
 

@@ -7,6 +7,7 @@ local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4
     [5] = {"I4I4", 8}, [6] = {"i1", 1}, [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4},
     [12] = {"d", 8}, [13] = {"I4", 4}, [16] = {"I8", 8}, [17] = {"i8", 8}, [18] = {"I8", 8}}
 local TEXT, RATIONAL <const> = 2, 5
+local MOST_SAMPLES <const> = 64
 local DESCRIPTION, DEPTH <const> = 270, 32997
 local PLANES <const> = 33629 -- of MetaMorph: six whole numbers for each plane
 -- Of which the place is kept, not the values: what programs say of their own (tiff/meaning).
@@ -219,6 +220,26 @@ function reader:page_or_problem(tags)
     return {problem = page}
 end
 
+-- The pages of the samples of a page that lie apart (PlanarConfiguration 2); nil where they do not.
+function reader:apart(tags)
+    local samples, list = self:whole(tags, 277, 1), {}
+    if self:whole(tags, 284, 1) ~= 2 or samples < 2 or samples > MOST_SAMPLES then
+        return nil
+    end
+    for i = 1, samples do
+        local own = setmetatable({[277] = {1}}, {__index = tags})
+        for _, tag in ipairs {273, 279, 324, 325} do
+            local values = tags[tag]
+            if type(values) == "table" then
+                local count = #values // samples
+                own[tag] = table.move(values, (i - 1) * count + 1, i * count, 1, {})
+            end
+        end
+        list[i] = self:page_or_problem(own)
+    end
+    return list
+end
+
 -- What tifffile writes where a series of pages begins.
 local function shaped_text(texts)
     for _, text in ipairs(texts or {}) do
@@ -245,7 +266,8 @@ end
 --- Reads the directories of a file: {pages (without thumbnails), directories (the pages of all),
 -- descriptions (of the first page), resolution, metamorph, tags (of the first page), byte_order,
 -- part(offset, count)}. A page is what read_tiff takes, with its dtype, the bytes of a sample and
--- the offset of its directory; or `problem`, an error, where it is not read.
+-- the offset of its directory; or `problem`, an error, where it is not read, and then, where its
+-- samples lie apart, `apart`, the page of each.
 return function(file, name)
     local self, offset = reader_of(file, name)
     local stack, seen = {pages = {}, directories = {}}, {}
@@ -264,6 +286,7 @@ return function(file, name)
         end
         page = ok and page or {problem = page}
         page.directory_at = at
+        page.apart = page.problem and not thumbnail and self:apart(tags) or nil
         stack.directories[#stack.directories + 1] = page
         if not stack.descriptions then
             self:describe(stack, tags)

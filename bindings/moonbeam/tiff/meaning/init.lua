@@ -270,7 +270,7 @@ end
 -- Raises why no page is read where none is, whatever their meaning.
 local function check_readable(pages)
     for _, page in ipairs(pages) do
-        if not page.problem then
+        if not page.problem or page.apart then
             return
         end
     end

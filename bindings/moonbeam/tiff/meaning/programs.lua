@@ -76,7 +76,7 @@ local function of_lsm(file)
         return nil
     elseif not LSM_SCANS[scan] then
         refusal.pages(file.name, "Zeiss LSM says scan type %d, and stacks of planes are read", scan)
-    elseif file.pages[1].problem then
+    elseif file.pages[1].problem and not file.pages[1].apart then
         error(file.pages[1].problem, 0)
     end
     local more = bytes_of(file, LSM, 280)
@@ -88,8 +88,16 @@ local function of_lsm(file)
     if positions > 1 or tiles > 1 then
         table.insert(axes, 1, {"P", math.max(positions, 1) * math.max(tiles, 1), "positions"})
     end
-    return sized(along(file, axes, "Zeiss LSM"), {pixel = positive(x), row = positive(y),
-        step = positive(z)})
+    local pages
+    if file.pages[1].apart then -- channels
+        pages, axes[#axes + 1] = {}, {"C", #file.pages[1].apart}
+        for _, page in ipairs(file.pages) do
+            table.move(page.apart or {page}, 1, page.apart and #page.apart or 1, #pages + 1, pages)
+        end
+    end
+    local meta = along(file, axes, "Zeiss LSM")
+    meta.pages = pages
+    return sized(meta, {pixel = positive(x), row = positive(y), step = positive(z)})
 end
 
 -- ---------------------------------------------------------------------------------------------
