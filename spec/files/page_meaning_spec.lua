@@ -305,7 +305,7 @@ describe("the pages of a TIFF file", function()
         local source = HEAD:format ' UUID="urn:uuid:1"' .. '<!-- <Pixels SizeC="1"> -->'
             .. '<Instrument ID="Instrument:0"/><Image ID="Image:0" Name="a &lt; b"><Pixels '
             .. 'ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="9" SizeY="9" SizeC="1" '
-            .. 'SizeZ="4" SizeT="1"><Channel ID="Channel:0:0" Name="D"/><TiffData IFD="0" '
+            .. 'SizeZ="4" SizeT="1" PhysicalSizeX="0.1"><Channel ID="Channel:0:0" Name="D"/><TiffData IFD="0" '
             .. 'PlaneCount="4"/><Plane TheC="0" TheT="0" TheZ="0"/></Pixels></Image></OME>'
         write("in.ome.tif", pages_in("ZCT", {C = 1, Z = 4, T = 1}), source)
         local from <close> = mb.images.open(path "in.ome.tif")
@@ -320,6 +320,9 @@ describe("the pages of a TIFF file", function()
             assert.equal(each.name == "Image" and "a < b" or nil, each.attributes.Name)
         end
         assert.same({"Instrument", "Image"}, names)
+        assert.same({"0.1", "\u{b5}m"}, {pixels.attributes.PhysicalSizeX, -- the schema's default
+            pixels.attributes.PhysicalSizeXUnit})
+        assert.is_nil(pixels.attributes.PhysicalSizeZUnit)
         assert.same({"3", "2", "4", "float", "XYZCT"}, {pixels.attributes.SizeX,
             pixels.attributes.SizeY, pixels.attributes.SizeZ, pixels.attributes.Type,
             pixels.attributes.DimensionOrder})

@@ -246,6 +246,17 @@ describe("pages that a program describes in tags", function()
             (helper.failure(mb.images.open, path "p.tif")))
     end)
 
+    it("are not taken from what describes them, where a run ended after the first", function()
+        for _, text in ipairs {page_forms.imagej {C = 3, Z = 1, T = 1},
+            '{"shape": [3, 2, 3], "axes": "CYX", "truncated": true}'} do
+            write({page_forms.page(0, 0, 0)}, nil, {text = text .. ("\n"):rep(99)})
+            refused "says 3 channels x 1 slices x 1 times, and the file has 1 pages"
+        end
+        local uic = ("<I4I4I4I4I4I4"):rep(3):pack(1, 1, 1, 1, 1, 1, 2, 1, 1, 2, 1, 1, 3, 1, 1, 3, 1, 1)
+        write({page_forms.page(0, 0, 0)}, {[33629] = {5, uic, 3}})
+        refused "says 1 channels x 3 slices x 1 times, and the file has 1 pages"
+    end)
+
     it("that are more than any file has are refused at once", function()
         for _, counts in ipairs {{C = 1, Z = 1 << 31, T = 1 << 31}, {C = 1 << 20, Z = 1 << 22,
             T = 1 << 22}, {C = 1, Z = 1, T = 2000000000}} do

@@ -45,6 +45,7 @@ function reader:at(offset, count)
         self:refuse("io", "the file is truncated or damaged: it refers to %d bytes at %d, but has "
             .. "%d bytes", count, offset, self.bytes)
     end
+    table.insert(self.taken or {}, {offset, offset + count})
     return self.file:get(offset, count)
 end
 
@@ -206,6 +207,16 @@ function reader:describe(stack, tags)
     function stack.part(at, count)
         return self:at(at, count)
     end
+    local taken = self.taken
+    self.taken = nil
+    function stack.free(from, to)
+        for _, range in ipairs(taken) do
+            if range[1] < to and range[2] > from then
+                return false
+            end
+        end
+        return true
+    end
 end
 
 -- The page of a directory, with `problem`, an error, where it is none that is read: it may be one
@@ -259,15 +270,16 @@ local function reader_of(file, name)
         fail("io", "tiff", nil, "%s: this is not a TIFF file", name)
     end
     local self = setmetatable({file = file, name = name, bytes = bytes, order = order, big = big,
-        word = order .. (big and "I8" or "I4"), word_bytes = big and 8 or 4}, reader)
+        word = order .. (big and "I8" or "I4"), word_bytes = big and 8 or 4, taken = {}}, reader)
     return self, string.unpack(self.word, head, big and 9 or 5)
 end
 
 --- Reads the directories of a file: {pages (without thumbnails), directories (the pages of all),
 -- descriptions (of the first page), resolution, metamorph, tags (of the first page), byte_order,
--- part(offset, count)}. A page is what read_tiff takes, with its dtype, the bytes of a sample and
--- the offset of its directory; or `problem`, an error, where it is not read, and then, where its
--- samples lie apart, `apart`, the page of each.
+-- part(offset, count), free(from, to) (has the first directory nothing there?)}. A page is what
+-- read_tiff takes, with its dtype, the bytes of a sample and the offset of its directory; or
+-- `problem`, an error, where it is not read, and then, where its samples lie apart, `apart`, the
+-- page of each.
 return function(file, name)
     local self, offset = reader_of(file, name)
     local stack, seen = {pages = {}, directories = {}}, {}

@@ -125,6 +125,10 @@ local function pixels_of(meta, source, counts, dtype, prefix)
         if size then
             ome_xml.set(made, "PhysicalSize" .. axis, ("%.10g"):format(size * 1e6))
             ome_xml.set(made, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")
+        elseif made.attributes["PhysicalSize" .. axis]
+            and not made.attributes["PhysicalSize" .. axis .. "Unit"] then
+            -- The schema's default, which not every reader knows.
+            ome_xml.set(made, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")
         end
     end
     return made

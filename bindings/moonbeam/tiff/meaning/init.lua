@@ -34,6 +34,9 @@ local function pages_behind(file, pages, count, who)
         return pages
     end
     local page_bytes = first.rows * first.columns * first.sample_bytes
+    if not file.free(first.offsets[1], first.offsets[1] + count * page_bytes) then
+        return pages -- one page, and what describes it
+    end
     if first.compression ~= 1 or first.offsets[1] + count * page_bytes > file.bytes then
         fail("io", "tiff", nil, "%s: the file is truncated: %s says that it has %d images, which "
             .. "do not fit into its %d bytes", file.name, who, count, file.bytes)
@@ -137,15 +140,15 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- MetaMorph
 
-local function of_metamorph(file, options)
+local function of_metamorph(file, options, warn)
     local planes = file.metamorph
     if not planes or planes.count < 2 or options.meaning == false then
         return nil
     end
     local pages = pages_behind(file, {file.pages[1]}, planes.count, "MetaMorph")
     local times = not planes.heights and planes.times
-    return {kind = "metamorph", channels = 1, slices = times and 1 or planes.count,
-        frames = times and planes.count or 1, order = "ZTC", planes = pages}
+    return in_order(file, {kind = "metamorph", channels = 1, slices = times and 1 or planes.count,
+        frames = times and planes.count or 1, order = "ZTC"}, pages, warn)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -258,7 +261,7 @@ local function said_by_texts(file, options, warn)
             found = found or read(text, file, options, warn)
         end
     end
-    found = found or of_metamorph(file, options)
+    found = found or of_metamorph(file, options, warn)
     if found then
         return found
     end
