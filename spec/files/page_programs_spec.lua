@@ -257,6 +257,24 @@ describe("pages that a program describes in tags", function()
         refused "says 1 channels x 3 slices x 1 times, and the file has 1 pages"
     end)
 
+    it("behind one directory of which some are missing can be read as far as they go", function()
+        local text = page_forms.imagej {C = 1, Z = 6, T = 1}
+        write({{{1, 1, 1}, {1, 1, 1}, {2, 2, 2}, {2, 2, 2}, {3, 3, 3}, {3, 3, 3}}}, {[257] = {4, {2}},
+            [278] = {4, {2}}, [279] = {4, {12}}}, {text = text})
+        -- The pixels behind everything, as ImageJ has them.
+        local bytes = files.read(path "p.tif")
+        local pixels = ("<I2I2I2I2I2I2"):rep(3):pack(1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3,
+            3)
+        local at = bytes:find("\17\1\4\0\1\0\0\0", 1, true) -- the entry of tag 273
+        bytes = bytes:sub(1, at + 7) .. ("<I4"):pack(#bytes) .. bytes:sub(at + 12) .. pixels
+        files.write(path "p.tif", bytes)
+        refused("truncated: ImageJ says that it has 6 images, of which 3 are in its", nil, nil,
+            "pages")
+        assert.same({1, 2, 3}, (planes {pages = {1, 3}}))
+        assert.same({2, 3}, (planes {pages = {2, 3}}))
+        refused("pages is 1:4, and the file has pages 1 to 3", {pages = {1, 4}}, nil, "pages")
+    end)
+
     it("that are more than any file has are refused at once", function()
         for _, counts in ipairs {{C = 1, Z = 1 << 31, T = 1 << 31}, {C = 1 << 20, Z = 1 << 22,
             T = 1 << 22}, {C = 1, Z = 1, T = 2000000000}} do

@@ -100,7 +100,7 @@ describe("pages at random", function()
             if case.refused then
                 assert.is_true(status == 1 or status == 2, text)
                 assert.equal(1, select(2, text:gsub("[^\n]+", "")), text)
-                assert.matches("%-%-axes", text)
+                assert.matches("%-%-[ap]", text) -- a way out: --axes, or --pages
                 assert.is_nil(mb.system.stat(case.result))
                 assert.is_true(case.aborted, case.said .. ": " .. text)
             else

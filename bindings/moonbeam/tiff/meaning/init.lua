@@ -27,21 +27,22 @@ local function behind_one_another(first, count, page_bytes)
 end
 
 -- The same for a file whose program says that there are `count` pages; its own pages where it has
--- directories for them.
-local function pages_behind(file, pages, count, who)
+-- directories for them. `part`: those that there are, where the file is truncated.
+local function pages_behind(file, pages, count, who, part)
     local first = pages[1]
-    if #pages ~= 1 or count <= 1 or first.problem then
+    if #pages ~= 1 or count <= 1 or first.problem or first.compression ~= 1 then
         return pages
     end
     local page_bytes = first.rows * first.columns * first.sample_bytes
-    if not file.free(first.offsets[1], first.offsets[1] + count * page_bytes) then
+    local there = (file.bytes - first.offsets[1]) // page_bytes
+    local fit = math.min(count, math.max(1, there))
+    if not file.free(first.offsets[1], first.offsets[1] + fit * page_bytes) then
         return pages -- one page, and what describes it
+    elseif there < count and not part then
+        refusal.truncated(file.name, "%s says that it has %d images, of which %d are in its %d "
+            .. "bytes", who, count, there, file.bytes)
     end
-    if first.compression ~= 1 or first.offsets[1] + count * page_bytes > file.bytes then
-        fail("io", "tiff", nil, "%s: the file is truncated: %s says that it has %d images, which "
-            .. "do not fit into its %d bytes", file.name, who, count, file.bytes)
-    end
-    return behind_one_another(first, count, page_bytes)
+    return behind_one_another(first, fit, page_bytes)
 end
 
 -- The planes of pages that follow one another, of which some may be missing at the end.
@@ -202,13 +203,13 @@ local function typed_axes(file, options, pages, told)
 end
 
 -- The pages by the option pages.
-local function typed_pages(file, range)
+local function typed_pages(file, pages, range)
     local first, last = range[1], range[2]
-    if first < 1 or last < first or last > #file.pages then
+    if first < 1 or last < first or last > #pages then
         fail("argument", "tiff", "pages", "%s: pages is %d:%d, and the file has pages 1 to %d",
-            file.name, first, last, #file.pages)
+            file.name, first, last, #pages)
     end
-    return table.move(file.pages, first, last, 1, {})
+    return table.move(pages, first, last, 1, {})
 end
 
 -- The pages of a file by their size and type, the first ones first.
@@ -303,12 +304,13 @@ function meaning.of(file, options)
     if options.axes or options.pages then
         local ok, told = pcall(said_by_texts, file, {meaning = false, image = options.image})
         told = ok and told or nil
-        local pages = options.pages and typed_pages(file, options.pages) or file.pages
-        if #pages == 1 and told and told.kind == "imagej" then
-            pages = pages_behind(file, pages, told.images, "ImageJ")
-        elseif #pages == 1 and file.metamorph then
-            pages = pages_behind(file, pages, file.metamorph.count, "MetaMorph")
+        local pages, part = file.pages, options.pages ~= nil
+        if told and told.kind == "imagej" then
+            pages = pages_behind(file, pages, told.images, "ImageJ", part)
+        elseif file.metamorph then
+            pages = pages_behind(file, pages, file.metamorph.count, "MetaMorph", part)
         end
+        pages = part and typed_pages(file, pages, options.pages) or pages
         local typed = options.axes and typed_axes(file, options, pages, told)
             or {channels = 1, slices = #pages, frames = 1, order = "ZCT"}
         typed.planes = pages

@@ -12,6 +12,12 @@ function refusal.pages(name, format, ...)
     fail("io", "tiff", "axes", "%s: %s: %s", name, format:format(...), refusal.WAY)
 end
 
+--- Raises the refusal of a file that ends before its pages do.
+function refusal.truncated(name, format, ...)
+    fail("io", "tiff", "pages", "%s: the file is truncated: %s: read these with the option pages",
+        name, format:format(...))
+end
+
 --- Raises the refusal of a file that has `count` of what the option image chooses, of which none
 -- was named (`number` nil), or one that there is not.
 function refusal.image(name, count, what, number)
