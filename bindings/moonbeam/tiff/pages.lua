@@ -203,15 +203,15 @@ function reader:describe(stack, tags)
     stack.resolution = x and y and {x = x, y = y, unit = self:whole(tags, 296, 2),
         told = tags[296] ~= nil} or nil
     stack.metamorph = self:metamorph(tags[PLANES])
+    local taken = self.taken
+    self.taken = nil
     stack.tags, stack.byte_order = tags, self.order
     function stack.part(at, count)
         return self:at(at, count)
     end
-    local taken = self.taken
-    self.taken = nil
     function stack.free(from, to)
         for _, range in ipairs(taken) do
-            if range[1] < to and range[2] > from then
+            if range[1] > from and range[1] < to then
                 return false
             end
         end
@@ -276,9 +276,9 @@ end
 
 --- Reads the directories of a file: {pages (without thumbnails), directories (the pages of all),
 -- descriptions (of the first page), resolution, metamorph, tags (of the first page), byte_order,
--- part(offset, count), free(from, to) (has the first directory nothing there?)}. A page is what
--- read_tiff takes, with its dtype, the bytes of a sample and the offset of its directory; or
--- `problem`, an error, where it is not read, and then, where its samples lie apart, `apart`, the
+-- part(offset, count), free(from, to) (does nothing of the first directory begin there?)}. A page
+-- is what read_tiff takes, with its dtype, the bytes of a sample and the offset of its directory;
+-- or `problem`, an error, where it is not read, and then, where its samples lie apart, `apart`, the
 -- page of each.
 return function(file, name)
     local self, offset = reader_of(file, name)
