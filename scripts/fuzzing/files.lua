@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local mutate = require "scripts.fuzzing.mutate"
 local read = require("scripts.fuzzing.report").read
+local texts = require "scripts.fuzzing.texts"
 
 local files = {}
 
@@ -142,8 +143,9 @@ local function changed(facts, true_facts)
     return names
 end
 
-local function facts_of(campaign, kind, path)
-    local result = run(campaign, "scripts/fuzzing/facts.lua", kind, path)
+local function facts_of(campaign, seed, path)
+    local result = run(campaign, "scripts/fuzzing/facts.lua", seed.kind == "scan" and "scan"
+        or "image", path .. (seed.open and "/" .. seed.open or ""))
     local chunk = result.how == "exit" and result.code == 0 and load(result.out, "=facts", "t", {})
     return chunk and chunk(), result
 end
@@ -157,7 +159,7 @@ end
 
 -- What an accepted scan became: the word of the report, and the facts that changed.
 local function judge_scan(campaign, seed, path, result)
-    local facts, sum = facts_of(campaign, "scan", path), sum_of(campaign)
+    local facts, sum = facts_of(campaign, seed, path), sum_of(campaign)
     local right = sum == seed.sum
     local names = facts and changed(facts, seed.facts) or {}
     if #names > 0 then
@@ -191,7 +193,7 @@ local function try_scan(campaign, seed, path)
 end
 
 local function try_image(campaign, seed, path)
-    local facts, result = facts_of(campaign, "image", path)
+    local facts, result = facts_of(campaign, seed, path)
     local word, names = verdict(campaign, result), nil
     if word == "accepted" then
         names = changed(facts, seed.facts)
@@ -211,7 +213,7 @@ function files.prepare(campaign, seeds)
         else
             write(path, seed.text)
         end
-        local facts, result = facts_of(campaign, seed.kind, path)
+        local facts, result = facts_of(campaign, seed, path)
         seed.facts = facts or error(("the undamaged %s is refused: %s"):format(seed.name,
             result.err), 0)
         if seed.kind == "scan" then
@@ -231,7 +233,8 @@ end
 -- folder.
 function files.try(campaign, seed, kind, index, note)
     math.randomseed(campaign.seed, index)
-    local parts = seed.parts and damaged_parts(seed)
+    local parts = seed.parts and (seed.kind == "texts" and texts.damaged_parts(seed)
+        or damaged_parts(seed))
     local text = not parts and (kind == "values" and mutate.values(seed.text, seed.values)
         or mutate.structure(seed.text, seed.protected))
     local name = ("mutant-%s-%d-%d.%s"):format(seed.name:gsub("%W", "-"), campaign.seed, index,

@@ -21,8 +21,8 @@ local options = cli.parse(arg, {
     {"seed", value = "N", type = cli.count, default = 1,
         doc = "of all that is random: the same seed makes the same mutants"},
     {"from", value = "N", type = cli.count, default = 1, doc = "number of the first mutant"},
-    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "operators",
-        "recipes"), doc = "this kind alone"},
+    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "texts",
+        "operators", "recipes"), doc = "this kind alone"},
     {"keep", value = "FOLDER", doc = "where mutants that break a promise are kept"},
     {"measure", value = "FILE", required = true, doc = "the built measure.c"},
     {"again", value = "WORDS", default = "scripts/fuzz",
@@ -39,9 +39,9 @@ if options.merge then
     os.exit(report.print(report.merge(options.merge), options.sanitized) and 0 or 1, true)
 end
 
--- What mutant number `index` is: of eleven, six are damaged scans, one has damaged values, two are
--- images, and two are batches of calls.
-local KINDS = {"scan", "image", "scan", "recipes", "scan", "values", "scan", "image", "scan",
+-- What mutant number `index` is: of eleven, five are damaged scans, one has damaged values, two are
+-- images, one has damaged texts, and two are batches of calls.
+local KINDS = {"scan", "image", "scan", "recipes", "scan", "values", "texts", "image", "scan",
     "scan", "operators"}
 
 local folder = os.tmpname()
@@ -57,7 +57,7 @@ assert(mb.system.mkdir(campaign.folder))
 local all = seeds.make(folder)
 files.prepare(campaign, all)
 
-local by_kind = {scan = {}, image = {}}
+local by_kind = {scan = {}, image = {}, texts = {}}
 for _, seed in ipairs(all) do
     table.insert(by_kind[seed.kind], seed)
 end
@@ -81,7 +81,7 @@ local function try(index)
     if CALLS[kind] then
         return try_calls(kind, index)
     end
-    local list = by_kind[kind == "image" and "image" or "scan"]
+    local list = by_kind[kind] or by_kind.scan
     -- KINDS repeats after ten: divided, so that every seed meets every kind.
     local seed = list[(index + index // #KINDS) % #list + 1]
     files.try(campaign, seed, kind == "values" and "values" or "structure", index, function(entry)

@@ -1,6 +1,7 @@
 --- The undamaged files that mutants are made of, small ones of every kind that is read.
 --
--- A seed is {name, kind = "scan" or "image", extension, text, values, protected}: `values` are
+-- A seed is {name, kind = "scan", "image" or "texts" (texts.lua), extension, text, values,
+-- protected}: `values` are
 -- the byte ranges of numbers of which any is plausible (angles, image keys, pixel sizes),
 -- `protected` those and the pixels. A seed that is a folder has no text but `parts`, a list of
 -- {name, text} with names relative to the folder.
@@ -8,6 +9,7 @@
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local read = require("scripts.fuzzing.report").read
+local texts = require "scripts.fuzzing.texts"
 local tiff_encoder = require "spec.support.tiff_encoder"
 
 local seeds = {}
@@ -224,6 +226,7 @@ function seeds.make(folder)
             text = tiff_encoder.encode(tiff_encoder.sample(3, 20, 21, kind.dtype), kind)}
     end
     add_folders(list, folder)
+    table.move(texts.seeds(), 1, #texts.seeds(), #list + 1, list)
     return list
 end
 

@@ -77,6 +77,29 @@ describe("what the file of an image says", function()
             or ""))
     end)
 
+    it("of a set takes the scratch of its most packed file for every time", function()
+        local blocks = {}
+        for t = 0, 2 do
+            blocks[t + 1] = ('<TiffData FirstT="%d" IFD="0" PlaneCount="4"><UUID FileName="'
+                .. 's%d.ome.tif">urn:uuid:%d</UUID></TiffData>'):format(t, t, t)
+        end
+        for t = 0, 2 do
+            files.write(("%s/s%d.ome.tif"):format(folder, t), tiff_encoder.encode(
+                tiff_encoder.sample(4, 12, 14, "u16"), {dtype = "u16",
+                method = t == 2 and "lzw" or nil, rows = t == 1 and 5 or nil, texts = {
+                ('<OME UUID="urn:uuid:%d"><Image><Pixels DimensionOrder="XYZCT" Type="uint16" '
+                .. 'SizeX="14" SizeY="12" SizeZ="4" SizeC="1" SizeT="3">%s</Pixels></Image></OME>')
+                :format(t, table.concat(blocks))}}))
+        end
+        local text = must(DECONVOLVE .. "FOLDER/s0.ome.tif FOLDER/psf.npy -v -o FOLDER/o.tif")
+        local said, measured = text:match "memory[^\n]*%((%d+) bytes%)",
+            text:match "measured[^\n]*%((%d+) bytes%)"
+        assert.is_string(said, text)
+        assert.equal(said, measured)
+        local own <close> = mb.images.open(folder .. "/s0.ome.tif", {frame = 1})
+        assert.is_true(own.decoding > 0)
+    end)
+
     it("of lengths that no microscope has is an error; what is typed is taken", function()
         local function resolution(per)
             return {[282] = {5, string.pack("<I4I4", per, 1)},

@@ -142,8 +142,31 @@ local HURT <const> = {
             end
         end
     end,
+    function(_, psf) -- a bead that is
+        for _, row in ipairs(psf) do
+            for x, value in ipairs(row) do
+                row[x] = math.min(value, 0.5)
+            end
+        end
+    end,
+    function(image) -- one voxel has light
+        for _, row in ipairs(image) do
+            for x, value in ipairs(row) do
+                row[x] = -math.abs(value)
+            end
+        end
+        image[3][3] = 700
+    end,
+    function(image) -- all have the same
+        for _, row in ipairs(image) do
+            for x in ipairs(row) do
+                row[x] = 3
+            end
+        end
+    end,
+    function(image) image[2][2] = 3.4e38 end,
 }
-local SCALES <const> = {1, 1, 1, 1, 1e34, 1e-38, 1e30, 1e-28}
+local SCALES <const> = {1, 1, 1, 1, 1, 1e34, 1e-38, 1e30, 1e-28, 1e-44, 1e37}
 
 local function scaled(image, factor)
     for _, row in ipairs(image) do
@@ -208,6 +231,8 @@ describe("measured values", function()
                 bad, text = differs(expected, tiled, y)
                 assert.is_false(bad, ("seed %d, tiles: %s"):format(seed, text))
                 assert.same(report.clipped, same.clipped)
+                bad, text = differs(result:to_table(), tiled, y)
+                assert.is_false(bad, ("seed %d, tiles and whole: %s"):format(seed, text))
             else
                 refused = refused + 1
                 refusal(result)

@@ -68,6 +68,31 @@ for data, facts, kind in layers(napari_get_reader(path)):
 ]=]))
     end)
 
+    it("open a deconvolved OME-Zarr, each channel by its name, in its limits", function()
+        local path = folder .. "/two.zarr"
+        local out <close> = mb.images.create(path, {shape = values.shape, dtype = "f32",
+            channels = 2, frames = 1, voxel = {pixel = 100e-9, step = 300e-9},
+            meta = {channels = 2, frames = 1, named = {{label = "DAPI", color = "0000FF"},
+                {label = "GFP", color = "00FF00"}}}})
+        local bright <close> = mb.binary(values, "mul", {scalar = 7})
+        bright:view(1, 1, {1, 9}):fill(1e6) -- which would burn out nothing
+        out:volume(1, 1):write({0, 0, 0}, values)
+        out:volume(2, 1):write({0, 0, 0}, bright)
+        out:finish()
+        local text = python.prints({"napari_ome_zarr"}, LAYERS:format(path, folder) .. [=[
+import contextlib, io
+from napari_ome_zarr import napari_get_reader
+with contextlib.redirect_stdout(io.StringIO()):
+    found = list(layers(napari_get_reader(path)))
+for data, facts, kind in found:
+    print(kind, data.shape, facts["channel_axis"], [round(float(x), 6) for x in facts["scale"]],
+        [name[-4:].strip() for name in facts["name"]],
+        [0 <= low < 0.3 * top and 0.7 * top < high <= top # those of the coarsest level
+         for (low, high), top in zip(facts["contrast_limits"], (1, 7))])
+]=])
+        assert.equal("image (2, 5, 6, 300) 0 [0.3, 0.1, 0.1] ['DAPI', 'GFP'] [True, True]\n", text)
+    end)
+
     it("open OME-Zarr, with its pyramid", function()
         assert.equal("image True ('z', 'y', 'x') [2.0, 1.5, 1.5] ('micrometer', 'micrometer', "
             .. "'micrometer')\n", python.prints({"napari_ome_zarr"},

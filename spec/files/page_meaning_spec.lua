@@ -4,64 +4,17 @@ local core = require "moonbeam.core"
 local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
+local page_forms = require "spec.support.page_forms"
 local tiff_encoder = require "spec.support.tiff_encoder"
+
+local value, page, each_plane, pages_in = page_forms.value, page_forms.page, page_forms.each_plane,
+    page_forms.pages_in
+local HEAD, image, ome, imagej = page_forms.HEAD, page_forms.image, page_forms.ome, page_forms.imagej
 
 local folder
 
 local function path(name)
     return folder .. "/" .. name
-end
-
--- A page of one value says which plane it is.
-local function value(c, z, t)
-    return 1 + 100 * c + 10 * z + t
-end
-
-local function page(c, z, t)
-    local v = value(c, z, t)
-    return {{v, v, v}, {v, v, v}}
-end
-
--- Calls fn(c, z, t) for all planes, in an order of C, Z and T, the fastest first.
-local function each_plane(order, counts, fn)
-    local index = {}
-    local function along(k)
-        if k == 0 then
-            return fn(index.C, index.Z, index.T)
-        end
-        local axis = order:sub(k, k)
-        for i = 0, counts[axis] - 1 do
-            index[axis] = i
-            along(k - 1)
-        end
-    end
-    along(3)
-end
-
-local function pages_in(order, counts)
-    local list = {}
-    each_plane(order, counts, function(c, z, t)
-        list[#list + 1] = page(c, z, t)
-    end)
-    return list
-end
-
-local HEAD <const> = '<?xml version="1.0" encoding="UTF-8"?>'
-    .. '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"%s>'
-
-local function image(order, counts, inside, more)
-    return ('<Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XY%s" Type="uint16" '
-        .. 'SizeX="3" SizeY="2" SizeC="%d" SizeZ="%d" SizeT="%d"%s>%s</Pixels></Image>'):format(
-        order, counts.C, counts.Z, counts.T, more or "", inside)
-end
-
-local function ome(order, counts, inside, more)
-    return HEAD:format "" .. image(order, counts, inside, more) .. "</OME>"
-end
-
-local function imagej(counts, more)
-    return ("ImageJ=1.53t\nimages=%d\nchannels=%d\nslices=%d\nframes=%d\nhyperstack=true\n%s")
-        :format(counts.C * counts.Z * counts.T, counts.C, counts.Z, counts.T, more or "")
 end
 
 local function write(name, pages, ...)
@@ -105,85 +58,6 @@ end
 
 local COUNTS <const> = {C = 2, Z = 4, T = 2}
 
--- ---- descriptions at random ----
-
-local state = 5
-local function random(n)
-    state = (state * 1103515245 + 12345) & 0x7fffffff
-    return (state >> 8) % n + 1
-end
-
-local ORDERS <const> = {"CZT", "CTZ", "ZCT", "ZTC", "TCZ", "TZC"}
-
-local function shuffled(list)
-    for i = #list, 2, -1 do
-        local k = random(i)
-        list[i], list[k] = list[k], list[i]
-    end
-    return list
-end
-
-local FORMS = {}
-
-function FORMS.follow(order, counts)
-    return pages_in(order, counts), ome(order, counts, "<TiffData/>")
-end
-
-function FORMS.silent(order, counts)
-    return pages_in(order, counts), ome(order, counts, "")
-end
-
-function FORMS.each(order, counts)
-    local planes = {}
-    each_plane("CZT", counts, function(c, z, t)
-        planes[#planes + 1] = {c, z, t}
-    end)
-    local pages, blocks = {}, {}
-    for i, plane in ipairs(shuffled(planes)) do
-        pages[i] = page(table.unpack(plane))
-        blocks[i] = ('<TiffData FirstC="%d" FirstZ="%d" FirstT="%d" IFD="%d"%s/>'):format(plane[1],
-            plane[2], plane[3], i - 1, random(2) == 1 and ' PlaneCount="1"' or "")
-    end
-    return pages, ome(order, counts, table.concat(shuffled(blocks)))
-end
-
--- Blocks along the fastest axis.
-function FORMS.blocks(order, counts)
-    local planes, pages, blocks = {}, {}, {}
-    local fast = order:sub(1, 1)
-    local first = {C = counts.C, Z = counts.Z, T = counts.T}
-    first[fast] = 1
-    each_plane(order, first, function(c, z, t)
-        planes[#planes + 1] = {C = c, Z = z, T = t}
-    end)
-    for _, plane in ipairs(shuffled(planes)) do
-        blocks[#blocks + 1] = ('<TiffData FirstC="%d" FirstZ="%d" FirstT="%d" IFD="%d" '
-            .. 'PlaneCount="%d"/>'):format(plane.C, plane.Z, plane.T, #pages, counts[fast])
-        for i = 0, counts[fast] - 1 do
-            plane[fast] = i
-            pages[#pages + 1] = page(plane.C, plane.Z, plane.T)
-        end
-    end
-    return pages, ome(order, counts, table.concat(blocks))
-end
-
-function FORMS.lines(order, counts)
-    return pages_in(order, counts), imagej(counts, "order=" .. order:lower() .. "\n")
-end
-
-function FORMS.two(order, counts)
-    return pages_in(order, counts), ome(order, counts, "<TiffData/>"), imagej(counts)
-end
-
-function FORMS.shaped(order, counts)
-    local shape = {}
-    for axis in order:reverse():gmatch "." do
-        shape[#shape + 1] = counts[axis]
-    end
-    return pages_in(order, counts), ('{"shape": [%s, 2, 3], "axes": "%sYX"}'):format(
-        table.concat(shape, ", "), order:reverse())
-end
-
 describe("the pages of a TIFF file", function()
     setup(function()
         folder = files.folder()
@@ -194,17 +68,16 @@ describe("the pages of a TIFF file", function()
     end)
 
     it("are what their descriptions say, whatever the form and the order", function()
-        local names = {}
-        for name in pairs(FORMS) do
-            names[#names + 1] = name
-        end
-        table.sort(names)
-        for i = 1, 63 do
-            local form, order = names[(i - 1) % #names + 1], ORDERS[random(#ORDERS)]
-            local counts = {C = random(3), Z = random(4), T = random(3)}
-            write("r.tif", FORMS[form](order, counts))
-            check("r.tif", counts, ("%s %s %d %d %d"):format(form, order, counts.C, counts.Z,
-                counts.T))
+        local random = page_forms.random(5)
+        for i = 1, 4 * #page_forms.NAMES do
+            local made = page_forms.made(random, page_forms.NAMES[(i - 1) % #page_forms.NAMES + 1])
+            for name, text in pairs(made.files) do
+                files.write(path(name), text)
+            end
+            assert.same({}, check(made.name, made.counts, made.said).warnings, made.said)
+            for name in pairs(made.files) do
+                os.remove(path(name))
+            end
         end
     end)
 
@@ -432,7 +305,7 @@ describe("the pages of a TIFF file", function()
         local source = HEAD:format ' UUID="urn:uuid:1"' .. '<!-- <Pixels SizeC="1"> -->'
             .. '<Instrument ID="Instrument:0"/><Image ID="Image:0" Name="a &lt; b"><Pixels '
             .. 'ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="9" SizeY="9" SizeC="1" '
-            .. 'SizeZ="4" SizeT="1"><Channel ID="Channel:0:0" Name="D"/><TiffData IFD="0" '
+            .. 'SizeZ="4" SizeT="1" PhysicalSizeX="0.1"><Channel ID="Channel:0:0" Name="D"/><TiffData IFD="0" '
             .. 'PlaneCount="4"/><Plane TheC="0" TheT="0" TheZ="0"/></Pixels></Image></OME>'
         write("in.ome.tif", pages_in("ZCT", {C = 1, Z = 4, T = 1}), source)
         local from <close> = mb.images.open(path "in.ome.tif")
@@ -447,6 +320,9 @@ describe("the pages of a TIFF file", function()
             assert.equal(each.name == "Image" and "a < b" or nil, each.attributes.Name)
         end
         assert.same({"Instrument", "Image"}, names)
+        assert.same({"0.1", "\u{b5}m"}, {pixels.attributes.PhysicalSizeX, -- the schema's default
+            pixels.attributes.PhysicalSizeXUnit})
+        assert.is_nil(pixels.attributes.PhysicalSizeZUnit)
         assert.same({"3", "2", "4", "float", "XYZCT"}, {pixels.attributes.SizeX,
             pixels.attributes.SizeY, pixels.attributes.SizeZ, pixels.attributes.Type,
             pixels.attributes.DimensionOrder})

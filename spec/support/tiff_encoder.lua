@@ -105,8 +105,8 @@ local FORMATS = { u8 = { "I1", 1, 1 }, u16 = { "I2", 2, 1 }, i32 = { "i4", 4, 2 
     f32 = { "f", 4, 3 } }
 
 -- A file with the values [page][row][column]. Options: dtype, order ("<", ">"), big, method,
--- predictor, rows (per strip), tile ({rows, columns}), text, texts (several), extra (entries, tag -> {kind,
--- value}).
+-- predictor, rows (per strip), tile ({rows, columns}), text, texts (several), extra (entries, tag
+-- -> {kind, value, count}), head (a text behind the file's header).
 local function encode(values, options)
     local order, big = options.order or "<", options.big
     local format, size, sample = table.unpack(FORMATS[options.dtype])
@@ -116,7 +116,8 @@ local function encode(values, options)
     local word, long = order .. (big and "I8" or "I4"), big and 16 or 4
     local body, directories = { (order == "<" and "II" or "MM")
         .. string.pack(order .. "I2", big and 43 or 42)
-        .. (big and string.pack(order .. "I2I2", 8, 0) or "") .. string.pack(word, 0) }, {}
+        .. (big and string.pack(order .. "I2I2", 8, 0) or "") .. string.pack(word, 0)
+        .. (options.head or "") }, {}
     local at = #body[1]
     local function add(text)
         local offset = at
@@ -177,8 +178,9 @@ local function encode(values, options)
         table.sort(tags)
         local records = {}
         for i, tag in ipairs(tags) do
-            local kind, value = table.unpack(entries[tag])
-            local count, data = #value, value
+            local kind, value, count = table.unpack(entries[tag])
+            local data = value
+            count = count or #value
             if type(value) == "table" then
                 local parts = {}
                 for k, v in ipairs(value) do

@@ -133,8 +133,21 @@ local function meta_and_pages(name, options, file)
     elseif meta.channels * meta.frames == 1 then
         pages = meaning.slices(meta, 0, 0)
     end
+    local all = meta.planes
     meta.planes, meta.channel = nil, options.channel
-    return meta, pages
+    return meta, pages, all
+end
+
+-- The bytes of scratch that decoding takes with any of all planes, so that each channel and time
+-- takes the same; and whether one is compressed.
+local function decoding_of(all, threads)
+    local bytes, segments, compressed = 0, 1, false
+    for _, page in ipairs(all) do
+        compressed = compressed or page.compression ~= 1
+        segments = math.max(segments, #page.offsets)
+        bytes = math.max(bytes, core.rawfile.tiff_scratch_bytes(page, page.dtype))
+    end
+    return bytes * math.min(segments, threads), compressed
 end
 
 --- A stack as a volume (moonbeam.volumes), with `meta`: {kind, text, channels, slices, frames,
@@ -147,13 +160,14 @@ end
 function tiff.open(name, options)
     local file = core.rawfile.open(name, "tiff.open")
     local _ <close> = on_error(function() file:close() end)
-    local meta, pages = meta_and_pages(name, options, file)
+    local meta, pages, all = meta_and_pages(name, options, file)
     local first = pages[1]
     local page_bytes = first.rows * first.columns * first.sample_bytes
     local shape = #pages == 1 and {first.rows, first.columns} or {#pages, first.rows, first.columns}
     local made = {file = file, shape = shape, dtype = first.dtype, meta = meta, place = "file"}
+    local decoding, compressed = decoding_of(all, options.threads)
     local offset, distance = regular(pages, page_bytes)
-    if offset then
+    if offset and decoding == 0 then
         made.offset, made.swap = offset, first.swap
         made.steps = volumes.dense_steps(shape, first.dtype)
         if #shape == 3 then
@@ -161,13 +175,7 @@ function tiff.open(name, options)
         end
         return volumes.raw(made)
     end
-    made.pages, made.decoding = pages, 0
-    for _, page in ipairs(pages) do
-        made.compressed = made.compressed or page.compression ~= 1
-        made.decoding = math.max(made.decoding,
-            core.rawfile.tiff_scratch_bytes(page, page.dtype))
-    end
-    made.decoding = made.decoding * math.max(1, math.min(#first.offsets, options.threads))
+    made.pages, made.decoding, made.compressed = pages, decoding, compressed or nil
     return setmetatable(made, paged)
 end
 

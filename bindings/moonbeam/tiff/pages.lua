@@ -7,8 +7,12 @@ local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4
     [5] = {"I4I4", 8}, [6] = {"i1", 1}, [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4},
     [12] = {"d", 8}, [13] = {"I4", 4}, [16] = {"I8", 8}, [17] = {"i8", 8}, [18] = {"I8", 8}}
 local TEXT, RATIONAL <const> = 2, 5
+local MOST_SAMPLES <const> = 64
 local DESCRIPTION, DEPTH <const> = 270, 32997
 local PLANES <const> = 33629 -- of MetaMorph: six whole numbers for each plane
+-- Of which the place is kept, not the values: what programs say of their own (tiff/meaning).
+local PLACED <const> = {[PLANES] = true, [700] = true, [33471] = true, [33628] = true,
+    [34361] = true, [34412] = true, [37701] = true, [51123] = true}
 
 -- "sample format bits" -> element type, and what is widened to it, as from HDF5 files.
 local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
@@ -16,8 +20,11 @@ local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
     ["3 32"] = {"f32"}, ["3 64"] = {"f64"}}
 local READABLE = {[1] = true, [5] = true, [8] = true, [32946] = true, [32773] = true}
 local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG",
-    [34712] = "JPEG 2000", [34887] = "LERC", [34925] = "LZMA", [50000] = "Zstandard",
-    [50001] = "WebP", [50002] = "JPEG XL"}
+    [22610] = "JPEG XR", [32809] = "ThunderScan", [33003] = "JPEG 2000", [33004] = "JPEG 2000",
+    [33005] = "JPEG 2000", [33007] = "JPEG", [34661] = "JBIG", [34676] = "SGI LogLuv",
+    [34712] = "JPEG 2000", [34887] = "LERC", [34892] = "lossy JPEG", [34925] = "LZMA",
+    [34933] = "PNG", [34934] = "JPEG XR", [48124] = "Jetraw", [50000] = "Zstandard",
+    [50001] = "WebP", [50002] = "JPEG XL", [65000] = "EER", [65001] = "EER", [65002] = "EER"}
 
 -- A file that is being read: {file, name, bytes, order ("<" or ">"), big (BigTIFF), word (format of
 -- an offset), word_bytes}.
@@ -38,6 +45,7 @@ function reader:at(offset, count)
         self:refuse("io", "the file is truncated or damaged: it refers to %d bytes at %d, but has "
             .. "%d bytes", count, offset, self.bytes)
     end
+    table.insert(self.taken or {}, {offset, offset + count})
     return self.file:get(offset, count)
 end
 
@@ -69,7 +77,10 @@ function reader:directory(offset)
     local text, tags = self:at(offset + head, count * width), {}
     for at = 1, count * width, width do
         local tag, kind, n = string.unpack(order .. "I2I2" .. self.word:sub(2), text, at)
-        if TYPES[kind] and (n < 0 or n > self.bytes) then
+        if PLACED[tag] then
+            tags[tag] = {count = n, at = string.unpack(self.word, text, at + width
+                - self.word_bytes)}
+        elseif TYPES[kind] and (n < 0 or n > self.bytes) then
             self:refuse("io", "the file is truncated or damaged: tag %d has %d values", tag, n)
         elseif TYPES[kind] then
             local value = self:values(kind, n, text:sub(at + width - self.word_bytes, at + width
@@ -77,9 +88,6 @@ function reader:directory(offset)
             if tag == DESCRIPTION and type(value) == "string" then -- some pages have several
                 tags.texts = tags.texts or {}
                 table.insert(tags.texts, value)
-            elseif tag == PLANES then
-                tags[tag] = {count = n, at = string.unpack(self.word, text, at + width
-                    - self.word_bytes)}
             else
                 tags[tag] = value
             end
@@ -174,7 +182,7 @@ end
 -- What MetaMorph says of the planes behind a directory: {count, heights (have all planes one?),
 -- times (are the times of all planes others?)}; nil where it is not MetaMorph's.
 function reader:metamorph(planes)
-    if not planes or planes.count < 2 or planes.count > self.bytes // 24 then
+    if not planes or planes.count < 2 then
         return nil
     end
     local text, before = self:at(planes.at, 24 * planes.count), nil
@@ -195,6 +203,20 @@ function reader:describe(stack, tags)
     stack.resolution = x and y and {x = x, y = y, unit = self:whole(tags, 296, 2),
         told = tags[296] ~= nil} or nil
     stack.metamorph = self:metamorph(tags[PLANES])
+    local taken = self.taken
+    self.taken = nil
+    stack.tags, stack.byte_order = tags, self.order
+    function stack.part(at, count)
+        return self:at(at, count)
+    end
+    function stack.free(from, to)
+        for _, range in ipairs(taken) do
+            if range[1] > from and range[1] < to then
+                return false
+            end
+        end
+        return true
+    end
 end
 
 -- The page of a directory, with `problem`, an error, where it is none that is read: it may be one
@@ -207,6 +229,26 @@ function reader:page_or_problem(tags)
         error(page, 0)
     end
     return {problem = page}
+end
+
+-- The pages of the samples of a page that lie apart (PlanarConfiguration 2); nil where they do not.
+function reader:apart(tags)
+    local samples, list = self:whole(tags, 277, 1), {}
+    if self:whole(tags, 284, 1) ~= 2 or samples < 2 or samples > MOST_SAMPLES then
+        return nil
+    end
+    for i = 1, samples do
+        local own = setmetatable({[277] = {1}}, {__index = tags})
+        for _, tag in ipairs {273, 279, 324, 325} do
+            local values = tags[tag]
+            if type(values) == "table" then
+                local count = #values // samples
+                own[tag] = table.move(values, (i - 1) * count + 1, i * count, 1, {})
+            end
+        end
+        list[i] = self:page_or_problem(own)
+    end
+    return list
 end
 
 -- What tifffile writes where a series of pages begins.
@@ -228,13 +270,16 @@ local function reader_of(file, name)
         fail("io", "tiff", nil, "%s: this is not a TIFF file", name)
     end
     local self = setmetatable({file = file, name = name, bytes = bytes, order = order, big = big,
-        word = order .. (big and "I8" or "I4"), word_bytes = big and 8 or 4}, reader)
+        word = order .. (big and "I8" or "I4"), word_bytes = big and 8 or 4, taken = {}}, reader)
     return self, string.unpack(self.word, head, big and 9 or 5)
 end
 
 --- Reads the directories of a file: {pages (without thumbnails), directories (the pages of all),
--- descriptions (of the first page), resolution, metamorph}. A page is what read_tiff takes, with
--- its dtype and the bytes of a sample; or `problem`, an error, where it is not read.
+-- descriptions (of the first page), resolution, metamorph, tags (of the first page), byte_order,
+-- part(offset, count), free(from, to) (does nothing of the first directory begin there?)}. A page
+-- is what read_tiff takes, with its dtype, the bytes of a sample and the offset of its directory;
+-- or `problem`, an error, where it is not read, and then, where its samples lie apart, `apart`, the
+-- page of each.
 return function(file, name)
     local self, offset = reader_of(file, name)
     local stack, seen = {pages = {}, directories = {}}, {}
@@ -243,14 +288,17 @@ return function(file, name)
             self:refuse("io", "its directories refer to each other in a circle")
         end
         seen[offset] = true
-        local tags
-        tags, offset = self:directory(offset)
+        local at = offset
+        local tags, after = self:directory(offset)
+        offset = after
         local thumbnail = self:whole(tags, 254, 0) & 1 == 1
         local ok, page = pcall(self.page_or_problem, self, tags)
         if not ok and not thumbnail then
             error(page, 0)
         end
         page = ok and page or {problem = page}
+        page.directory_at = at
+        page.apart = page.problem and not thumbnail and self:apart(tags) or nil
         stack.directories[#stack.directories + 1] = page
         if not stack.descriptions then
             self:describe(stack, tags)

@@ -54,10 +54,10 @@ function voxel.of(meta, texts)
             found[name] = found[name] or sizes[name]
         end
     end
+    add(meta.voxel or {})
     if meta.kind == "imagej" then
         add(imagej(meta, meta.resolution))
     elseif meta.kind == "ome" then
-        add(meta.voxel or {})
         for _, text in ipairs(texts or {}) do
             local other = descriptions.imagej(text)
             add(other and imagej(other, meta.resolution) or {})

@@ -12,7 +12,8 @@ local voxel = require "moonbeam.tiff.voxel"
 local compose = {}
 
 local OWN_LINES <const> = {ImageJ = true, images = true, channels = true, slices = true,
-    frames = true, hyperstack = true, order = true, min = true, max = true, loop = true}
+    frames = true, hyperstack = true, order = true, min = true, max = true, loop = true,
+    SCIFIO = true, axes = true, lengths = true, scales = true, units = true, bitsPerPixel = true}
 
 --- Is the description of a new file OME-XML? That of NAME.ome.tif is; that of another file is what
 -- the input's was.
@@ -123,6 +124,10 @@ local function pixels_of(meta, source, counts, dtype, prefix)
         local size = (meta.said or {})[name]
         if size then
             ome_xml.set(made, "PhysicalSize" .. axis, ("%.10g"):format(size * 1e6))
+            ome_xml.set(made, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")
+        elseif made.attributes["PhysicalSize" .. axis]
+            and not made.attributes["PhysicalSize" .. axis .. "Unit"] then
+            -- The schema's default, which not every reader knows.
             ome_xml.set(made, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")
         end
     end

@@ -25,7 +25,7 @@ end
 -- fastest first), spacing, unit, interval, stated (do they say how many pages there are?)}; nil for
 -- another text.
 function descriptions.imagej(text)
-    if not text:find "^ImageJ=" then
+    if not text:find "^ImageJ=" and not text:find "^SCIFIO=" then
         return nil
     end
     local values = {}
@@ -61,6 +61,10 @@ function descriptions.shaped(text)
         end
     end
     local axes = type(found.axes) == "string" and #found.axes == #found.shape and found.axes:upper()
+    if #found.shape >= 3 and found.shape[#found.shape] == 1
+        and (axes and axes:find "S$" or not axes and found.shape[#found.shape - 1] > 1) then
+        found.shape[#found.shape], axes = nil, axes and axes:sub(1, -2) -- one sample
+    end
     return #found.shape >= 2 and {shape = found.shape, axes = axes or nil,
         truncated = found.truncated == true} or nil
 end

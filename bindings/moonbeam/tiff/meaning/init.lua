@@ -1,14 +1,16 @@
 --- The meaning of a TIFF file's pages: which page is the plane of which channel, slice and time.
 --
 -- Several programs say it in texts of their own; a page may have several of these. OME-XML comes
--- first, then ImageJ's lines, tifffile's JSON and MetaMorph's tags. What does not add up is
--- refused, never guessed; the options axes, pages and image overrule every text.
+-- first, then Micro-Manager's map, ImageJ's lines, tifffile's JSON and what other programs say in
+-- tags of their own. What does not add up is refused, never guessed; the options axes, pages and
+-- image overrule every text.
 
 local descriptions = require "moonbeam.tiff.meaning.descriptions"
 local fail = require "moonbeam.internal.fail"
 local ome = require "moonbeam.tiff.meaning.ome"
 local ome_xml = require "moonbeam.tiff.meaning.ome_xml"
 local order = require "moonbeam.tiff.meaning.order"
+local programs = require "moonbeam.tiff.meaning.programs"
 local refusal = require "moonbeam.tiff.meaning.refusal"
 local tables = require "moonbeam.internal.tables"
 
@@ -25,18 +27,22 @@ local function behind_one_another(first, count, page_bytes)
 end
 
 -- The same for a file whose program says that there are `count` pages; its own pages where it has
--- directories for them.
-local function pages_behind(file, pages, count, who)
+-- directories for them. `part`: those that there are, where the file is truncated.
+local function pages_behind(file, pages, count, who, part)
     local first = pages[1]
-    if #pages ~= 1 or count <= 1 or first.problem then
+    if #pages ~= 1 or count <= 1 or first.problem or first.compression ~= 1 then
         return pages
     end
     local page_bytes = first.rows * first.columns * first.sample_bytes
-    if first.compression ~= 1 or first.offsets[1] + count * page_bytes > file.bytes then
-        fail("io", "tiff", nil, "%s: the file is truncated: %s says that it has %d images, which "
-            .. "do not fit into its %d bytes", file.name, who, count, file.bytes)
+    local there = (file.bytes - first.offsets[1]) // page_bytes
+    local fit = math.min(count, math.max(1, there))
+    if not file.free(first.offsets[1], first.offsets[1] + fit * page_bytes) then
+        return pages -- one page, and what describes it
+    elseif there < count and not part then
+        refusal.truncated(file.name, "%s says that it has %d images, of which %d are in its %d "
+            .. "bytes", who, count, there, file.bytes)
     end
-    return behind_one_another(first, count, page_bytes)
+    return behind_one_another(first, fit, page_bytes)
 end
 
 -- The planes of pages that follow one another, of which some may be missing at the end.
@@ -47,7 +53,7 @@ local function in_order(file, meta, pages, warn)
         return meta
     end
     local planes, frames = nil, 0
-    if #pages < total and meta.frames > 1 and meta.order:sub(3) == "T" then
+    if #pages < total and order.slowest(meta) == "T" then
         planes, frames = order.complete(meta, pages)
     end
     if not planes then
@@ -75,26 +81,6 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- tifffile
 
-local NAMES <const> = {Z = "slices", C = "channels", T = "frames"}
-
--- Metadata of pages along axes, {{letter, extent}, ...}, from slow to fast; nil where an axis has
--- no meaning for a volume or two have the same.
-local function along(axes)
-    local meta, letters = {channels = 1, slices = 1, frames = 1}, ""
-    for _, axis in ipairs(axes) do
-        local name = NAMES[axis[1]]
-        if not name or letters:find(axis[1], 1, true) then
-            return nil
-        end
-        meta[name], letters = axis[2], axis[1] .. letters
-    end
-    for letter in ("CZT"):gmatch "." do
-        letters = letters:find(letter, 1, true) and letters or letters .. letter
-    end
-    meta.order = letters
-    return meta
-end
-
 -- The axes of pages that tifffile's text says, those of one element left out.
 local function shaped_axes(said)
     local list = {}
@@ -120,11 +106,10 @@ local function series_of(file, options)
         end
     end
     if #starts > 1 and not options.image then
-        fail("argument", "tiff", "image", "%s has %d series of pages: say which with the option "
-            .. "image (1 to %d)", file.name, #starts, #starts)
+        refusal.image(file.name, #starts, "series of pages")
     end
-    local start = starts[options.image or 1] or fail("argument", "tiff", "image", "%s: there is no "
-        .. "image %d: the file has %d", file.name, options.image, #starts)
+    local start = starts[options.image or 1]
+        or refusal.image(file.name, #starts, "series of pages", options.image)
     local after = starts[(options.image or 1) + 1]
     return start.said, table.move(file.pages, start.at, after and after.at - 1 or #file.pages, 1,
         {})
@@ -135,14 +120,17 @@ local function of_shaped(text, file, options, warn)
         return nil
     end
     local said, pages = series_of(file, options)
+    if pages[1].problem then
+        error(pages[1].problem, 0)
+    end
     local shape, first = table.concat(said.shape, " x "), pages[1]
     local list = shaped_axes(said)
-    if not first.problem and (said.shape[#said.shape] ~= first.columns
-        or said.shape[#said.shape - 1] ~= first.rows) then
+    if said.shape[#said.shape] ~= first.columns
+        or said.shape[#said.shape - 1] ~= first.rows then
         refusal.pages(file.name, "the description says %s%s, and a page is %d x %d", shape,
             said.axes and " (" .. said.axes .. ")" or "", first.rows, first.columns)
     end
-    local meta = along(list) or refusal.pages(file.name, "the description says %s%s", shape,
+    local meta = order.along(list) or refusal.pages(file.name, "the description says %s%s", shape,
         said.axes and (" with the axes %s, of which channels (C), slices (Z) and times (T) are "
         .. "read"):format(said.axes) or " and not what the axes are")
     meta.kind, meta.text = "shaped", text
@@ -153,15 +141,15 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- MetaMorph
 
-local function of_metamorph(file, options)
+local function of_metamorph(file, options, warn)
     local planes = file.metamorph
     if not planes or planes.count < 2 or options.meaning == false then
         return nil
     end
     local pages = pages_behind(file, {file.pages[1]}, planes.count, "MetaMorph")
     local times = not planes.heights and planes.times
-    return {kind = "metamorph", channels = 1, slices = times and 1 or planes.count,
-        frames = times and planes.count or 1, order = "ZTC", planes = pages}
+    return in_order(file, {kind = "metamorph", channels = 1, slices = times and 1 or planes.count,
+        frames = times and planes.count or 1, order = "ZTC"}, pages, warn)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -173,7 +161,7 @@ local function typed_axes(file, options, pages, told)
     local text = options.axes:upper()
     for letter, digits in text:gmatch "([A-Z])(%d*)" do
         local extent = math.tointeger(tonumber(digits))
-        if not NAMES[letter] or seen:find(letter, 1, true) or extent == 0 then
+        if not order.name(letter) or seen:find(letter, 1, true) or extent == 0 then
             seen = nil
             break
         end
@@ -190,7 +178,7 @@ local function typed_axes(file, options, pages, told)
     end
     for _, axis in ipairs(list) do -- counts that a text says
         if unknown > 1 and not axis[2] and told then
-            axis[2] = told[NAMES[axis[1]]]
+            axis[2] = told[order.name(axis[1])]
         end
         known, open = known * (axis[2] or 1), not axis[2] and axis or open
         unknown = axis[2] and unknown or unknown
@@ -202,7 +190,7 @@ local function typed_axes(file, options, pages, told)
     elseif open and #pages % known == 0 then
         open[2] = #pages // known
     end
-    local meta = along(list)
+    local meta = order.along(list)
     if open and not open[2] or order.count(meta) ~= #pages then
         fail("argument", "tiff", "axes", "%s: axes is '%s', but there are %d pages, which is "
             .. "not %s", file.name, options.axes, #pages,
@@ -215,13 +203,13 @@ local function typed_axes(file, options, pages, told)
 end
 
 -- The pages by the option pages.
-local function typed_pages(file, range)
+local function typed_pages(file, pages, range)
     local first, last = range[1], range[2]
-    if first < 1 or last < first or last > #file.pages then
+    if first < 1 or last < first or last > #pages then
         fail("argument", "tiff", "pages", "%s: pages is %d:%d, and the file has pages 1 to %d",
-            file.name, first, last, #file.pages)
+            file.name, first, last, #pages)
     end
-    return table.move(file.pages, first, last, 1, {})
+    return table.move(pages, first, last, 1, {})
 end
 
 -- The pages of a file by their size and type, the first ones first.
@@ -268,12 +256,29 @@ local function said_by_texts(file, options, warn)
     for _, text in ipairs(file.descriptions) do
         found = found or ome_xml.maybe(text) and ome.read(text, file, options, warn) or nil
     end
+    found = found or programs.first(file, options, warn)
     for _, read in ipairs {of_imagej, of_shaped} do
         for _, text in ipairs(file.descriptions) do
             found = found or read(text, file, options, warn)
         end
     end
-    return found or of_metamorph(file, options)
+    found = found or of_metamorph(file, options, warn)
+    if found then
+        return found
+    end
+    found = programs.last(file, options)
+    return found and options.meaning ~= false
+        and in_order(file, found, found.pages or file.pages, warn) or found
+end
+
+-- Raises why no page is read where none is, whatever their meaning.
+local function check_readable(pages)
+    for _, page in ipairs(pages) do
+        if not page.problem or page.apart then
+            return
+        end
+    end
+    error(pages[1].problem, 0)
 end
 
 local function check_pages(file, planes)
@@ -299,18 +304,20 @@ function meaning.of(file, options)
     if options.axes or options.pages then
         local ok, told = pcall(said_by_texts, file, {meaning = false, image = options.image})
         told = ok and told or nil
-        local pages = options.pages and typed_pages(file, options.pages) or file.pages
-        if #pages == 1 and told and told.kind == "imagej" then
-            pages = pages_behind(file, pages, told.images, "ImageJ")
-        elseif #pages == 1 and file.metamorph then
-            pages = pages_behind(file, pages, file.metamorph.count, "MetaMorph")
+        local pages, part = file.pages, options.pages ~= nil
+        if told and told.kind == "imagej" then
+            pages = pages_behind(file, pages, told.images, "ImageJ", part)
+        elseif file.metamorph then
+            pages = pages_behind(file, pages, file.metamorph.count, "MetaMorph", part)
         end
+        pages = part and typed_pages(file, pages, options.pages) or pages
         local typed = options.axes and typed_axes(file, options, pages, told)
             or {channels = 1, slices = #pages, frames = 1, order = "ZCT"}
         typed.planes = pages
         meta = setmetatable(typed, {__index = told})
         meta.kind, meta.text = told and told.kind, told and told.text
     else
+        check_readable(file.pages)
         meta = said_by_texts(file, options, warn) or untold(file, options)
     end
     meta.warnings = warnings

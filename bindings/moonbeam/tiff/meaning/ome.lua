@@ -4,6 +4,7 @@ local core = require "moonbeam.core"
 local descriptions = require "moonbeam.tiff.meaning.descriptions"
 local fail = require "moonbeam.internal.fail"
 local input_file = require "moonbeam.internal.input_file"
+local file_set = require "moonbeam.tiff.meaning.file_set"
 local ome_xml = require "moonbeam.tiff.meaning.ome_xml"
 local order = require "moonbeam.tiff.meaning.order"
 local refusal = require "moonbeam.tiff.meaning.refusal"
@@ -82,23 +83,10 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Files of a set
 
-local function base(name)
-    return name:match "[^/\\]*$"
-end
-
--- A file that the description names, in the folder of the file with that name.
-local function beside(name, other)
-    if other:find "[/\\]" or other == "" or other == ".." then
-        refusal.pages(name, "the description refers to '%s', which is no file of this folder",
-            other:sub(1, 80))
-    end
-    return (name:match "^(.*/)" or "") .. other
-end
-
 -- The tree of the companion file that a description names instead of saying what the pages are.
 local function companion(name, binary_only)
     local other = binary_only.attributes.MetadataFile or ""
-    local path = beside(name, other)
+    local path = file_set.beside(name, other)
     local facts = core.system.stat(path)
     local file <close> = facts and facts.kind ~= "folder" and input_file.open(path) or nil
     if not file then
@@ -129,8 +117,10 @@ local function blocks_of(image, meta, set)
         end
         local uuid = ome_xml.first(block, "UUID")
         local file, id = uuid and uuid.attributes.FileName, uuid and ome_xml.text(uuid)
+        -- Without a name the identity tells, where both have one.
+        file = file or set.uuid and uuid and id ~= "" and id or set.own
         local own = not uuid or id ~= "" and id == set.uuid
-            or (file and base(file):lower() or set.own:lower()) == set.own:lower()
+            or file_set.base(file):lower() == set.own:lower()
         local count = number("PlaneCount", number("NumPlanes", block.attributes.IFD and 1 or nil))
         list[#list + 1] = {first = order.number(meta, c, z, t), directory = number("IFD", 0),
             count = count ~= 0 and count or nil, file = not own and file or nil}
@@ -149,7 +139,7 @@ local function renamed(images, set)
             only = block.file
         end
     end
-    if only and not core.system.stat(beside(set.name, base(only))) then
+    if only and not core.system.stat(file_set.beside(set.name, file_set.base(only))) then
         for _, image in ipairs(images) do
             for _, block in ipairs(image.blocks) do
                 block.file = nil
@@ -158,27 +148,12 @@ local function renamed(images, set)
     end
 end
 
--- The directories of the file of a block; nil where the file is not there.
-local function directories_of(set, file)
-    if not file then
-        return set.directories
-    end
-    local path = beside(set.name, file)
-    if set.files[path] == nil then
-        set.files[path] = core.system.stat(path) and set.read(path) or false
-        if not set.files[path] then
-            set.absent[#set.absent + 1] = file
-        end
-    end
-    return set.files[path] or nil
-end
-
 -- The pages of the planes of an image, in its order; some may be missing.
 local function planes_of(image, set)
     local meta, planes, used = image.meta, {}, {}
     local total = order.count(meta)
     for _, block in ipairs(image.blocks) do
-        local directories = directories_of(set, block.file)
+        local directories = file_set.directories(set, block.file)
         local room = total - block.first
         local count = block.count or directories and #directories - block.directory or 0
         if count > room then
@@ -200,14 +175,39 @@ local function planes_of(image, set)
     return planes
 end
 
+-- Refuses an image whose slices are of several angles, phases or the like, too, which an annotation
+-- says (6D, 7D and 8D storage).
+local function check_slices(root, image, set)
+    local own = {}
+    for _, element in ipairs {image.element, image.pixels} do
+        for each in ome_xml.each(element, "AnnotationRef") do
+            own[each.attributes.ID or ""] = true
+        end
+    end
+    local function modulo(element)
+        local found = element.name == "ModuloAlongZ" and element or nil
+        for _, each in ipairs(element) do
+            found = found or type(each) == "table" and modulo(each) or nil
+        end
+        return found
+    end
+    local annotations = ome_xml.first(root, "StructuredAnnotations") or {}
+    for annotation in ome_xml.each(annotations, "XMLAnnotation") do
+        local found = own[annotation.attributes.ID] and modulo(annotation)
+        if found then
+            refusal.pages(set.name, "its slices are of several values of \"%s\", too "
+                .. "(ModuloAlongZ)", tostring(found.attributes.Type):sub(1, 20))
+        end
+    end
+end
+
 -- ---------------------------------------------------------------------------------------------
 -- The image that is meant
 
 -- The image with the number that the option says, or the only one with planes in this file.
 local function chosen(images, set, number, meaning)
     if number then
-        return images[number] or fail("argument", "tiff", "image", "%s: there is no image %d: the "
-            .. "file has %d", set.name, number, #images)
+        return images[number] or refusal.image(set.name, #images, "images", number)
     end
     local here, texts = {}, {}
     for i, image in ipairs(images) do
@@ -236,29 +236,6 @@ local function without_blocks(image, set, pages)
     return {table.unpack(pages)}
 end
 
--- Leaves the complete times of planes of which some are missing, and says so.
-local function completed(image, set, planes, warn)
-    local meta, total, there = image.meta, order.count(image.meta), 0
-    for number = 1, total do
-        there = there + (planes[number] and 1 or 0)
-    end
-    if there == total then
-        return planes
-    end
-    local files = #set.absent > 0 and ("; files that are not there: %s%s"):format(
-        table.concat(set.absent, ", ", 1, math.min(3, #set.absent)), #set.absent > 3 and ", ..."
-        or "") or ""
-    local left, frames = order.complete(meta, planes)
-    if not left then
-        refusal.pages(set.name, "the description says %s, but %d of these %d planes are there, and "
-            .. "no time is complete%s", refusal.counts(meta), there, total, files)
-    end
-    warn("%s: %d of %d times are complete, and these are read: %d of %d planes are there%s",
-        set.name, frames, meta.frames, there, total, files)
-    meta.frames = frames
-    return left
-end
-
 --- What a text that is OME-XML says of a file: its metadata with `planes` (pages, in its order);
 -- nil where the text is something else. `file`: {name, directories (all), pages (without
 -- thumbnails), read (a function that returns the directories of another file of the set)}.
@@ -270,11 +247,10 @@ function ome.read(text, file, options, warn)
         end
         return nil
     end
-    local set = {name = file.name, own = base(file.name), uuid = root.attributes.UUID,
-        directories = file.directories, read = file.read, files = {}, absent = {}}
+    local set = file_set.new(file)
+    set.uuid = root.attributes.UUID
     local binary_only = ome_xml.first(root, "BinaryOnly")
     if binary_only then
-        set.uuid = binary_only.attributes.UUID
         root = companion(file.name, binary_only)
     end
     local images = ome.images(root)
@@ -295,9 +271,10 @@ function ome.read(text, file, options, warn)
         refusal.pages(file.name, "its OME-XML has %d images, and does not say which pages are "
             .. "whose", #images)
     end
+    check_slices(root, image, set)
     local planes = #image.blocks == 0 and without_blocks(image, set, file.pages)
         or planes_of(image, set)
-    meta.planes = completed(image, set, planes, warn)
+    meta.planes = file_set.completed(set, meta, planes, warn)
     return meta
 end
 
