@@ -59,6 +59,23 @@ describe("a damaged HDF5 file", function()
         assert.is_true(links >= 2, links .. " links found")
     end)
 
+    it("in a length of an attribute is refused in a line that names object and file", function()
+        local bytes = files.read(path)
+        -- An attribute message of version 3: 3, flags, three lengths, a character set, the name.
+        local name = assert(bytes:find("\3%z[%z\1-\255][%z\1-\255][%z\1-\255][%z\1-\255]" ..
+            "[%z\1-\255][%z\1-\255][%z\1]units%z")) + 9
+        -- The lengths of the name, its type and its space, each 256 times 89 more, and the extent
+        -- of an element.
+        for _, at in ipairs { name - 6, name - 4, name - 2, name + 6 + 6 } do
+            damage(bytes, at - 1, 89)
+            local output, ended, status = read()
+            assert.is_true(ended, ("damage at %d ends with status %s: %s"):format(at, status,
+                output))
+            assert.matches("cannot list the attributes of '/exchange/data' of '" ..
+                path:gsub("%p", "%%%0") .. "': one of them is longer than its place", output)
+        end
+    end)
+
     it("that libhdf5 crashes on ends the program in a line that names it", function()
         local bytes, tried = files.read(path), 0
         -- Two addresses that are not given, in a row: where a group with many links has them. With

@@ -228,7 +228,7 @@ static mb_status open_object(mb_h5 *file, const char *path, hid_t *object)
     *object = H5Oopen(file->id, path, file->links);
     if (*object < 0)
         return mb_h5_failure(file, path, "open");
-    return MB_STATUS_OK;
+    return mb_h5_check_header(file, *object, path);
 }
 
 mb_status mb_h5_attribute_read(mb_h5 *file, const char *path, const char *name,

@@ -204,6 +204,11 @@ mb_status mb_h5_describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_i
 /* Fails where the chunks are larger than the dataset can be in a sound file. */
 mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset);
 
+/* ---- h5header.c ---- */
+
+/* Fails where libhdf5 would read beyond its memory for the attributes of an open object. */
+mb_status mb_h5_check_header(mb_h5 *file, hid_t object, const char *path);
+
 /* ---- h5links.c: links, and the files that they and other references may lead to ---- */
 
 /* Sets file->folder to the real folder of the file that is called `name`. */
