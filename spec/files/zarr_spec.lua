@@ -208,6 +208,9 @@ put("l", smooth.astype("u2"), chunks=(7, 20, 33), compressors=LZ4(), zarr_format
     end)
 
     it("whose codec has no library here names its Debian package", function()
+        if mb.system.stat(helper.program:gsub("[^/]*$", "") .. "../lib/libblosc.so.1") then
+            helper.skip "a bundle has its own libraries"
+        end
         written [[
 put("blosc", a.astype("u2"), chunks=(7, 20, 33), compressors=Blosc(), zarr_format=2)
 put("lz4", a.astype("u2"), chunks=(7, 20, 33), compressors=LZ4(), zarr_format=2)
@@ -287,10 +290,10 @@ put("lz4", a.astype("u2"), chunks=(2, 6, 10), compressors=LZ4(), zarr_format=2)
             peaks[name] = mb.pool.peak(read, "host", mb.device "host")
             assert.equal(mb.plan.peak(read, "host").peak, peaks[name])
         end
-        -- Beside a chunk of 240 bytes libblosc takes two blocks and 1020 bytes: 1500 + 4.
+        -- Beside a chunk of 240 bytes libblosc takes two blocks and its 128 KiB.
         assert.is_true(peaks.v3_gzip > peaks.v3_plain)
         assert.equal(peaks.v3_gzip, peaks.lz4)
-        assert.is_true(peaks.blosc >= peaks.lz4 + 1500, peaks.blosc - peaks.lz4)
+        assert.is_true(peaks.blosc >= peaks.lz4 + 480 + (128 << 10), peaks.blosc - peaks.lz4)
     end)
 
     it("is refused where it is compressed otherwise, or of other types", function()

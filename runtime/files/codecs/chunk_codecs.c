@@ -182,7 +182,7 @@ bool mb_zstd_says(const uint8_t *in, size_t in_bytes, uint64_t *bytes)
 
 /* Blosc's header: version, version of the compressor, flags, bytes of an element; then the bytes of
 ** all, of a block, and of the buffer. What follows the buffer is not looked at. */
-enum { BLOSC_HEADER = 16, BLOSC_MOST_ELEMENT = 255 };
+enum { BLOSC_HEADER = 16, BLOSC_STATE = 128 << 10 };
 
 bool mb_blosc_says(const uint8_t *in, size_t in_bytes, uint64_t *bytes)
 {
@@ -206,5 +206,5 @@ size_t mb_unpack_blosc(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t 
 
 uint64_t mb_blosc_own_bytes(uint64_t out_bytes)
 {
-    return mb_bytes_add(mb_bytes_mul(2, out_bytes), sizeof(int32_t) * BLOSC_MOST_ELEMENT);
+    return mb_bytes_add(mb_bytes_mul(2, out_bytes), BLOSC_STATE);
 }
