@@ -7,12 +7,13 @@
 #include "call/lua_args.h"
 #include "call/lua_error.h"
 #include "call/lua_type.h"
-#include "files/chunk_codecs.h"
+#include "files/codecs/chunk_codecs.h"
 #include "files/halve.h"
 #include "files/lua_rawfile.h"
 #include "files/tiff_segments.h"
 #include "lua_modules.h"
 #include "memory/lua_array_box.h"
+#include <string.h>
 
 #define MBL_RAWFILE "moonbeam.rawfile"
 
@@ -319,11 +320,17 @@ static int file_read_tiff(lua_State *L)
     return 0;
 }
 
-/* zstd(): can Zstandard be decoded on this machine? */
-static int rawfile_zstd(lua_State *L)
+/* lacks(codec [, inner]): why "lz4", "zstd" or "blosc" (with the compressor `inner` in it) cannot be
+** decoded on this machine, with the remedy; nil where it can. */
+static int rawfile_lacks(lua_State *L)
 {
-    lua_pushboolean(L, mb_zstd_there());
-    return 1;
+    const char *name = luaL_checkstring(L, 1), *inner = luaL_optstring(L, 2, NULL);
+    for (mb_codec codec = 0; codec < MB_CODEC_COUNT; codec++)
+        if (strcmp(mb_codec_name(codec), name) == 0) {
+            lua_pushstring(L, mb_codec_missing(codec, inner));
+            return 1;
+        }
+    return mbl_fail(L, MB_STATUS_ARGUMENT, "codec", "there is no codec '%s'", name);
 }
 
 /* tiff_scratch_bytes(page, dtype): for one thread. */
@@ -376,7 +383,7 @@ int mbl_open_rawfile(lua_State *L)
         {"scratch", rawfile_scratch},
         {"halve", rawfile_halve},
         {"tiff_scratch_bytes", tiff_scratch_bytes},
-        {"zstd", rawfile_zstd},
+        {"lacks", rawfile_lacks},
         {NULL, NULL},
     };
     mbl_register_type(L, MBL_RAWFILE, metamethods, methods);

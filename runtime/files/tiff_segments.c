@@ -5,7 +5,7 @@
 */
 #include "files/tiff_segments.h"
 
-#include "files/chunk_codecs.h"
+#include "files/codecs/chunk_codecs.h"
 #include <omp.h>
 #include <string.h>
 
@@ -169,8 +169,8 @@ static bool is_plain(const mb_tiff_page *page)
     return page->compression == MB_TIFF_PLAIN && page->predictor == 1;
 }
 
-/* The parts of a thread's scratch: packed bytes, a decoded segment, and a row for the predictor or
-** a segment whose elements are shuffled. */
+/* The parts of a thread's scratch: packed bytes, a decoded segment, and a row for the predictor; or
+** room that stays free, because libblosc takes as much by itself while it decodes. */
 static void parts_of(const mb_tiff_page *page, size_t element, uint64_t *packed, uint64_t *decoded,
                      uint64_t *row)
 {
@@ -184,7 +184,7 @@ static void parts_of(const mb_tiff_page *page, size_t element, uint64_t *packed,
     *decoded = mb_bytes_add(*decoded, 15) & ~(uint64_t)15;
     *row = page->predictor == 3 ? (mb_bytes_add(*row, 15) & ~(uint64_t)15) : 0;
     if (page->compression == MB_CHUNK_BLOSC)
-        *row = *decoded;
+        *row = mb_bytes_add(mb_blosc_own_bytes(*decoded), 15) & ~(uint64_t)15;
 }
 
 uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype)
@@ -256,7 +256,9 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         else if (page->compression == MB_TIFF_ZSTD)
             got = mb_unpack_zstd(scratch, bytes, out, want);
         else if (page->compression == MB_CHUNK_BLOSC)
-            got = mb_unpack_blosc(scratch, bytes, out, want, out + decoded);
+            got = mb_unpack_blosc(scratch, bytes, out, want);
+        else if (page->compression == MB_CHUNK_LZ4)
+            got = mb_unpack_sized_lz4(scratch, bytes, out, want);
         else
             got = mb_unpack_zlib(scratch, bytes, out, want);
         if (got < (size_t)((end_row - top) * row_bytes))
@@ -295,7 +297,7 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
                        const mb_array *scratch, uint64_t each)
 {
     const int64_t known[] = {MB_TIFF_PLAIN,    MB_TIFF_LZW,  MB_TIFF_DEFLATE, MB_TIFF_DEFLATE_OLD,
-                             MB_TIFF_PACKBITS, MB_TIFF_ZSTD, MB_CHUNK_BLOSC};
+                             MB_TIFF_PACKBITS, MB_TIFF_ZSTD, MB_CHUNK_BLOSC,  MB_CHUNK_LZ4};
     bool decodable = false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         decodable = decodable || known[i] == page->compression;

@@ -18,7 +18,8 @@ enum { /* tag 259 */
        MB_TIFF_DEFLATE_OLD = 32946,
        MB_TIFF_PACKBITS = 32773,
        MB_TIFF_ZSTD = 50000,
-       MB_CHUNK_BLOSC = -1 /* no TIFF file has it: a chunk of a Zarr array */
+       MB_CHUNK_BLOSC = -1, /* no TIFF file has these: chunks of a Zarr array */
+       MB_CHUNK_LZ4 = -2
 };
 
 /* Samples that are no element type are widened while they are read, without a loss. */

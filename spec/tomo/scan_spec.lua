@@ -581,6 +581,7 @@ describe("scan", function()
         f:close()
         local s <close> = opened()
         assert.equal(3, s.chunk_rows)
+        assert.equal(2 * 3 * 4 * mb.pool.element_bytes(s.dtype), s.decoding_bytes)
         assert.is_true(warned(s, "decodes a whole chunk again"))
     end)
 

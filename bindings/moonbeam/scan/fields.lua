@@ -7,10 +7,10 @@ local strict = require "moonbeam.internal.strict"
 -- a run notes in it.
 local MAY_LACK <const> = {}
 for _, name in ipairs {"pixel_size", "step_deg", "span_deg", "turns", "angle_note", "angle_unit",
-    "angle_ends", "chunk_rows", "timeline", "currents", "flat_source", "dark_source", "path",
-    "file", "files", "data", "data_path", "n_frames", "n_projections", "positions", "arrays",
-    "values_found", "counts_as", "walked", "unpack_seconds", "says", "stated", "numbers",
-    "keyed", "left_out", "constants", "exposures", "order", "axes_given"} do
+    "angle_ends", "chunk_rows", "decoding_bytes", "timeline", "currents", "flat_source",
+    "dark_source", "path", "file", "files", "data", "data_path", "n_frames", "n_projections",
+    "positions", "arrays", "values_found", "counts_as", "walked", "unpack_seconds", "says",
+    "stated", "numbers", "keyed", "left_out", "constants", "exposures", "order", "axes_given"} do
     MAY_LACK[name] = true
 end
 

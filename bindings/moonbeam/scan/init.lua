@@ -26,17 +26,34 @@ local statements = require "moonbeam.scan.statements"
 local timeline = require "moonbeam.scan.timeline"
 local report_lines = require "moonbeam.scan.report_lines"
 local told = require "moonbeam.scan.statements.told"
+local volumes = require "moonbeam.volumes"
 
 local scan = {of_arrays = require("moonbeam.scan.arrays").new}
 local methods = reading.methods
 local metatable = {__name = "moonbeam.scan", __index = fields(methods)}
+
+-- What decoding takes of the largest frame that libhdf5 caches (h5dataset.c).
+local CACHED <const> = 64 << 20
+
+-- The most bytes that a thread takes to decode frames. Deflate is decoded in parts: a frame packed
+-- and unpacked. Other codecs decode a chunk at once, and libblosc takes two of its blocks, which
+-- are at most the chunk (mb_blosc_own_bytes).
+local function decoding_bytes(s, chunks)
+    local frame = s.rows * s.cols * volumes.ITEM_BYTES[s.dtype]
+    for _, name in ipairs {"blosc", "lz4", "bitshuffle", "zstd"} do
+        if s.data.filters:find(name, 1, true) then
+            return (name == "blosc" and 4 or 2) * chunks[1] * frame
+        end
+    end
+    return 2 * math.min(frame, CACHED)
+end
 
 local function describe_storage(s)
     local chunks = s.data.chunks
     if not chunks or not s.data.filters then
         return
     end
-    s.chunk_rows = chunks[2]
+    s.chunk_rows, s.decoding_bytes = chunks[2], decoding_bytes(s, chunks)
     if chunks[2] > 1 then
         s:warn(("the frames are compressed (%s) in chunks of %d rows: every read of fewer rows "
             .. "decodes a whole chunk again (a reconstruction decodes them once, into a "

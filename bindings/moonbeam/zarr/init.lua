@@ -1,6 +1,6 @@
 --- Reads Zarr arrays, formats 2 and 3, and the finest level of OME-Zarr images, as volumes
--- (moonbeam.volumes): chunks and shards, uncompressed or with gzip, zlib, Zstandard or Blosc,
--- either byte order.
+-- (moonbeam.volumes): chunks and shards, uncompressed or with gzip, zlib, Zstandard, LZ4 or
+-- Blosc, either byte order.
 --
 -- Nothing in a file is trusted: extents, places and names are checked before they are used.
 
@@ -96,7 +96,7 @@ local function find(self, at)
 end
 
 -- The codecs, by the numbers of files/tiff_segments.h.
-local COMPRESSIONS <const> = {zlib = 8, zstd = 50000, blosc = -1}
+local COMPRESSIONS <const> = {zlib = 8, zstd = 50000, blosc = -1, lz4 = -2}
 
 -- A chunk as a page of one strip.
 local function page_of(array, offset, bytes)

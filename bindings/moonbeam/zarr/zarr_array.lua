@@ -3,8 +3,8 @@
 -- A description: {name (the array's folder), shape, names (of its axes, or nil), dtype, samples
 -- (what is stored, where it is no element type: "i8", "i16", "u32", as tiff_segments.h has them),
 -- swap (big-endian), chunks, key (chunk indices -> file), fill (of chunks that are not there),
--- codec ("none", "zlib" for this and gzip, "zstd", "blosc"), shard = {chunks (extents of a shard),
--- at_start (its index), checksum}}. Anything else is refused with one line that names it.
+-- codec ("none", "zlib" for this and gzip, "zstd", "lz4", "blosc"), shard = {chunks (extents of a
+-- shard), at_start (its index), checksum}}. Anything else is refused with one line that names it.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -59,27 +59,26 @@ local function configuration(codec)
 end
 
 local COMPRESSED <const> = "its chunks have the codec %s, which is not read: save it without "
-    .. "compression, or with gzip, zlib, zstd or Blosc of these or LZ4"
+    .. "compression, or with gzip, zlib, zstd, lz4 or Blosc"
 
-local BLOSC <const> = {lz4 = true, lz4hc = true, zlib = true, zstd = true}
-
--- Ends where a codec needs libzstd and it is not there.
-local function need_zstd(name, codec)
-    if not core.rawfile.zstd() then
-        refuse(name, "its chunks have the codec %s, which the library libzstd.so.1 decodes; it is "
-            .. "not on this machine: install it, or save the array with gzip", shown(codec))
-    end
-end
+-- Blosc's compressors, and the codecs that libraries decode, which may not be on the machine.
+local BLOSC <const> = {blosclz = true, lz4 = true, lz4hc = true, snappy = true, zlib = true,
+    zstd = true}
+local BY_LIBRARY <const> = {blosc = true, lz4 = true, zstd = true}
 
 -- What decodes the codec of this name, with the compressor that a Blosc codec names; nil: nothing.
 local function decoder_of(name, kind, inner, codec)
     if kind == "gzip" or kind == "zlib" then
         return "zlib"
-    elseif kind == "zstd" or kind == "blosc" and inner == "zstd" then
-        need_zstd(name, codec)
-        return kind
+    elseif not BY_LIBRARY[kind] or kind == "blosc" and not BLOSC[inner] then
+        return nil
     end
-    return kind == "blosc" and BLOSC[inner] and "blosc" or nil
+    local lacking = core.rawfile.lacks(kind, kind == "blosc" and inner or nil)
+    if lacking then
+        refuse(name, "its chunks have the codec %s: %s, or save the array with gzip", shown(codec),
+            lacking)
+    end
+    return kind
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -128,11 +127,16 @@ local function take_codecs(made, codecs, inner)
     made.codec = "none"
     for _, codec in ipairs(codecs) do
         local kind, facts = type(codec) == "table" and codec.name, configuration(codec)
+        -- Format 3 has no LZ4 of its own.
+        local plain = type(kind) == "string" and kind ~= "lz4" and kind:gsub("^numcodecs%.", "")
+        local decoder = plain and decoder_of(made.name, plain, facts.cname, codec)
         if kind == "bytes" then
             made.swap = facts.endian == "big"
-        elseif kind and kind ~= "bytes" and decoder_of(made.name, kind:gsub("^numcodecs%.", ""),
-            facts.cname, codec) then
-            made.codec = decoder_of(made.name, kind:gsub("^numcodecs%.", ""), facts.cname, codec)
+        elseif decoder and made.codec ~= "none" then
+            refuse(made.name, "its chunks are compressed twice, by %s too: save it with one of "
+                .. "them", shown(codec))
+        elseif decoder then
+            made.codec = decoder
         elseif kind == "sharding_indexed" and not inner and #codecs == 1 then
             local shard = {chunks = made.chunks, at_start = facts.index_location == "start"}
             made.chunks = extents(made.name, "chunk_shape of shards", facts.chunk_shape,

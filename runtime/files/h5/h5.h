@@ -15,8 +15,8 @@
 **
 ** This header is for users. Each folder of files/h5 has one more, for the folder and those after
 ** it; each includes the one before it:
-**   library/h5library.h  how libhdf5 is used: h5lock, h5driver, h5error, h5ready, h5describe,
-**                        h5links, h5path
+**   library/h5library.h  how libhdf5 is used: h5lock, h5driver, h5filters, h5error, h5ready,
+**                        h5describe, h5links, h5path
 **   missing/h5missing.h  data that are not there: h5gap_list, h5stored, h5sources, h5gaps
 **   data/h5data.h        datasets and values: h5made, h5raw, h5packed, h5dataset, h5create,
 **                        h5virtual, h5slab, h5value
@@ -240,11 +240,12 @@ mb_status mb_h5_raw_write(mb_h5_dataset *dataset, const mb_range *ranges, uint64
 mb_status mb_h5_raw_sync(mb_h5_dataset *dataset);
 
 /* Can threads decode this dataset's chunks beside each other? They can where chunks are whole
-** frames compressed by deflate, shuffled or not. */
+** frames compressed by deflate, Blosc, LZ4, bitshuffle or Zstandard, shuffled before or not. */
 bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype);
 /* Frames [first, first + frames) of a slab whose steps are 1 and whose last axis is whole; any
 ** thread. libhdf5's lock is held only while it hands out stored bytes. Every call decodes the
-** chunks it touches, and takes memory for the stored bytes of one. */
+** chunks it touches, and takes memory for the stored bytes of one; other codecs than deflate take
+** as much as a decoded chunk where it is not wanted as it is, and Blosc twice that for itself. */
 mb_status mb_h5_packed_read(mb_h5_dataset *dataset, const mb_range *ranges, int64_t first,
                             int64_t frames, void *host);
 

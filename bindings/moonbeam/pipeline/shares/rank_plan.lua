@@ -29,9 +29,8 @@ local function process_of(made)
     if not host then
         pool = pool + (made.at_most_of.host or 0)
     end
-    -- Threads that decode frames hold one each, packed and unpacked.
-    local frames = not scan.chunk_rows and 0 or 2 * (job.options.threads or 8)
-        * math.min(scan.rows * scan.cols * mb.pool.element_bytes(scan.dtype), 64 << 20)
+    -- Threads decode frames beside each other.
+    local frames = not scan.chunk_rows and 0 or (job.options.threads or 8) * scan.decoding_bytes
     return process_memory.bound(pool, made.pinned, frames + contexts)
 end
 

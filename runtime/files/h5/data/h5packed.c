@@ -1,7 +1,7 @@
 /*
 ** Compressed frames, decoded beside libhdf5: it hands out the stored bytes of a chunk under its
-** lock, and the calling thread inflates them and puts the bytes in order. For the two filters that
-** h5py and most detectors use (shuffle, deflate), where chunks hold whole frames.
+** lock, and the calling thread decodes them and puts the bytes in order. For the filters that h5py
+** and detectors use (shuffle, deflate, and those of files/codecs), where chunks hold whole frames.
 */
 #include "files/h5/data/h5data.h"
 
@@ -11,24 +11,30 @@
 
 #define BLOCK_BYTES 32768 /* decoded at a time: even, and a multiple of every element */
 
-/* The filters of a dataset in the order of writing; false when others are among them. */
-static bool known_filters(const mb_h5_dataset *dataset, int *shuffle, int *deflate)
+/* The filters of a dataset in the order of writing. */
+typedef struct pipeline {
+    int shuffle, codec; /* their places, or -1 */
+    mb_filtered filter; /* the codec: deflate, or one of files/codecs */
+} pipeline;
+
+/* False when others are among them, or something that cannot be decoded here. */
+static bool known_filters(const mb_h5_dataset *dataset, pipeline *p)
 {
     H5_OWNED hid_t properties = H5Dget_create_plist(dataset->id);
     const int count = H5Pget_nfilters(properties);
-    *shuffle = *deflate = -1;
+    p->shuffle = p->codec = -1;
     bool known = count > 0;
     for (int i = 0; i < count && known; i++) {
-        unsigned flags = 0;
-        size_t values = 0;
-        const H5Z_filter_t id =
-            H5Pget_filter2(properties, (unsigned)i, &flags, &values, NULL, 0, NULL, NULL);
-        if (id == H5Z_FILTER_SHUFFLE && *shuffle < 0 && *deflate < 0)
-            *shuffle = i;
-        else if (id == H5Z_FILTER_DEFLATE && *deflate < 0)
-            *deflate = i;
-        else
+        const mb_filtered filter = mb_h5_get_filter(properties, i);
+        if (filter.id == H5Z_FILTER_SHUFFLE && p->shuffle < 0 && p->codec < 0) {
+            p->shuffle = i;
+        } else if ((filter.id == H5Z_FILTER_DEFLATE || mb_filter_known(filter.id)) &&
+                   p->codec < 0 && !mb_filter_missing(&filter)) {
+            p->codec = i;
+            p->filter = filter;
+        } else {
             known = false;
+        }
     }
     return known;
 }
@@ -37,14 +43,13 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
 {
     MB_H5_GUARD;
     const mb_h5_info *info = &dataset->info;
-    int shuffle, deflate;
+    pipeline p;
     if (!dataset->file || dataset->id < 0 || dataset->file->writable || dataset->file->swmr ||
         !info->numeric || !info->filtered || info->rank != 3 || dataset->turned ||
         dataset->padded || info->chunks[1] != info->dims[1] || info->chunks[2] != info->dims[2])
         return false;
     mb_h5_quiet();
-    const bool possible =
-        mb_h5_same_type(dataset, dtype) && known_filters(dataset, &shuffle, &deflate);
+    const bool possible = mb_h5_same_type(dataset, dtype) && known_filters(dataset, &p);
     H5Eclear2(H5E_DEFAULT);
     return possible;
 }
@@ -52,19 +57,21 @@ bool mb_h5_packed_possible(mb_h5_dataset *dataset, mb_dtype dtype)
 /* The stored bytes of the chunk that begins at a frame, in memory to be freed; NULL where there is
 ** no chunk. */
 static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, uint64_t most, unsigned char **stored,
-                       hsize_t *bytes, uint32_t *skipped, int *shuffle, int *deflate)
+                       hsize_t *bytes, uint32_t *skipped, pipeline *p)
 {
     MB_H5_GUARD;
     hsize_t at[MB_H5_MAX_RANK] = {0};
     at[dataset->axes[0]] = (hsize_t)frame;
     MB_TRY(mb_h5_ready(dataset->file, false));
-    if (!known_filters(dataset, shuffle, deflate))
+    if (!known_filters(dataset, p))
         return mb_fail(MB_STATUS_INTERNAL, NULL, "the filters of '%s' have changed", dataset->path);
     if (H5Dget_chunk_storage_size(dataset->id, at, bytes) < 0)
         return mb_h5_failure(dataset->file, dataset->path, "find a chunk of");
     if (*bytes == 0)
         return MB_STATUS_OK;
-    if (*bytes > most + most / 100 + 4096) /* deflate makes nothing that much larger */
+    /* Deflate makes nothing that much larger; bitshuffle may have blocks of 8 bytes with heads. */
+    const uint64_t more = p->filter.id == H5Z_FILTER_DEFLATE ? most / 100 : mb_bytes_mul(3, most);
+    if (*bytes > mb_bytes_add(most, mb_bytes_add(more, 4096)))
         return mb_fail(MB_STATUS_IO, NULL,
                        "cannot read '%s': a chunk of %llu bytes takes %llu bytes in "
                        "the file: the file is damaged",
@@ -77,8 +84,7 @@ static mb_status fetch(mb_h5_dataset *dataset, int64_t frame, uint64_t most, uns
     return mb_h5_check_whole(dataset, NULL);
 }
 
-/* Where the bytes of a decoded chunk go, as they come. No memory holds a whole chunk: its file says
-** how large it is, and may say anything. */
+/* Where the bytes of a decoded chunk go, as they come. Deflate needs no memory for a whole chunk. */
 typedef struct sink {
     uint64_t element;     /* bytes */
     uint64_t elements;    /* of the chunk */
@@ -181,6 +187,34 @@ static mb_status inflate_chunk(const mb_h5_dataset *dataset, unsigned char *from
     return result == Z_STREAM_END && s->at == bytes ? MB_STATUS_OK : damaged(dataset);
 }
 
+/* Is a chunk wanted as it is decoded, without a gap? */
+static bool wants_all(const sink *s)
+{
+    return !s->shuffled && s->first == 0 && s->begin == 0 && s->rows == s->frame &&
+           (uint64_t)s->last * s->frame == s->elements;
+}
+
+/* The same by a codec that decodes a chunk at once: right to its place, or beside it. */
+static mb_status unpack_chunk(const mb_h5_dataset *dataset, const mb_filtered *filter,
+                              const unsigned char *from, uint64_t stored, sink *s)
+{
+    const uint64_t bytes = s->elements * s->element;
+    const bool direct = wants_all(s);
+    uint64_t said = 0;
+    if (!mb_filter_bytes(filter, from, stored, &said) || (said != MB_CODEC_UNSAID && said != bytes))
+        return damaged(dataset);
+    unsigned char *out = direct ? s->to : malloc(bytes);
+    if (!out)
+        return mb_fail(MB_STATUS_MEMORY, NULL, "no host memory left to decode a chunk of '%s'",
+                       dataset->path);
+    const bool sound = mb_filter_unpack(filter, from, stored, out, bytes) == bytes;
+    if (sound && !direct)
+        take(s, out, bytes);
+    if (!direct)
+        free(out);
+    return sound ? MB_STATUS_OK : damaged(dataset);
+}
+
 /* Decodes what is wanted of the chunk that begins at a frame. */
 static mb_status decode(mb_h5_dataset *dataset, int64_t frame, sink *s)
 {
@@ -188,19 +222,21 @@ static mb_status decode(mb_h5_dataset *dataset, int64_t frame, sink *s)
     const uint64_t bytes = s->elements * s->element;
     hsize_t count = 0;
     uint32_t skipped = 0;
-    int shuffle = -1, deflate = -1;
-    mb_status status = fetch(dataset, frame, bytes, &stored, &count, &skipped, &shuffle, &deflate);
-    const bool deflated = deflate >= 0 && !(skipped & 1u << deflate);
-    s->shuffled = shuffle >= 0 && !(skipped & 1u << shuffle);
+    pipeline p = {.shuffle = -1, .codec = -1};
+    mb_status status = fetch(dataset, frame, bytes, &stored, &count, &skipped, &p);
+    const bool packed = p.codec >= 0 && !(skipped & 1u << p.codec);
+    s->shuffled = p.shuffle >= 0 && !(skipped & 1u << p.shuffle);
     s->at = 0;
     if (status == MB_STATUS_OK && !stored)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': a chunk was never written",
                          dataset->path);
-    else if (status == MB_STATUS_OK && !deflated && count != bytes)
+    else if (status == MB_STATUS_OK && !packed && count != bytes)
         status = mb_fail(MB_STATUS_IO, NULL, "cannot read '%s': a chunk has %llu bytes, not %llu",
                          dataset->path, (unsigned long long)count, (unsigned long long)bytes);
-    else if (status == MB_STATUS_OK && deflated)
+    else if (status == MB_STATUS_OK && packed && p.filter.id == H5Z_FILTER_DEFLATE)
         status = inflate_chunk(dataset, stored, count, s);
+    else if (status == MB_STATUS_OK && packed)
+        status = unpack_chunk(dataset, &p.filter, stored, count, s);
     else if (status == MB_STATUS_OK)
         take(s, stored, bytes);
     free(stored);

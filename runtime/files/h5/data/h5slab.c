@@ -63,24 +63,11 @@ static mb_status check_types(const mb_h5_dataset *dataset, mb_dtype dtype, bool 
 static mb_status check_readable(mb_h5_dataset *dataset, const mb_range *ranges)
 {
     mb_status status = MB_STATUS_OK;
+    char why[H5_PROBLEM_BYTES];
     H5_OWNED hid_t properties = H5Dget_create_plist(dataset->id);
-    const int count = H5Pget_nfilters(properties);
-    for (int i = 0; i < count && status == MB_STATUS_OK; i++) {
-        unsigned flags;
-        size_t values = 0;
-        char own[40] = "";
-        const char *package;
-        const H5Z_filter_t id =
-            H5Pget_filter2(properties, (unsigned)i, &flags, &values, NULL, sizeof own, own, NULL);
-        if (H5Zfilter_avail(id) > 0)
-            continue;
-        const char *name = mb_h5_filter_name(id, &package);
-        status = mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                         "'%s' in '%s' is compressed by filter %d (%s), which HDF5 does not find: "
-                         "install %s, and name the plug-in's folder in HDF5_PLUGIN_PATH",
-                         dataset->path, dataset->file->path, (int)id, name ? name : own,
-                         package ? package : "its plug-in (python3-hdf5plugin has many)");
-    }
+    if (!mb_h5_filters_there(properties, why, sizeof why))
+        status = mb_fail(MB_STATUS_UNSUPPORTED, NULL, "'%s' in '%s' %s", dataset->path,
+                         dataset->file->path, why);
     H5Eclear2(H5E_DEFAULT);
     MB_TRY(status);
     MB_TRY(mb_h5_check_chunk(dataset));

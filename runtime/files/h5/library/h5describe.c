@@ -149,37 +149,6 @@ mb_h5_info mb_h5_classify_type(hid_t type)
 
 /* ---- filters ---- */
 
-static const struct {
-    H5Z_filter_t id;
-    const char *name, *package;
-} FILTERS[] = {
-    {H5Z_FILTER_DEFLATE, "deflate", NULL},
-    {H5Z_FILTER_SHUFFLE, "shuffle", NULL},
-    {H5Z_FILTER_FLETCHER32, "fletcher32", NULL},
-    {H5Z_FILTER_SZIP, "szip", NULL},
-    {H5Z_FILTER_NBIT, "nbit", NULL},
-    {H5Z_FILTER_SCALEOFFSET, "scaleoffset", NULL},
-    {307, "bzip2", "hdf5-filter-plugin"},
-    {32000, "lzf", NULL},
-    {32001, "blosc", "hdf5-filter-plugin-blosc-serial"},
-    {32004, "lz4", "hdf5-filter-plugin"},
-    {32008, "bitshuffle", "bitshuffle"},
-    {32013, "zfp", "hdf5-filter-plugin-zfp-serial"},
-    {32015, "zstd", NULL},
-    {32026, "blosc2", NULL},
-};
-
-const char *mb_h5_filter_name(H5Z_filter_t id, const char **package)
-{
-    *package = NULL;
-    for (size_t i = 0; i < sizeof FILTERS / sizeof FILTERS[0]; i++)
-        if (FILTERS[i].id == id) {
-            *package = FILTERS[i].package;
-            return FILTERS[i].name;
-        }
-    return NULL;
-}
-
 static void describe_filters(hid_t properties, mb_h5_info *info)
 {
     const int count = H5Pget_nfilters(properties);
@@ -272,10 +241,13 @@ bool mb_h5_enter(h5_visited *visited, hid_t group)
 mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset)
 {
     const mb_h5_info *info = &dataset->info;
+    H5_OWNED hid_t type = H5Dget_type(dataset->id);
+    H5_OWNED hid_t properties = H5Dget_create_plist(dataset->id);
+    const uint64_t element = H5Tget_size(type);
+    const h5_expected expected = mb_h5_expected_of(properties, element);
+    mb_h5_expect(&expected); /* of virtual datasets: mb_h5_check_written */
     if (!info->chunked)
         return MB_STATUS_OK;
-    H5_OWNED hid_t type = H5Dget_type(dataset->id);
-    const uint64_t element = H5Tget_size(type);
     const uint64_t chunk = mb_bytes_mul(element, mb_h5_product(info->chunks, info->rank));
     const uint64_t all = mb_bytes_mul(element, mb_h5_product(info->dims, info->rank));
     if (chunk <= SMALL_CHUNK_BYTES || chunk <= all)

@@ -31,6 +31,7 @@ static const struct {
     {"name already exists", "choose another path; HDF5 does not replace objects"},
     {"not registered",
      "a filter plug-in is missing: install it, or name its folder in HDF5_PLUGIN_PATH"},
+    {"filter returned failure", DAMAGED},
     {"checksum", DAMAGED},
     {"bad ", DAMAGED},
     {"corrupt", DAMAGED},
@@ -85,6 +86,7 @@ void mb_h5_quiet(void)
         /* libhdf5 opens the sources of virtual datasets by the default list, and reads fill values
         ** where one is open with another kind of locking: as readers open files (h5file.c). */
         H5Pset_file_locking(H5P_FILE_ACCESS_DEFAULT, false, true);
+        mb_h5_register_filters();
         started = true;
     }
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -7,6 +7,7 @@
 #define MB_FILES_H5LIBRARY_H
 
 #define H5_USE_110_API
+#include "files/codecs/framed_codecs.h"
 #include "files/h5/h5.h"
 #include "files/target.h"
 #include <hdf5.h>
@@ -37,6 +38,11 @@ typedef struct h5_source {
     int64_t first, last; /* the indices (h5_gaps) that it may give something to */
 } h5_source;
 
+/* What is to come of a chunk: so many bytes (0: not known), and at most so many. */
+typedef struct h5_expected {
+    uint64_t exact, most;
+} h5_expected;
+
 /* What was never written of a dataset, and where the rest is (missing/). */
 typedef struct h5_gaps {
     char *path;         /* of the dataset */
@@ -47,6 +53,7 @@ typedef struct h5_gaps {
     bool forbidden;                 /* it would be read from a file that may not be opened */
     h5_source *sources;
     int64_t source_count, source_capacity;
+    h5_expected chunk; /* what comes of the chunks of a virtual dataset's sources */
     struct h5_gaps *next;
 } h5_gaps;
 
@@ -153,6 +160,24 @@ void mb_h5_use_driver(hid_t access, h5_disk *disk);
 /* The descriptor of an open file, or -1. */
 int mb_h5_descriptor(hid_t file);
 
+/* ---- h5filters.c: filters that are decoded by files/codecs ---- */
+
+/* Tells libhdf5 of the filters whose libraries are there. */
+void mb_h5_register_filters(void);
+/* Says what decoders are about to be given, until it is said again. */
+void mb_h5_expect(const h5_expected *chunk);
+/* The same of a creation list and elements of so many bytes; nothing where it has no chunks. */
+h5_expected mb_h5_expected_of(hid_t properties, size_t element);
+/* Adds what comes of the chunks of one dataset to what comes of those of others. */
+void mb_h5_join_expected(h5_expected *all, const h5_expected *one);
+/* "bzip2", and the Debian package of the plug-in; both may be NULL. */
+const char *mb_h5_filter_name(H5Z_filter_t id, const char **package);
+/* Can all filters of a creation list be decoded? `why` says why not: "is compressed by ...". */
+bool mb_h5_filters_there(hid_t properties, char *why, size_t bytes);
+mb_filtered mb_h5_filtered(int id, size_t count, const unsigned *values);
+/* Filter `index` of a creation list. */
+mb_filtered mb_h5_get_filter(hid_t properties, int index);
+
 /* ---- h5error.c: failures of libhdf5 as one helpful line, and failures that are latched ---- */
 
 /* Start of every entry point: the thread's HDF5 error stack neither prints nor holds old errors. */
@@ -196,8 +221,6 @@ bool mb_h5_same_type(const mb_h5_dataset *dataset, mb_dtype dtype);
 bool mb_h5_enter(h5_visited *visited, hid_t group);
 /* The number of elements of so many extents; UINT64_MAX: too many. */
 uint64_t mb_h5_product(const int64_t *extents, int count);
-/* "bitshuffle", and the Debian package of the plug-in; both may be NULL. */
-const char *mb_h5_filter_name(H5Z_filter_t id, const char **package);
 mb_status mb_h5_describe_dataset(mb_h5 *file, hid_t dataset, const char *path, mb_h5_info *info);
 /* The same of any object. */
 mb_status mb_h5_describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_info *info);

@@ -103,6 +103,8 @@ mb_status mb_h5_check_written(mb_h5_dataset *dataset, const mb_range *ranges)
                                          dataset->path)
                    : MB_STATUS_OK;
     MB_TRY(gaps_of(dataset, &gaps));
+    if (info->is_virtual)
+        mb_h5_expect(&gaps->chunk);
     if (gaps->forbidden)
         return mb_fail(MB_STATUS_IO, NULL, "cannot read '%s' of '%s': %s", dataset->path,
                        file->path, gaps->problem);

@@ -188,7 +188,9 @@ static mb_status check_dataset(virtual_map *v, hid_t id, const char *name, const
 {
     mb_h5_info info;
     h5_gaps gaps = {0};
+    char why[H5_PROBLEM_BYTES];
     mb_status status = mb_h5_describe_dataset(v->file, id, path, &info);
+    H5_OWNED hid_t properties = H5Dget_create_plist(id), type = H5Dget_type(id);
     *good = false;
     if (status != MB_STATUS_OK) {
         problem(v, "the dataset '%.200s' of its source '%.200s' is damaged", path, name);
@@ -198,6 +200,8 @@ static mb_status check_dataset(virtual_map *v, hid_t id, const char *name, const
         problem(v, "the dataset '%.200s' of its source '%.200s' holds no numbers", path, name);
     else if (!reaches(m->selection, &info, &m->to, v->info->rank))
         problem(v, "the dataset '%.200s' of its source '%.200s' is too small", path, name);
+    else if (!mb_h5_filters_there(properties, why, sizeof why))
+        problem(v, "its source '%.200s' %.400s", name, why);
     else
         status = find_gaps(v->file, id, name, &info, &gaps, v->depth + 1);
     const bool nested =
@@ -206,6 +210,8 @@ static mb_status check_dataset(virtual_map *v, hid_t id, const char *name, const
         problem(v, nested ? "%.0s%.600s" : "its source '%.150s' is incomplete: %.400s", name,
                 gaps.problem);
     v->gaps->forbidden = v->gaps->forbidden || gaps.forbidden;
+    const h5_expected chunk = mb_h5_expected_of(properties, H5Tget_size(type));
+    mb_h5_join_expected(&v->gaps->chunk, info.is_virtual ? &gaps.chunk : &chunk);
     *good = status == MB_STATUS_OK && v->gaps->problem[0] == '\0';
     for (int64_t i = 0; i < gaps.source_count && *good && status == MB_STATUS_OK; i++)
         status = add_source(v, gaps.sources[i].path, &m->to);
@@ -386,6 +392,8 @@ mb_status mb_h5_check_sources(mb_h5 *file, hid_t id, const char *name, const cha
         MB_TRY(mb_h5_set_folder(file, name));
     if (info.is_virtual)
         status = find_virtual_gaps(file, id, name, &info, &gaps, 0);
+    if (info.is_virtual)
+        mb_h5_expect(&gaps.chunk);
     if (status == MB_STATUS_OK && gaps.problem[0] != '\0')
         status = mb_fail(MB_STATUS_IO, NULL, "'%s' in '%s' cannot be read completely: %s", path,
                          name, gaps.problem);
