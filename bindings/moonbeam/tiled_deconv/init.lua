@@ -48,15 +48,15 @@ local ONLY = {
         {"scratch", "string", "the name of a file beside which scratch files may go"},
         {"keep", "boolean", "the transfer functions stay in the plan, for the next volume with "
             .. "this PSF and this plan, until plan.kept:release()"}),
-    blended = declared.options(rl.total_variation, rl.spacing,
-        {"margin", "count", "elements around a tile that are worked on with it, at least",
-            usual = "three quarters of the PSF"}),
+    blended = declared.options({"margin", "count",
+        "elements around a tile that are worked on with it, at least",
+        usual = "three quarters of the PSF"}),
 }
 local OPTIONS = declared.options({"mode", "choice", "exact seams, or blended independent tiles",
     choices = {"exact", "blended"}, default = "exact"}, sweep.options, rl.iterations,
-    rl.acceleration, rl.center, rl.normalize, rl.boundary, rl.eps, rl.floor, rl.min,
-    rl.background, ONLY.exact,
-    ONLY.blended, {"on_tile", "callable", "a function (iteration, number, total)"},
+    rl.acceleration, rl.total_variation, rl.spacing, rl.center, rl.normalize, rl.boundary, rl.eps,
+    rl.floor, rl.min, rl.background, ONLY.exact, ONLY.blended,
+    {"on_tile", "callable", "a function (iteration, number, total)"},
     {"journal", "any", "what journal returns: an interrupted run can go on"})
 
 -- The plan of a job on its devices that are not lost; again if one of several is lost meanwhile.
