@@ -1,11 +1,13 @@
 -- Exact tiles with every acceleration, total variation and boundary: the result and the metrics of
 -- the untiled method, at the bytes that the plan tells.
 
+local convolution = require "moonbeam.convolution"
+local files = require "spec.support.files"
 local mb = require "moonbeam"
 local helper = require "spec.helper"
-local deconv, tiled, volumes = mb.deconv, mb.tiled_deconv, mb.volumes
+local deconv, tiled = mb.deconv, mb.tiled_deconv
 
-local BOUNDARIES <const> = { "zero", "circular", "reflect", "mirror", "replicate" }
+local BOUNDARIES <const> = convolution.BOUNDARIES
 
 -- Counts with structure at the edges, noise, and a smooth field, of any extents.
 local function measured(shape, dtype, device)
@@ -89,4 +91,109 @@ helper.each_device(function(device, test)
     end)
 end)
 
-return volumes
+-- The rows of the table of the tutorial: {method and options, whole, exact, blended}, the latter as
+-- sets of boundaries.
+local function table_rows()
+    local text = files.read "docs/tutorials/deconvolve-a-stack.md"
+    local part = text:match "\nWhat has tiles:\n\n(.-)\n\n"
+    local rows = {}
+    for line in part:gmatch "[^\n]+" do
+        local cells = {}
+        for cell in line:gmatch "|%s*([^|]-)%s*%f[|]" do
+            cells[#cells + 1] = cell
+        end
+        local name = cells[1]:match "^`([^`]+)`$"
+        for i = 2, name and #cells or 0 do
+            local set = {}
+            for _, boundary in ipairs(BOUNDARIES) do
+                set[boundary] = cells[i]:match "^all" and cells[i] ~= "all but " .. boundary
+                    or cells[i]:find(boundary, 1, true) ~= nil and not cells[i]:match "^all"
+            end
+            cells[i] = set
+        end
+        rows[#rows + 1] = name and { name, table.unpack(cells, 2) } or nil
+    end
+    return rows
+end
+
+describe("the table of what has tiles", function()
+    it("is what the library does: each method, boundary and way", function()
+        local image <close> = measured { 6, 14, 15 }
+        local psf <close> = mb.psf_gaussian({ 3, 3, 3 }, 1)
+        local mask <close> = mb.ones { 6, 14, 15 }
+        local rows, seen = table_rows(), {}
+        assert.equal(10, #rows)
+        for _, row in ipairs(rows) do
+            local method = row[1]:match "^[%w_]+"
+            seen[method] = true
+            local options = { acceleration = row[1]:match "%-%-acceleration ([%w_]+)",
+                total_variation = tonumber(row[1]:match "%-%-total%-variation ([%d.]+)"),
+                weights = row[1]:find("--mask", 1, true) and mask or nil }
+            local fn = method == "rl" and deconv.richardson_lucy or deconv[method]
+            if method ~= "wiener" and method ~= "tikhonov" then
+                options.iterations = 1
+            end
+            for _, boundary in ipairs(BOUNDARIES) do
+                options.boundary, options.mode, options.tile = boundary, nil, nil
+                local what = row[1] .. ", " .. boundary
+                local ok, result = pcall(fn, image, psf, options)
+                assert.equal(row[2][boundary], ok, what)
+                if ok then
+                    result:release()
+                end
+                for i, mode in ipairs { "exact", "blended" } do
+                    options.mode, options.tile = mode, { 6, 8, 9 }
+                    ok, result = pcall(tiled.richardson_lucy, image, psf, options)
+                    if method == "rl" then
+                        assert.equal(row[2 + i][boundary], ok, what .. ", " .. mode)
+                    else
+                        assert.is_false(row[2 + i][boundary], what)
+                    end
+                    if ok then
+                        result:release()
+                    end
+                end
+            end
+        end
+        for _, method in ipairs { "rl", "gradient_consensus", "landweber", "wiener", "tikhonov" } do
+            assert.is_true(seen[method], method)
+        end
+    end)
+
+    it("has a remedy that works where there are none", function()
+        local folder = files.folder()
+        local _ <close> = setmetatable({}, { __close = function() files.remove(folder) end })
+        do
+            local image <close> = measured { 6, 34, 35 }
+            local psf <close> = mb.psf_gaussian({ 3, 3, 3 }, 1)
+            local mask <close> = mb.ones { 6, 34, 35 }
+            mb.npy.write(folder .. "/i.npy", image)
+            mb.npy.write(folder .. "/p.npy", psf)
+            mb.npy.write(folder .. "/m.npy", mask)
+        end
+        local function run(options)
+            return helper.run_program(("scripts/deconvolve.lua %s/i.npy %s/p.npy -d host --overwrite "
+                .. "--center middle --psf-background none -q -o %s/o.npy %s"):format(folder, folder,
+                folder, options))
+        end
+        for _, row in ipairs(table_rows()) do
+            local wanted = row[1]:gsub("FILE", folder .. "/m.npy")
+            if not row[3].zero then
+                local text, status = run(("--method %s --budget 70K"):format(wanted))
+                assert.equal(1, status, text)
+                local what = wanted:match "%-%-mask" or "--method " .. wanted
+                assert.matches((what .. " has no tiles: give --budget "):gsub("%p", "%%%0"), text)
+                local bytes = tonumber(text:match "give %-%-budget (%d+) or more, or ")
+                text, status = run(("--method %s --budget %d"):format(wanted, bytes))
+                assert.equal(0, status, text)
+                assert.equal(1, (select(2, run(("--method %s --budget %d"):format(wanted,
+                    bytes - 512)))))
+            end
+        end
+        assert.equal(0, (select(2, run "--method rl --budget 70K")))
+        local text, status = run "--tiles blended --boundary circular"
+        assert.equal(2, status)
+        assert.matches("blended does not wrap around the image: %-%-tiles exact does", text)
+        assert.equal(0, (select(2, run "--tiles exact --boundary circular")))
+    end)
+end)

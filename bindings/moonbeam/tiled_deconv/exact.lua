@@ -55,7 +55,7 @@ runs.__index = runs
 local function new_run(job, devices, plan, tiles_of)
     local own, one, two = domain.tiles(job, plan.counts, tiles_of)
     return setmetatable({job = job, devices = devices, sharing = #devices, plan = plan,
-        kept = job.kept, times = {budgets = {}, again = {}},
+        kept = job.kept, lengths = {[0] = 0}, times = {budgets = {}, again = {}},
         home = plan.place == "device" and devices[1] or mb.device "host",
         own = own, one = one, two = two}, runs)
 end
@@ -273,9 +273,9 @@ end
 -- How far the estimate goes ahead after iteration k, with biggs_andrews.
 function runs:length(k, sums)
     local name = ("alpha%d"):format(k)
-    local noted = k > 0 and self.kept and self.kept:value(name)
-    if k == 0 or noted then
-        return noted or 0
+    local known = self.lengths[k] or self.kept and self.kept:value(name)
+    if known then
+        return known
     end
     if not sums then -- an earlier process has noted its tiles
         local _, section = estimates.sections(k)
@@ -288,6 +288,7 @@ function runs:length(k, sums)
         end
     end
     local length = grids.along(sums[4], sums[5])
+    self.lengths[k] = length
     if self.kept then
         self.kept:note_value(name, length)
     end
