@@ -61,22 +61,23 @@ end
 helper.each_device(function(device, test)
     describe("exact tiles on " .. device:match("^%a+"), function()
         for _, case in ipairs {
-            { { 41 }, { 6 }, { { 15 } } },
-            { { 27, 31 }, { 5, 4 }, { { 10, 31 }, { 8, 9 } } },
-            { { 8, 17, 19 }, { 3, 6, 5 }, { { 8, 9, 7 }, { 3, 17, 19 } } },
-            { { 9, 10 }, { 7, 6 }, { { 3, 2 } } }, -- a PSF that is larger than the tiles
+            { { 41 }, { 6 }, { { 15 } }, "f32" },
+            { { 27, 31 }, { 5, 4 }, { { 10, 31 }, { 8, 9 } }, "u16" },
+            { { 8, 17, 19 }, { 3, 6, 5 }, { { 8, 9, 10 } }, "f32" },
+            { { 5, 12, 13 }, { 2, 3, 4 }, { { 2, 12, 13 } }, "u16" },
+            { { 9, 10 }, { 7, 6 }, { { 3, 2 } }, "u8" }, -- a PSF that is larger than the tiles
         } do
-            local shape, kernel, tiles = table.unpack(case)
+            local shape, kernel, tiles, dtype = table.unpack(case)
             test(("have every method and boundary: %s"):format(table.concat(shape, " x ")),
                 function()
-                local image <close> = measured(shape, "f32", device)
+                local image <close> = measured(shape, dtype, device)
                 local psf <close> = crooked(kernel, device)
                 for _, boundary in ipairs(BOUNDARIES) do
                     for _, acceleration in ipairs { "none", "heavy_ball", "biggs_andrews" } do
                         for _, variation in ipairs { false, 0.01 } do
                             for i, tile in ipairs(tiles) do
-                                compare(image, psf, { iterations = 5, boundary = boundary,
-                                    acceleration = acceleration, center = i == 1 and "fft" or nil,
+                                compare(image, psf, { iterations = 4, boundary = boundary,
+                                    acceleration = acceleration, center = i == 1 and "fft" or "mass",
                                     total_variation = variation or nil, normalize = i == 1,
                                     spacing = variation and 1.3 or nil,
                                     background = i == 1 and 3 or 0 }, tile,
@@ -88,6 +89,52 @@ helper.each_device(function(device, test)
                 end
             end)
         end
+    end)
+end)
+
+describe("exact tiles", function()
+    it("take 4 bytes per voxel for heavy_ball, 8 for biggs_andrews, 4 for total variation", function()
+        local image <close> = measured { 12, 26, 31 }
+        local psf <close> = crooked { 4, 5, 6 }
+        local function peak(options)
+            options.tile, options.iterations, options.metrics = { 3, 8, 9 }, 2, true
+            return tiled.plan(mb.volumes.of_array(image), psf, nil, options).peak
+        end
+        local plain, voxel = peak {}, mb.pool.ceil_1d(4 * 15 * 30 * 36)
+        assert.equal(plain + voxel, peak { acceleration = "heavy_ball" })
+        -- Sums have two numbers more, also those of the operator, and a tile with its rim is copied.
+        local tile = 4 * 5 * 10 * 11 + 20 * 1024
+        local function near(expected, bytes)
+            assert.is_true(bytes >= expected and bytes <= expected + tile,
+                ("%d, %d"):format(expected, bytes))
+        end
+        near(plain + 2 * voxel, peak { acceleration = "biggs_andrews" })
+        near(plain + voxel, peak { total_variation = 0.01 })
+        near(plain + 2 * voxel, peak { acceleration = "heavy_ball", total_variation = 0.01 })
+        near(plain + 3 * voxel, peak { acceleration = "biggs_andrews", total_variation = 0.01 })
+    end)
+
+    it("are smaller where the budget is, with the same result", function()
+        local image <close> = measured({ 12, 40, 41 }, "u16")
+        local psf <close> = crooked { 3, 5, 4 }
+        local options = { iterations = 2, acceleration = "biggs_andrews", boundary = "mirror",
+            total_variation = 0.005 }
+        local whole <close> = deconv.richardson_lucy(image, psf, options)
+        local scratch, before = os.tmpname(), 0
+        options.scratch, options.place = scratch, "file"
+        for _, budget in ipairs { "500K", "200K", "100K" } do
+            options.budget = budget
+            mb.collect()
+            local live = mb.pool.stats("host").live
+            local scope <close> = mb.pool.scope(mb.device "host")
+            local got <close>, _, plan = tiled.richardson_lucy(image, psf, options)
+            assert.equal(plan.peak, scope:finish())
+            assert.is_true(plan.peak <= mb.device.bytes(budget) and plan.total > before)
+            assert.is_true(live > 0)
+            helper.assert_close(whole, got, 1e-4)
+            before = plan.total
+        end
+        os.remove(scratch)
     end)
 end)
 

@@ -377,7 +377,7 @@ describe("deconvolve.lua", function()
             assert.matches("difference 0; 0 of", text)
         end
         local other = command
-            .. "--acceleration biggs_andrews --total-variation 0.01 --boundary mirror "
+            .. "--acceleration biggs_andrews --boundary mirror "
         must(other .. ("-q -o %s/other.npy"):format(folder))
         text = must(other .. ("--budget 90000 -o %s/cut.npy"):format(folder))
         assert.matches("exact seams", text)
