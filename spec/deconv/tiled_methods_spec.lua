@@ -114,6 +114,30 @@ describe("exact tiles", function()
         near(plain + 3 * voxel, peak { acceleration = "biggs_andrews", total_variation = 0.01 })
     end)
 
+    it("have the same bits at every place and on several devices", function()
+        local image <close> = measured { 9, 20, 22 }
+        local psf <close> = crooked { 3, 4, 5 }
+        local scratch = os.tmpname()
+        for _, options in ipairs {
+            { acceleration = "biggs_andrews", boundary = "reflect", total_variation = 0.01 },
+            { acceleration = "biggs_andrews", boundary = "circular" },
+            { acceleration = "heavy_ball", total_variation = 0.01 },
+        } do
+            options.iterations, options.tile, options.scratch = 3, { 5, 9, 12 }, scratch
+            local expected <close> = tiled.richardson_lucy(image, psf, options)
+            for _, each in ipairs { { "file", true, "host" }, { "host", true, "host:1,host" },
+                { "host", false, "host,host:1,host:2" }, { "file", false, "host,host:1" } } do
+                options.place, options.overlap, options.devices = table.unpack(each)
+                local got <close>, report, plan = tiled.richardson_lucy(image, psf, options)
+                helper.assert_close(expected, got, 0)
+                assert.is_true(report.as_planned)
+                assert.same(report.replayed or plan.peaks, report.peaks)
+                assert.equal(plan.pinned, report.pinned)
+            end
+        end
+        os.remove(scratch)
+    end)
+
     it("are smaller where the budget is, with the same result", function()
         local image <close> = measured({ 12, 40, 41 }, "u16")
         local psf <close> = crooked { 3, 5, 4 }

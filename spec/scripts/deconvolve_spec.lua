@@ -378,13 +378,13 @@ describe("deconvolve.lua", function()
         end
         local other = command
             .. "--acceleration biggs_andrews --boundary mirror "
-        must(other .. ("-q -o %s/other.npy"):format(folder))
-        text = must(other .. ("--budget 90000 -o %s/cut.npy"):format(folder))
+        must(other .. ("-q -o %s/mirror.npy"):format(folder))
+        text = must(other .. ("--budget 90000 -o %s/mirror-cut.npy"):format(folder))
         assert.matches("exact seams", text)
         assert.equal(text:match("memory +peak [^\n]-%((%d+) bytes%)"),
             text:match("measured +peak [^\n]-%((%d+) bytes%)"))
-        local uncut <close> = mb.npy.read(folder .. "/other.npy")
-        local cut <close> = mb.npy.read(folder .. "/cut.npy")
+        local uncut <close> = mb.npy.read(folder .. "/mirror.npy")
+        local cut <close> = mb.npy.read(folder .. "/mirror-cut.npy")
         helper.assert_close(uncut, cut, 1e-4)
         assert.matches("for %-%-method rl",
             (run(command:gsub("%-%-iterations %d+", "")
