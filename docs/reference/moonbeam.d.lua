@@ -3134,6 +3134,8 @@ function mb.tiled_deconv.journal(path, options) end
 ---@field plan? table what plan returned for the same volumes and options
 ---@field iterations? integer how many at most
 ---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
+---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
+---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field normalize? boolean the PSF is made to sum to 1
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
@@ -3147,8 +3149,6 @@ function mb.tiled_deconv.journal(path, options) end
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go
 ---@field keep? boolean the transfer functions stay in the plan, for the next volume with this PSF and this plan, until plan.kept:release()
----@field total_variation? number weight of that regularization, such as 0.002 to 0.01
----@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least
 ---@field on_tile? function a function (iteration, number, total)
 ---@field journal? any what journal returns: an interrupted run can go on
@@ -3174,6 +3174,8 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field plan? table what plan returned for the same volumes and options
 ---@field iterations? integer how many at most
 ---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
+---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
+---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field normalize? boolean the PSF is made to sum to 1
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
@@ -3187,8 +3189,6 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go
 ---@field keep? boolean the transfer functions stay in the plan, for the next volume with this PSF and this plan, until plan.kept:release()
----@field total_variation? number weight of that regularization, such as 0.002 to 0.01
----@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least
 ---@field on_tile? function a function (iteration, number, total)
 ---@field journal? any what journal returns: an interrupted run can go on
@@ -3213,6 +3213,8 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field plan? table what plan returned for the same volumes and options
 ---@field iterations? integer how many at most
 ---@field acceleration? "none"|"heavy_ball"|"biggs_andrews" momentum; heavy_ball takes one array more, biggs_andrews two
+---@field total_variation? number weight of that regularization, such as 0.002 to 0.01
+---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field normalize? boolean the PSF is made to sum to 1
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
@@ -3226,8 +3228,6 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field place? "device"|"host"|"file" where image, estimate and ratio are
 ---@field scratch? string the name of a file beside which scratch files may go
 ---@field keep? boolean the transfer functions stay in the plan, for the next volume with this PSF and this plan, until plan.kept:release()
----@field total_variation? number weight of that regularization, such as 0.002 to 0.01
----@field spacing? any distance of voxels along the axes, for total_variation
 ---@field margin? integer elements around a tile that are worked on with it, at least
 ---@field on_tile? function a function (iteration, number, total)
 ---@field journal? any what journal returns: an interrupted run can go on
@@ -4363,6 +4363,9 @@ function mb.rl_step(estimate, work, otf, image, options) end
 ---@field lambda? number weight of the total variation
 ---@field epsilon? number gradients far below this value count as flat
 ---@field spacing? number|number[] distance of voxels, one number per axis or one for all; default 1
+---@field start? number|number[] 0-based element of the grid with which the estimate begins; it goes on across the grid's end
+---@field extent? number|number[] extents of the estimate: nothing is known beyond; default those of the grid
+---@field at? number|number[] correction is a tile of the estimate, and begins there, 0-based
 ---@field out? moonbeam.array the array for the result
 
 ---Richardson-Lucy: divides the correction by the total-variation term.

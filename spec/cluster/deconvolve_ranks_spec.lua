@@ -44,6 +44,9 @@ local CASES <const> = {
         again = {{2, 3}}},
     {name = "exact, with momentum and metrics", options = TILE .. 'iterations = 3, place = "file", '
         .. 'acceleration = "heavy_ball", metrics = true,', counts = {3}, again = {{3, 1}}},
+    {name = "exact, with Biggs and Andrews and total variation", options = TILE .. 'iterations = 3, '
+        .. 'place = "file", acceleration = "biggs_andrews", boundary = "circular", '
+        .. 'total_variation = 0.01,', counts = {2}, again = {{2, 3}}},
 }
 
 describe("ranks", function()

@@ -570,6 +570,31 @@ describe("deconv", function()
         assert.matches("step", (helper.failure(deconv.landweber, image, psf, { step = 3 })))
     end)
 
+    it("does not depend on the FFT grid, beyond which nothing is seen", function()
+        local flat <close> = mb.full({ 9, 14, 15 }, 30)
+        local corner <close> = flat:view({ 1, 3 }, { 1, 5 }, { 1, 4 })
+        corner:fill(200)
+        local image <close> = mb.poisson(flat, { seed = 4 })
+        local psf <close> = mb.psf_gaussian({ 4, 5, 4 }, 1)
+        for _, options in ipairs {
+            { acceleration = "biggs_andrews", iterations = 4 },
+            { total_variation = 0.01, iterations = 4 },
+            { total_variation = 0.01, acceleration = "biggs_andrews", iterations = 4,
+                start = "image" },
+        } do
+            options.metrics, options.size = true, nil
+            local expected <close>, report = deconv.richardson_lucy(image, psf, options)
+            for _, size in ipairs { { 12, 18, 18 }, { 15, 20, 24 }, { 20, 30, 32 } } do
+                options.size = size
+                local got <close>, own = deconv.richardson_lucy(image, psf, options)
+                helper.assert_close(expected, got, 1e-5)
+                for k, metric in ipairs(report.metrics) do
+                    assert.near(metric.change, own.metrics[k].change, 1e-3 * metric.change)
+                end
+            end
+        end
+    end)
+
     it("leaves nothing behind when memory runs out in any allocation", function()
         local image <close> = mb.ones { 8, 8 }
         local psf <close> = mb.ones { 3, 3 }

@@ -50,6 +50,12 @@ local CASES = {
     {name = "with exact tiles in memory", options = TILE .. 'iterations = 4, place = "device", '
         .. 'metrics = true, acceleration = "heavy_ball"'},
     {name = "with blended tiles", options = TILE .. 'iterations = 3, mode = "blended"'},
+    {name = "with Biggs and Andrews, total variation and reflections in files", options = TILE
+        .. 'iterations = 4, place = "file", acceleration = "biggs_andrews", boundary = "reflect", '
+        .. 'total_variation = 0.01'},
+    {name = "with Biggs and Andrews around the edges in memory", options = TILE
+        .. 'iterations = 4, place = "device", acceleration = "biggs_andrews", '
+        .. 'boundary = "circular"'},
 }
 
 describe("an interrupted deconvolution", function()

@@ -18,6 +18,7 @@ describe("a deconvolution by tiles", function()
         {"file free heavy_ball metrics", stride = 211},
         {"file fixed none", stride = 173},
         {"blended fixed none", stride = 31},
+        {"exact free biggs_andrews,reflect,0.01 metrics", stride = 557},
     } do
         it("goes on with the other devices, whatever the call: " .. case[1], function()
             if SANITIZED and i > 1 then

@@ -376,11 +376,16 @@ describe("deconvolve.lua", function()
             text = must(("--ledger %s --overwrite -q -o %s/l.npy %s"):format(command, folder, more))
             assert.matches("difference 0; 0 of", text)
         end
-        local status
-        text, status = run(command
-            .. ("--budget 90000 --acceleration biggs_andrews -o %s/never.npy"):format(folder))
-        assert.equal(1, status) -- the budget does not choose other values
-        assert.matches("the whole takes [^\n]+ or %-%-tiles blended, whose values differ", text)
+        local other = command
+            .. "--acceleration biggs_andrews --boundary mirror "
+        must(other .. ("-q -o %s/mirror.npy"):format(folder))
+        text = must(other .. ("--budget 90000 -o %s/mirror-cut.npy"):format(folder))
+        assert.matches("exact seams", text)
+        assert.equal(text:match("memory +peak [^\n]-%((%d+) bytes%)"),
+            text:match("measured +peak [^\n]-%((%d+) bytes%)"))
+        local uncut <close> = mb.npy.read(folder .. "/mirror.npy")
+        local cut <close> = mb.npy.read(folder .. "/mirror-cut.npy")
+        helper.assert_close(uncut, cut, 1e-4)
         assert.matches("for %-%-method rl",
             (run(command:gsub("%-%-iterations %d+", "")
                 .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))

@@ -113,6 +113,35 @@ local function first_estimate(what, image, layout, start, mean)
     fail("argument", what, "start", "start is \"flat\", \"image\" or an array of the image's shape")
 end
 
+--- The estimate of a layout on its grid, as options of rl_total_variation: where it begins, and its
+-- extents. With boundary "zero" that is the image and what the PSF, of extents `kernel`, can see
+-- beyond its edges; before the image, it is at the grid's end.
+function grid.extent(layout, kernel)
+    local start, extent = {}, {}
+    for i, n in ipairs(layout.shape) do
+        local zero = layout.boundary == "zero"
+        start[i] = zero and (layout.center[i] - kernel[i] + 1) % layout.grid[i] or 0
+        extent[i] = zero and n + kernel[i] - 1 or layout.grid[i]
+    end
+    return start, extent
+end
+
+-- Sets what lies between the end of an estimate and its beginning, which the image cannot tell of,
+-- to the value that it will have: sums over the grid do not depend on its extents.
+local function clear_unseen(estimate, layout, kernel, value)
+    local start, extent = grid.extent(layout, kernel)
+    for i, n in ipairs(layout.grid) do
+        local first, ranges = (start[i] + extent[i]) % n, {}
+        for j, whole in ipairs(layout.grid) do
+            ranges[j] = j == i and {first + 1, first + n - extent[i]} or {1, whole}
+        end
+        if extent[i] < n then
+            local gap <close> = estimate:view(table.unpack(ranges))
+            gap:fill(value)
+        end
+    end
+end
+
 -- What the quotients of a Poisson method are divided by, as options of its operators: the sums of
 -- the PSF over the window of the image, or H'(weights).
 local function divisor(state, psf, options)
@@ -188,10 +217,19 @@ function grid.prepared(what, image, psf, options, poisson)
         mean = gate.level(mean, options)
     end
     state.estimate = first_estimate(what, image, layout, options.start, mean)
+    if poisson then
+        clear_unseen(state.estimate, layout, psf.shape, options.min)
+    end
     if poisson and options.start ~= "flat" then
         mb.binary(state.estimate, "max", {scalar = options.min, out = state.estimate})
     end
     return state
+end
+
+--- How far Biggs and Andrews go on along the last step: by how much the last gradient has the
+-- direction of the one before. `product` and `square`: sums of both, and of that one squared.
+function grid.along(product, square)
+    return square > 0 and math.max(0, math.min(1, product / square)) or 0
 end
 
 --- Adds to a metric what an update says of its step, in the elements of `sums` behind the first

@@ -54,12 +54,6 @@ deconv.transfer = declared("deconv.transfer", {PSF, SHAPE, options = grids.optio
             {center = layout.center, normalize = options.normalize})
     end)
 
--- How far Biggs and Andrews go on along the last step: by how much the last gradient has the
--- direction of the one before.
-local function along(product, square)
-    return square > 0 and math.max(0, math.min(1, product / square)) or 0
-end
-
 local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", default = 10},
     {"tolerance", "number", "stop when the relative change falls below", min = 0}
 
@@ -97,6 +91,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     local gradient <close> = biggs and mb.zeros(state.layout.grid, {device = image.device}) or nil
     local measure = options.metrics or options.tolerance ~= nil or held ~= nil
     state.current = previous or estimate
+    local start, extent = grids.extent(state.layout, psf.shape)
     do
         local work <close> = mb.embed(estimate, state.layout.grid)
         local update = setmetatable({min = options.min, gradient = gradient},
@@ -119,7 +114,8 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
             convolution.apply(work, otf, n, true)
             if options.total_variation then
                 mb.rl_total_variation(estimate, work, {lambda = options.total_variation,
-                    spacing = options.spacing, epsilon = math.max(1e-3 * state.mean, 1e-20)})
+                    spacing = options.spacing, epsilon = math.max(1e-3 * state.mean, 1e-20),
+                    start = start, extent = extent})
             end
             update.metrics = measure or biggs
             return (select(3, mb.rl_update(estimate, work, update)))
@@ -135,7 +131,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
             if momentum then
                 local alpha = (k - 1) / (k + 2)
                 if biggs then
-                    alpha = dry and 0 or along(sums:item(skip + 4), sums:item(skip + 5))
+                    alpha = dry and 0 or grids.along(sums:item(skip + 4), sums:item(skip + 5))
                 end
                 mb.extrapolate(estimate, previous, work, {alpha = alpha, min = options.min})
             end

@@ -10,6 +10,7 @@ local alive = require "moonbeam.stream.alive"
 local convolution = require "moonbeam.convolution"
 local gate = require "moonbeam.deconv.value_gate"
 local deconv = require "moonbeam.deconv"
+local fail = require "moonbeam.internal.fail"
 local search = require "moonbeam.tiles.search"
 local stops = require "moonbeam.stream.stops"
 local sweep = require "moonbeam.tiles.sweep"
@@ -276,6 +277,11 @@ end
 -- devices}.
 function blended.prepare(job)
     local options = job.options
+    if options.boundary == "circular" then
+        fail("unsupported", "tiled_deconv", "boundary", "blended tiles do not wrap around the "
+            .. 'image: mode = "exact" does; other boundaries are zero, reflect, mirror and '
+            .. "replicate")
+    end
     job.margin, job.ramp, job.most, job.kernel, job.settings = {}, {}, {}, {}, {}
     for _, name in ipairs {"center", "normalize", "eps", "floor", "min", "acceleration",
         "total_variation", "spacing", "boundary", "background"} do

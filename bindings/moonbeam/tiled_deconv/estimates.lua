@@ -1,11 +1,17 @@
--- The estimate of a deconvolution by exact tiles, and with momentum the one before: at the place of
--- the plan, and in files that a later process goes on with.
+-- The estimate of a deconvolution by exact tiles, with momentum the one before, and with that of
+-- Biggs and Andrews the last step, the gradient: at the place of the plan, and in files that a
+-- later process goes on with.
 --
 -- In files of a run that can go on there are two of each, and iterations write to them by turns:
 -- what an iteration reads is whole until the next one begins, so any tile can be made again. The
 -- same holds in memory for several devices, one of which may be lost (plan.twice). Otherwise there
--- is one of each in memory. It is written to a file after some of the iterations, and after the
--- last one, to two files by turns.
+-- is one of each in memory, or two estimates where tiles look at those of their neighbors (apart).
+-- They are written to files after some of the iterations, and after the last one, by turns.
+--
+-- With biggs_andrews estimates are what the iterations have made, and those of the last ones are a
+-- ring: a new one takes the place of the oldest, so nothing is copied. With heavy_ball the estimate
+-- is what the next iteration begins with, which goes ahead, and what the iteration has made is
+-- beside it.
 
 local core = require "moonbeam.core"
 local on_error = require "moonbeam.internal.on_error"
@@ -40,40 +46,87 @@ local function files_of(self, slot)
     return list
 end
 
+local NAMES <const> = {none = {"estimate"}, heavy_ball = {"estimate", "before"},
+    biggs_andrews = {"estimate", "before", "gradient"}}
+
+--- How many volumes of the estimate's extents iterations have with an acceleration.
+function estimates.count(acceleration)
+    return #NAMES[acceleration]
+end
+
+-- The volumes in memory, all of which self.made has.
+local function make_all(self, acceleration, make)
+    local function one()
+        self.made[#self.made + 1] = make()
+        return self.made[#self.made]
+    end
+    if acceleration == "biggs_andrews" then
+        self.ring, self.gradients = {}, {}
+        for i = 1, self.in_place and 2 or 3 do
+            self.ring[i] = one()
+        end
+        for i = 1, self.twice and 2 or 1 do
+            self.gradients[i] = one()
+        end
+        return
+    end
+    for slot = 0, self.in_place and 0 or 1 do
+        self.slots[slot] = {one()}
+        if acceleration == "heavy_ball" then
+            self.slots[slot][2] = slot == 1 and not self.twice and self.slots[0][2] or one()
+        end
+    end
+end
+
 --- The estimates of a run. run: kept (nil or the state of the journal), plan, two (the tiles of the
--- estimate), home (where arrays are); make() makes a volume at the place of the plan. Close them.
-function estimates.new(run, shape, momentum, make)
+-- estimate), home (where arrays are), job; `apart`: what an iteration reads of the estimate is not
+-- changed by it; make() makes a volume at the place of the plan. Close them.
+function estimates.new(run, shape, acceleration, apart, make)
     local self = setmetatable({run = run, kept = run.kept, shape = shape, shift = 0, latest = 1,
-        names = {"estimate", momentum and "before" or nil},
+        names = NAMES[acceleration], made = {},
         buffered = run.kept and run.plan.place == "file" or false, twice = run.plan.twice,
         saved_at = core.system.clock(), saving = 0, slots = {}}, methods)
+    self.in_place = not (self.buffered or self.twice or apart)
     local _ <close> = on_error(function() self:__close() end)
     if self.buffered then
-        self.slots[0], self.slots[1] = files_of(self, 0), files_of(self, 1)
-    else
-        for slot = 0, self.twice and 1 or 0 do
-            self.slots[slot] = {make()}
-            self.slots[slot][2] = momentum and make() or nil
+        for slot = 0, 1 do
+            self.slots[slot] = files_of(self, slot)
+            table.move(self.slots[slot], 1, #self.names, #self.made + 1, self.made)
         end
+    else
+        make_all(self, acceleration, make)
     end
     return self
 end
 
---- What iteration k has made, {estimate, before}; 0: what the first one begins with.
+-- The n-th of a list whose elements take turns.
+local function turn(list, n)
+    return list[n % #list + 1]
+end
+
+--- What iteration k has made, {estimate, before, gradient}; 0: what the first one begins with.
 function methods:at(k)
-    return self.slots[(self.buffered or self.twice) and (k + self.shift) % 2 or 0]
+    if self.ring then
+        return {turn(self.ring, k), turn(self.ring, k - 1), turn(self.gradients, k)}
+    end
+    return self.slots[self.in_place and 0 or (k + self.shift) % 2]
+end
+
+--- The volumes that iteration k writes: those of at(k). With a gradient that is the second one, and
+-- the estimate before, which is there already in a ring, the last one.
+function methods:written(k)
+    local all = self:at(k)
+    return all[3] and {all[1], all[3], not self.ring and all[2] or nil} or all
 end
 
 function methods:__close()
-    for slot = 0, 1 do
-        for _, volume in ipairs(self.slots[slot] or {}) do
-            if volume.array then
-                volume.array:release()
-            end
-            volume:close()
+    for _, volume in ipairs(self.made) do
+        if volume.array then
+            volume.array:release()
         end
+        volume:close()
     end
-    self.slots = {}
+    self.made, self.slots = {}, {}
 end
 
 -- Copies the tiles of one list of volumes to another.

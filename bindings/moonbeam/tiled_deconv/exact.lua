@@ -1,5 +1,6 @@
 -- Richardson-Lucy by tiles with exact seams: every iteration is two sweeps of tiles with a barrier
--- between. Sweep 1 writes ratio = y / (h * x), sweep 2 makes x := x (h' * ratio) / n.
+-- between. Sweep 1 writes ratio = y / (h * x), sweep 2 makes x := x (h' * ratio) / n
+-- (moonbeam.tiled_deconv.tile_steps). Where these lie: moonbeam.tiled_deconv.domain.
 --
 -- Image, estimate and ratio (and for momentum the estimate before) are volumes at one place: on the
 -- device, on the host or in files. The estimate reaches `lead` elements beyond the image's start.
@@ -12,6 +13,7 @@ local mb = require "moonbeam"
 local alive = require "moonbeam.stream.alive"
 local budgets = require "moonbeam.plan.budget"
 local convolution = require "moonbeam.convolution"
+local domain = require "moonbeam.tiled_deconv.domain"
 local estimates = require "moonbeam.tiled_deconv.estimates"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
@@ -22,6 +24,7 @@ local on_error = require "moonbeam.internal.on_error"
 local psf_tools = require "moonbeam.psf"
 local search = require "moonbeam.tiles.search"
 local stops = require "moonbeam.stream.stops"
+local steps = require "moonbeam.tiled_deconv.tile_steps"
 local sweep = require "moonbeam.tiles.sweep"
 local tile_ranks = require "moonbeam.tiled_deconv.tile_ranks"
 local volumes = require "moonbeam.volumes"
@@ -50,15 +53,11 @@ local runs = {}
 runs.__index = runs
 
 local function new_run(job, devices, plan, tiles_of)
-    local shape, estimate, kernel = job.source.shape, job.estimate, job.psf.shape
-    local function tiles(out, input, shift)
-        return tiles_of(search.cut(out, input, kernel, shift, plan.counts))
-    end
+    local own, one, two = domain.tiles(job, plan.counts, tiles_of)
     return setmetatable({job = job, devices = devices, sharing = #devices, plan = plan,
-        kept = job.kept, times = {budgets = {}, again = {}},
+        kept = job.kept, lengths = {[0] = 0}, times = {budgets = {}, again = {}},
         home = plan.place == "device" and devices[1] or mb.device "host",
-        own = tiles(shape, shape, job.zero), one = tiles(shape, estimate, job.zero),
-        two = tiles(estimate, shape, job.back)}, runs)
+        own = own, one = one, two = two}, runs)
 end
 
 function runs:settings(devices)
@@ -179,7 +178,8 @@ function runs:mean(y)
     local mean, share = 1, 0
     if total then
         mean, share = gate.judge(WHAT, total[1], counts and select(2, counts:read())[2] or 0,
-            convolution.product(y.shape), convolution.product(self.job.estimate), false)
+            convolution.product(y.shape), convolution.product(self.job.estimate),
+            self.job.options.total_variation ~= nil)
     end
     if self.kept then
         self.kept:note_value("mean", mean)
@@ -188,18 +188,20 @@ function runs:mean(y)
     return mean, share
 end
 
-function runs:fill(list, value)
-    for _, volume in ipairs(list) do
+-- Fills the volumes that the first iteration reads; with a gradient, the last one, that is 0.
+function runs:fill(list, level)
+    for i, volume in ipairs(list) do
         if volume.array then
-            volume.array:fill(value)
+            volume.array:fill(i < 3 and level or 0)
         end
     end
     if not list[1].array then
         local host = mb.device "host"
         self:sweep({host}, self.two, {reads = {}, writes = list,
             compute = function(_, tile, _, give)
-                local block <close> = mb.full(tile.extents, value, {device = host})
                 for i in ipairs(list) do
+                    local block <close> = mb.full(tile.extents, i < 3 and level or 0,
+                        {device = host})
                     give(i, block)
                 end
             end})
@@ -207,84 +209,22 @@ function runs:fill(list, value)
 end
 
 -- Sweep 1 of iteration k: the ratio at the image's elements from the estimate around them.
-function runs:ratio(k, x, y, ratio, state, done)
-    local grid_of, n = self.plan.grid, self.plan.grid[#self.plan.grid]
-    local misfit = state.misfit
-    self:noted(estimates.sections(k), self.one, {
-        reads = {{x, sweep.around}, {y, sweep.own}}, writes = {ratio}, done = done,
-        compute = function(blocks, tile, device, give)
-            local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
-            blocks[1]:release()
-            convolution.apply(grid, state.of[device.id].otf, n)
-            local part <close> = grid:view(convolution.ranges(self.job.above, tile.extents))
-            blocks[2] = volumes.real(blocks[2])
-            local _, metric = mb.rl_ratio(part, blocks[2],
-                {tile = true, eps = state.eps, metrics = misfit ~= nil,
-                    background = self.job.options.background})
-            blocks[2]:release()
-            if misfit then
-                misfit:put(device, tile, metric)
-            end
-            give(1, part)
-        end}, misfit)
-end
-
--- Momentum for a tile: the estimate `here` goes on along its last step, and `spare`, of its shape,
--- becomes what it was, the next `before`.
-local function extrapolate(here, before, spare, alpha, least)
-    mb.convert(here, "f32", {out = spare})
-    mb.binary(spare, "sub", {b = before, out = before})
-    mb.binary(before, "mul", {scalar = alpha, out = before})
-    mb.binary(here, "add", {b = before, out = here})
-    mb.binary(here, "max", {scalar = least, out = here})
-end
-
--- Copies in place of blocks that are views of arrays on their device, which must stay as they are.
-local function own_copies(blocks, device, volumes_of)
-    for i, volume in ipairs(volumes_of) do
-        if volume.array and volume.array.device == device then
-            local view <close> = blocks[i + 1]
-            blocks[i + 1] = view:copy()
-        end
-    end
+function runs:ratio(k, y, ratio, state, done)
+    local each = steps.ratio(self.job, self.plan.grid, self.estimates:at(k - 1), y, ratio, state)
+    each.done = done
+    self:noted(estimates.sections(k), self.one, each, state.misfit)
 end
 
 -- Sweep 2 of iteration k: the estimate from the ratio around it.
 function runs:update(k, ratio, state, done)
-    local job, grid_of, n = self.job, self.plan.grid, self.plan.grid[#self.plan.grid]
-    local options, sums, alpha = job.options, state.sums, (k - 1) / (k + 2)
-    local before = self.estimates:at(k - 1)
-    local x, previous = table.unpack(before)
-    local whole = self.estimates:whole()
+    local each = steps.update(self.job, self.plan.grid, k, self.estimates, ratio, state)
     local _, section = estimates.sections(k)
-    self:noted(section, self.two, {
-        reads = {{ratio, sweep.around}, {x, sweep.own}, previous and {previous, sweep.own}},
-        writes = self.estimates:at(k), done = done,
-        compute = function(blocks, tile, device, give)
-            local own, first = state.of[device.id], {}
-            if whole then
-                own_copies(blocks, device, before)
-            end
-            local grid <close> = mb.embed(blocks[1], grid_of, {before = tile.before})
-            blocks[1]:release()
-            convolution.apply(grid, own.otf, n, true)
-            local part <close> = grid:view(convolution.ranges(job.middle, tile.extents))
-            for i, at in ipairs(tile.first) do
-                first[i] = at - job.lead[i]
-            end
-            local _, _, metric = mb.rl_update(blocks[2], part,
-                {table = own.table, first = first, window = job.source.shape,
-                center = job.center, floor = options.floor, min = options.min,
-                    metrics = sums ~= nil})
-            if sums then
-                sums:put(device, tile, metric)
-            end
-            if previous then
-                extrapolate(blocks[2], blocks[3], part, alpha, options.min)
-                give(2, part)
-            end
-            give(1, blocks[2], not whole or x:carries(device))
-        end}, sums, self.estimates:slot(k))
+    each.done = done
+    self:noted(section, self.two, each, state.sums, self.estimates:slot(k))
+end
+
+function runs:is_biggs()
+    return self.job.options.acceleration == "biggs_andrews"
 end
 
 -- The numbers of an iteration, from the tallies; nil in a dry run.
@@ -304,24 +244,25 @@ function runs:states()
         plan.psf_share = share -- also of states that are kept
         own.otf = convolution.transfer(psf, plan.grid,
             {center = job.middle, normalize = options.normalize})
-        own.table = mb.summed_area(psf,
-            {scale = not options.normalize and 1 or 1 / psf_tools.sum(psf)})
+        own.table = not job.wraps and mb.summed_area(psf,
+            {scale = not options.normalize and 1 or 1 / psf_tools.sum(psf)}) or nil
     end)
 end
 
 -- Notes the numbers of an iteration, and tells them. Returns whether it is the last one.
 function runs:told(k, report, ending, metric)
+    local job = self.job
     if self.kept and metric then
         self.kept:note_value(("iteration%d"):format(k), metric)
     end
     if self.kept then
-        self.kept:reached("%d of %d iterations", k, self.job.options.iterations)
+        self.kept:reached("%d of %d iterations", k, job.options.iterations)
     end
     local function look(first, extents)
         local estimate, before = table.unpack(self.estimates:at(k))
-        local volume, from = before or estimate, {}
+        local volume, from = job.options.acceleration == "heavy_ball" and before or estimate, {}
         for i, at in ipairs(first) do
-            from[i] = at + self.job.lead[i]
+            from[i] = at + job.lead[i]
         end
         return volume:read(from, extents, volume.array and self.home or mb.device "host")
     end
@@ -329,9 +270,34 @@ function runs:told(k, report, ending, metric)
         metric)
 end
 
+-- How far the estimate goes ahead after iteration k, with biggs_andrews.
+function runs:length(k, sums)
+    local name = ("alpha%d"):format(k)
+    local known = self.lengths[k] or self.kept and self.kept:value(name)
+    if known then
+        return known
+    end
+    if not sums then -- an earlier process has noted its tiles
+        local _, section = estimates.sections(k)
+        local _, rows = self.kept:pending(section, self.two, self.estimates:written(k))
+        sums = {0, 0, 0, 0, 0}
+        for number = 1, #self.two do
+            for i = 1, #sums do
+                sums[i] = sums[i] + rows[number][i]
+            end
+        end
+    end
+    local length = grids.along(sums[4], sums[5])
+    self.lengths[k] = length
+    if self.kept then
+        self.kept:note_value(name, length)
+    end
+    return length
+end
+
 -- Both sweeps of iteration k.
 function runs:sweeps(k, y, ratio, state, done)
-    self:ratio(k, self.estimates:at(k - 1)[1], y, ratio, state, done)
+    self:ratio(k, y, ratio, state, done)
     self:update(k, ratio, state, done)
 end
 
@@ -398,7 +364,7 @@ function runs:iteration(k, y, ratio, state, ending)
     self:ask_again(k, y, ratio, state)
     local holding <close> = self.kept and not mb.device.dry() and stops.hold() or nil
     self.stops = holding and stops.waits or nil
-    self:ratio(k, self.estimates:at(k - 1)[1], y, ratio, state, ending.done)
+    self:ratio(k, y, ratio, state, ending.done)
     if self:stopped() then
         self.estimates:save(k - 1, k > 1)
         stops.raise(holding)
@@ -410,6 +376,10 @@ function runs:iteration(k, y, ratio, state, ending)
     end
     self.times.iterations = self.times.iterations + 1
     self.reached = committed(self.devices)
+    if self:is_biggs() then
+        local _, numbers = state.sums:read()
+        state.alpha = numbers and self:length(k, numbers) or 0
+    end
     local over = self:told(k, ending.report, ending, state.misfit
         and metric_of(state.misfit, state.sums) or nil)
     self.done = k
@@ -445,9 +415,9 @@ function runs:iterate(report, call)
     local states = self:states()
     self.kept_states = options.keep and states or nil
     local _ <close> = not options.keep and states ~= plan.kept and states or nil
-    local y, copy = self:placed(job.source)
+    local placed, copy = self:placed(job.source)
     local _ <close> = owned(copy)
-    local mean, share = self:mean(y)
+    local mean, share = self:mean(placed)
     report.clipped, self.zero = {image = share, psf = plan.psf_share}, mean == 0
     self:drop_lost() -- before ranks wait for each other
     local again, over = self.done ~= nil, false
@@ -462,18 +432,19 @@ function runs:iterate(report, call)
     end
     self.done = from
     local buffered = self.estimates.buffered
-    local ratio = buffered and self.kept:file("ratio", job.source.shape)
-        or self:volume(job.source.shape)
+    local ratio = buffered and self.kept:file("ratio", job.ratio) or self:volume(job.ratio)
     local _ <close> = owned(ratio)
     local measure = options.metrics or options.tolerance ~= nil
     local misfit <close> = measure and sweep.tally(self.devices, plan.total, 2) or nil
-    local sums <close> = measure and sweep.tally(self.devices, plan.total, 3) or nil
-    local state = {of = states, misfit = misfit, sums = sums,
-        eps = options.eps or math.max(1e-6 * mean, 1e-36)}
+    local biggs = self:is_biggs()
+    local sums <close> = (measure or biggs) and sweep.tally(self.devices, plan.total,
+        biggs and 5 or 3) or nil
+    local state = {of = states, misfit = misfit, sums = sums, alpha = biggs and self:length(from),
+        eps = options.eps or math.max(1e-6 * mean, 1e-36), epsilon = math.max(1e-3 * mean, 1e-20)}
     local ending = {on_iteration = call and options.on_iteration and function(...)
         return call(options.on_iteration, ...)
     end, tolerance = options.tolerance, report = report}
-    local x = self.estimates:at(0)[1]
+    local x, y = self.estimates:at(0)[1], domain.image(job, placed)
     self.hashes = buffered or nil
     local lanes <close> = alive.on(self.devices, function() -- a rank does not come here again
         self:drop_lost()
@@ -538,19 +509,20 @@ function exact.run(job, devices, plan, tiles_of, call)
         keep_states(run, err)
     end})
     local report, sink = {iterations = 0, metrics = {}}, job.sink
-    local momentum = job.options.acceleration == "heavy_ball"
+    local acceleration = job.options.acceleration
     if job.kept then
         job.kept:check_disk(exact.disk_bytes(job, plan))
     end
-    local made <close> = estimates.new(run, job.estimate, momentum, function()
-        return run:volume(job.estimate)
-    end)
+    local made <close> = estimates.new(run, job.estimate, acceleration,
+        job.options.total_variation ~= nil, function()
+            return run:volume(job.estimate)
+        end)
     run.estimates = made
     run:iterate_on(report, call)
     -- Transfer function, image and ratio have made room.
     sink = type(sink) == "function" and sink() or sink
     local x, previous = table.unpack(made:at(report.iterations))
-    local final = previous or x -- with momentum x has gone ahead
+    local final = acceleration == "heavy_ball" and previous or x -- there x has gone ahead
     local function inside(tile)
         local from = {}
         for i, at in ipairs(tile.first) do
@@ -577,9 +549,9 @@ end
 
 --- The bytes of the files of a run with a journal.
 function exact.disk_bytes(job, plan)
-    local count = job.options.acceleration == "heavy_ball" and 4 or 2
+    local count = 2 * estimates.count(job.options.acceleration)
     return 4 * (count * convolution.product(job.estimate)
-        + (plan.place == "file" and convolution.product(job.source.shape) or 0))
+        + (plan.place == "file" and convolution.product(job.ratio) or 0))
 end
 
 -- ---- planning ----
@@ -588,32 +560,12 @@ end
 -- devices}.
 function exact.prepare(job)
     local options, source, psf = job.options, job.source, job.psf
-    if options.boundary ~= "zero" then
-        fail("unsupported", WHAT, "boundary",
-            'tiles with exact seams look beyond the edges: boundary is zero, not "%s"',
-            options.boundary)
-    elseif options.acceleration == "biggs_andrews" then
-        fail("unsupported", WHAT, "acceleration",
-            'tiles with exact seams have acceleration none or heavy_ball, not "%s"',
-            options.acceleration)
-    elseif #psf.shape ~= #source.shape then
+    if #psf.shape ~= #source.shape then
         fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
     end
+    gate.variation(WHAT, options.total_variation, source.shape, options.spacing)
     local spread <close> = options.center == "mass" and gate.psf(WHAT, psf) or nil
-    local given = psf_tools.center(spread or psf, options.center)
-    for _, name in ipairs {"estimate", "center", "lead", "middle", "above", "back", "zero"} do
-        job[name] = {}
-    end
-    for i, k in ipairs(psf.shape) do
-        job.center[i] = math.floor(given[i] + 0.5)
-        job.lead[i] = k - 1 - job.center[i]
-        job.estimate[i] = source.shape[i] + k - 1
-        job.back[i], job.zero[i] = 1 - k, 0
-        -- The transfer function is about the middle, wherever the center is: in planes it is small
-        -- so. Sweep 1 finds its results `above` from the start of a grid, sweep 2 `middle`.
-        job.middle[i] = (k - 1) // 2
-        job.above[i] = k - 1 - job.middle[i]
-    end
+    domain.prepare(job, psf_tools.center(spread or psf, options.center))
     job.shape = job.estimate -- the larger of what is cut
 end
 
@@ -643,7 +595,8 @@ local function plan_at(job, place, twice)
     local device, options, count = job.devices[1], job.options, #job.devices
     local voxels, source = 4 * convolution.product(job.estimate), volumes.bytes(job.source)
     local id = place == "device" and device.id or place
-    local more = options.acceleration == "heavy_ball" and 1 or 0
+    local more = estimates.count(options.acceleration) - 1
+    local twice_read = options.acceleration == "biggs_andrews" and 2 or 1
     sweep.set_overlaps(job, place == "file" or count > 1 or id ~= device.id or sweep.travels(
         job.devices, job.source, type(job.sink) == "table" and job.sink or nil))
     job.advice = ADVICE[place]
@@ -653,8 +606,8 @@ local function plan_at(job, place, twice)
         end
         return options.iterations * 2 * made.total
             * search.convolution_seconds(device, made.points) / count,
-            seconds(voxels * made.work + source + (1 + more) * voxels),
-            seconds((2 + more) * voxels)
+            seconds(twice_read * voxels * made.work + source + (1 + more) * voxels),
+            seconds((1 + math.max(1, more)) * voxels)
     end
     job.place, job.twice = place, twice
     local plan = sweep.plan(job)

@@ -2,15 +2,22 @@
 -- independent and blended.
 --
 -- Exact: every iteration is two sweeps of tiles with a barrier between. Sweep 1 writes ratio = y /
--- (h * x), sweep 2 makes x := x (h' * ratio) / n. The result is that of deconv.richardson_lucy with
--- boundary "zero", to rounding: the estimate lives on the image's extents and k - 1 beyond, where
--- the image can tell. Resident are image, estimate and ratio: 12 bytes per voxel (10 for u16), and
--- the tiles; or they are on the host, or in files. Momentum takes 4 more, the estimate before.
+-- (h * x), sweep 2 makes x := x (h' * ratio) / n. The result is that of deconv.richardson_lucy, to
+-- rounding, with every acceleration, boundary and weight of total variation. With boundary "zero"
+-- the estimate lives on the image's extents and k - 1 beyond, where the image can tell. With the
+-- others it lives on the grid that the untiled method has, and a tile at an edge reads what lies
+-- beyond by the boundary's rule. Resident are image, estimate and ratio: 12 bytes per voxel (10 for
+-- u16), and the tiles; or they are on the host, or in files. heavy_ball takes 4 more, the estimate
+-- before, biggs_andrews 8, and total variation 4: a tile looks at the estimate of its neighbors,
+-- which stays as it is for a sweep.
+--
+-- How far biggs_andrews goes ahead is one number for all tiles. Each tile gives its part of two
+-- sums, which are added in the order of the tiles: the number depends on how the image is cut, as
+-- the result does, in its last digits, and not on places, devices or what is done when.
 --
 -- Blended: every tile with a margin is deconvolved by itself and laid over its neighbors with
--- cosine ramps. That is quicker out of core (a tile is read once, whatever the iterations) and
--- takes every option of richardson_lucy, but what iterations carry further than the margin is lost.
--- How well the seams are hidden is measured.
+-- cosine ramps. That is quicker out of core (a tile is read once, whatever the iterations), but
+-- what iterations carry further than the margin is lost. How well the seams are hidden is measured.
 --
 -- Tiles are read and written while others are worked on (moonbeam.stream). The result depends on
 -- their extents alone, not on overlap, place or devices.
@@ -48,15 +55,15 @@ local ONLY = {
         {"scratch", "string", "the name of a file beside which scratch files may go"},
         {"keep", "boolean", "the transfer functions stay in the plan, for the next volume with "
             .. "this PSF and this plan, until plan.kept:release()"}),
-    blended = declared.options(rl.total_variation, rl.spacing,
-        {"margin", "count", "elements around a tile that are worked on with it, at least",
-            usual = "three quarters of the PSF"}),
+    blended = declared.options({"margin", "count",
+        "elements around a tile that are worked on with it, at least",
+        usual = "three quarters of the PSF"}),
 }
 local OPTIONS = declared.options({"mode", "choice", "exact seams, or blended independent tiles",
     choices = {"exact", "blended"}, default = "exact"}, sweep.options, rl.iterations,
-    rl.acceleration, rl.center, rl.normalize, rl.boundary, rl.eps, rl.floor, rl.min,
-    rl.background, ONLY.exact,
-    ONLY.blended, {"on_tile", "callable", "a function (iteration, number, total)"},
+    rl.acceleration, rl.total_variation, rl.spacing, rl.center, rl.normalize, rl.boundary, rl.eps,
+    rl.floor, rl.min, rl.background, ONLY.exact, ONLY.blended,
+    {"on_tile", "callable", "a function (iteration, number, total)"},
     {"journal", "any", "what journal returns: an interrupted run can go on"})
 
 -- The plan of a job on its devices that are not lost; again if one of several is lost meanwhile.
@@ -185,7 +192,7 @@ end
 -- other programs have taken it, the tiles stay, and reading and writing wait for the work until
 -- there is room again: `again` of the report, {{iteration, overlap, text}}.
 --
--- Mode exact has boundary "zero" and acceleration "none" or "heavy_ball".
+-- Weights, a start and held-out photons are for deconv.richardson_lucy alone.
 --
 -- If one of several devices is lost, the others do its tiles, with the same bits: `lost` of the
 -- report, {{device, reason, text}}. In mode exact the place host has two estimates for that, 4

@@ -13,29 +13,29 @@ local in_a_row = require "moonbeam.plan.in_a_row"
 local search = {}
 
 -- One axis: `count` nearly equal parts of 0 ... out - 1; part i needs input first + shift ...
--- first + shift + extent + reach - 1, of which 0 ... input - 1 exist. Parts: {first, extent,
--- from, take, before}; before: what is missing in front.
-local function cut_axis(out, input, count, shift, reach)
+-- first + shift + extent + reach - 1, of which 0 ... input - 1 exist, or all where the axis wraps
+-- around. Parts: {first, extent, from, take, before}; before: what is missing in front.
+local function cut_axis(out, input, count, shift, reach, wraps)
     local parts = {}
     for j = 0, count - 1 do
         local first = out * j // count
         local extent = out * (j + 1) // count - first
         local low = first + shift
-        local from = math.max(0, low)
+        local from = wraps and low or math.max(0, low)
+        local to = low + extent + reach
         parts[j + 1] = {first = first, extent = extent, from = from,
-            take = math.min(input, low + extent + reach) - from,
-            before = from - low}
+            take = (wraps and to or math.min(input, to)) - from, before = from - low}
     end
     return parts
 end
 
 --- The tiles of a result of extents `out` from an input of extents `input`: a list per axis of
 -- parts, for search.tiles. kernel: extents of the PSF; shift: where, before a tile's first element
--- (negative), what it needs begins.
-function search.cut(out, input, kernel, shift, counts)
+-- (negative), what it needs begins; wraps: the axes do, so that it may be beyond the edges.
+function search.cut(out, input, kernel, shift, counts, wraps)
     local axes = {}
     for i, n in ipairs(out) do
-        axes[i] = cut_axis(n, input[i], math.min(counts[i], n), shift[i], kernel[i] - 1)
+        axes[i] = cut_axis(n, input[i], math.min(counts[i], n), shift[i], kernel[i] - 1, wraps)
     end
     return axes
 end

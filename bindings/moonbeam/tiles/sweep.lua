@@ -213,14 +213,16 @@ function sweep.lanes(settings, grid, reads, writes)
         hashes = settings.hashes and not mb.device.dry() or nil})
 end
 
--- What decides the memory of a tile.
+-- What decides the memory of a tile. It may have `extra`, elements that are copied, and `edges`,
+-- other numbers.
 local function extents_of(tile)
     local take, own = 1, 1
     for i, n in ipairs(tile.take) do
         take, own = take * n, own * tile.extents[i]
     end
-    return {take, own, kind = table.concat(tile.take, " ") .. " " .. table.concat(tile.extents, " ")
-        .. " " .. table.concat(tile.before or {}, " ")}
+    return {take, own, tile.extra, kind = table.concat(tile.take, " ") .. " "
+        .. table.concat(tile.extents, " ") .. " " .. table.concat(tile.before or {}, " ")
+        .. (tile.edges and " " .. table.concat(tile.edges, " ") or "")}
 end
 
 -- Does a job go on with what an earlier process has left? Then its tiles are any of them.

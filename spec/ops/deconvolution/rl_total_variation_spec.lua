@@ -28,6 +28,71 @@ describe("rl_total_variation", function()
         helper.assert_close(before, t, 0)
     end)
 
+    -- The divisors of an estimate, as the quotients of ones.
+    local function divisors(estimate, options, shape)
+        local ones <close> = mb.ones(shape)
+        options.lambda, options.epsilon, options.spacing = 0.05, 0.1, { 2, 1, 1.5 }
+        mb.rl_total_variation(estimate, ones, options)
+        return ones:copy()
+    end
+
+    it("is the same for tiles, which see one element around them, and on a larger grid", function()
+        local x <close> = mb.random({ 5, 7, 9 }, { seed = 3 })
+        local padded <close> = divisors(x, {}, { 5, 7, 10 })
+        local whole <close> = padded:view({ 1, 5 }, { 1, 7 }, { 1, 9 })
+        for _, range in ipairs { { { 1, 5 }, { 1, 7 }, { 1, 9 } }, { { 2, 3 }, { 1, 4 }, { 5, 9 } },
+            { { 5, 5 }, { 3, 6 }, { 2, 2 } } } do
+            local wide, at, extents = {}, {}, {}
+            for i, each in ipairs(range) do
+                local low = math.max(1, each[1] - 1)
+                wide[i] = { low, math.min(x.shape[i], each[2] + 1) }
+                at[i], extents[i] = each[1] - low, each[2] - each[1] + 1
+            end
+            local around <close> = x:view(table.unpack(wide))
+            local got <close> = divisors(around, { at = at }, extents)
+            local expected <close> = whole:view(table.unpack(range))
+            helper.assert_close(expected, got, 0)
+        end
+        -- It begins at (6, 5, 8) of a grid, goes on at its start, and other values lie between.
+        local start, grid = { 6, 5, 8 }, { 8, 7, 12 }
+        local large <close> = mb.random(grid, { seed = 5, low = 5, high = 9 })
+        local wanted <close> = mb.zeros { 8, 7, 14 }
+        local function place(from, to)
+            for z = 1, 5 do
+                for y = 1, 7 do
+                    for k = 1, 9 do
+                        local last = (start[3] + k - 1) % 12 + 1
+                        local here <close> = to:view((start[1] + z - 1) % 8 + 1,
+                            (start[2] + y - 1) % 7 + 1, { last, last })
+                        here:fill(from:item(z, y, k))
+                    end
+                end
+            end
+        end
+        place(x, large)
+        place(whole, wanted)
+        local got <close> = divisors(large, { start = start, extent = { 5, 7, 9 } }, { 8, 7, 14 })
+        local mask <close> = mb.zeros { 8, 7, 14 }
+        local one <close> = mb.ones { 5, 7, 9 }
+        place(one, mask)
+        local inside <close> = got * mask
+        helper.assert_close(wanted, inside, 0)
+    end)
+
+    it("says what is not within the estimate", function()
+        local x <close> = mb.ones { 4, 6 }
+        local tile <close> = mb.ones { 2, 3 }
+        local grid <close> = mb.ones { 4, 8 }
+        for _, each in ipairs { { tile, "at", { 3, 0 } }, { grid, "start", { 4, 0 } },
+            { grid, "extent", { 4, 7 } } } do
+            local _, err = helper.failure(mb.rl_total_variation, x, each[1],
+                { [each[2]] = each[3] })
+            assert.equal("argument", err.code)
+            assert.equal(each[2], err.arg)
+        end
+        assert.matches("padded rows", (helper.failure(mb.rl_total_variation, x, tile)))
+    end)
+
     it("does not depend on units: spacing and values scale together", function()
         local x <close> = mb.random({ 4, 5, 6 }, { seed = 3 })
         local larger <close> = x * 2

@@ -67,7 +67,8 @@ end
 
 -- ---- whole or tiles ----
 
--- The mode of --tiles auto, and why.
+-- The mode of --tiles auto, and why. The program ends where the whole does not fit and what is
+-- asked for has no tiles; a plan says so.
 local function usual_mode(job)
     local options, whole = job.options, job.live + job.known[job.device.id]
     if whole <= job.limit then
@@ -75,25 +76,26 @@ local function usual_mode(job)
     end
     local why = ("the whole takes %s, the budget is %s"):format(format_bytes(whole),
         format_bytes(job.limit))
-    if options.method ~= "rl" then
-        return "none", ("%s; --method %s has no tiles"):format(why, options.method)
-    elseif options.mask then
-        return "none", why .. "; tiles have no --mask"
-    elseif options.acceleration == "biggs_andrews" or options.total_variation
-        or (options.boundary or "zero") ~= "zero" then
-        -- Blended tiles have other values near their seams: the budget does not choose them.
-        cli.stop(why .. "; exact tiles have no biggs_andrews, no total variation, and boundary "
-            .. "zero; give a larger --budget, or --tiles blended, whose values differ a little "
-            .. "near the seams")
+    local what = options.method ~= "rl" and "--method " .. options.method
+        or options.mask and "--mask"
+    if not what then
+        return "exact", why
     end
-    return "exact", why
+    why = ("%s; %s has no tiles: give --budget %d or more, or %s"):format(why, what, whole,
+        options.method ~= "rl" and "--method rl" or "leave --mask out")
+    if not options.plan then
+        cli.stop(why)
+    end
+    return "none", why
 end
 
 --- Ends the program where a mode of tiles is not for the other options; "auto" and "none" are for
 -- all.
 function way.check_mode(options, mode)
     if mode ~= "auto" and mode ~= "none" and (options.method ~= "rl" or options.mask) then
-        cli.wrong("--tiles %s is for --method rl without --mask", mode)
+        cli.wrong("--tiles %s is for --method rl without --mask: leave it out", mode)
+    elseif mode == "blended" and options.boundary == "circular" then
+        cli.wrong("--tiles blended does not wrap around the image: --tiles exact does")
     elseif mode == "blended" and options.output_dtype ~= "float32" then
         cli.wrong("--tiles blended adds up in the result, which is float32: --output-dtype is for "
             .. "the others")
