@@ -5,7 +5,7 @@ local mb = require "moonbeam"
 local catalog = require "moonbeam.pipeline.catalog"
 local cli = require "moonbeam.internal.cli"
 local step_options = require "moonbeam.pipeline.definitions.step_options"
-local text_file = require "moonbeam.internal.text_file"
+local text_file = require "moonbeam.internal.files.text_file"
 
 local READERS <const> = {nabu = "from_nabu", httomo = "from_httomo"}
 

@@ -7,7 +7,7 @@
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local input_file = require "moonbeam.internal.input_file"
+local input_file = require "moonbeam.internal.files.input_file"
 local kinds = require "moonbeam.pipeline.kinds"
 local own_step = require "moonbeam.pipeline.definitions.own_step"
 local step_options = require "moonbeam.pipeline.definitions.step_options"

@@ -7,7 +7,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
-local input_file = require "moonbeam.internal.input_file"
+local input_file = require "moonbeam.internal.files.input_file"
 
 local recipe = {}
 

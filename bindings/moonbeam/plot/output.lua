@@ -8,7 +8,7 @@ local dots = require "moonbeam.plot.dots"
 local file_name = require "moonbeam.internal.file_name"
 local raster = require "moonbeam.plot.raster"
 local svg = require "moonbeam.plot.svg"
-local text_file = require "moonbeam.internal.text_file"
+local text_file = require "moonbeam.internal.files.text_file"
 local view = require "moonbeam.view"
 
 local output = {}

@@ -9,7 +9,7 @@ local fail = require "moonbeam.internal.fail"
 local formats = require "moonbeam.pool.trace"
 local strict = require "moonbeam.internal.strict"
 local tables = require "moonbeam.internal.tables"
-local text_file = require "moonbeam.internal.text_file"
+local text_file = require "moonbeam.internal.files.text_file"
 local timeline = require "moonbeam.pool.timeline"
 
 local pool = {}

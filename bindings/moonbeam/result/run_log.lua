@@ -5,7 +5,7 @@ local core = require "moonbeam.core"
 local log = require "moonbeam.internal.log"
 local origin = require "moonbeam.result.origin"
 local tables = require "moonbeam.internal.tables"
-local text_file = require "moonbeam.internal.text_file"
+local text_file = require "moonbeam.internal.files.text_file"
 
 local run_log = {}
 

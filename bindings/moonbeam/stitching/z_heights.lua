@@ -3,7 +3,7 @@
 -- read from files: from a result, and from the scan that it was made of.
 
 local core = require "moonbeam.core"
-local input_file = require "moonbeam.internal.input_file"
+local input_file = require "moonbeam.internal.files.input_file"
 local json_reader = require "moonbeam.internal.json_reader"
 local tables = require "moonbeam.internal.tables"
 local voxel = require "moonbeam.tiff.voxel"

@@ -6,7 +6,7 @@ local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local images = require "moonbeam.images"
-local input_file = require "moonbeam.internal.input_file"
+local input_file = require "moonbeam.internal.files.input_file"
 local source = require "moonbeam.scan.source"
 local text = require "moonbeam.scan.lists.text"
 

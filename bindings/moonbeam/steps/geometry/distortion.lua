@@ -1,4 +1,4 @@
-local input_file = require "moonbeam.internal.input_file"
+local input_file = require "moonbeam.internal.files.input_file"
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"

@@ -3,6 +3,7 @@
 
 local core = require "moonbeam.core"
 local file_set = require "moonbeam.tiff.meaning.file_set"
+local input_file = require "moonbeam.internal.files.input_file"
 local order = require "moonbeam.tiff.meaning.order"
 local read_json = require "moonbeam.internal.json_reader"
 local refusal = require "moonbeam.tiff.meaning.refusal"
@@ -179,7 +180,7 @@ function micromanager.ndtiff(file, options, warn)
     local set = file_set.new(file)
     local path = file_set.beside(file.name, INDEX)
     local facts = core.system.stat(path)
-    local opened <close> = facts and facts.kind ~= "folder" and io.open(path, "rb") or nil
+    local opened <close> = facts and facts.kind ~= "folder" and input_file.open(path) or nil
     if not opened then
         if #file.pages == 1 then
             return nil
