@@ -161,7 +161,9 @@ local function of_metamorph(file, options)
     local pages = pages_behind(file, {file.pages[1]}, planes.count, "MetaMorph")
     local times = not planes.heights and planes.times
     return {kind = "metamorph", channels = 1, slices = times and 1 or planes.count,
-        frames = times and planes.count or 1, order = "ZTC", planes = pages}
+        frames = times and planes.count or 1, order = "ZTC", planes = pages,
+        voxel = {pixel = planes.voxel.pixel, row = planes.voxel.row,
+            step = not times and planes.voxel.step or nil}}
 end
 
 -- ---------------------------------------------------------------------------------------------
