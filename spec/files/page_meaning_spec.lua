@@ -252,6 +252,16 @@ describe("the pages of a TIFF file", function()
         assert.near(130e-9, voxel(resolution(nil, um), text).pixel, 1e-11)
         assert.near(130e-9, voxel(resolution(2, um), text).pixel, 1e-11) -- the default of writers
         assert.near(130e-9, voxel(resolution(3, cm)).pixel, 1e-12) -- no text at all
+        assert.near(130e-9, voxel(resolution(2, 195384615)).pixel, 1e-12)
+        for _, missing in ipairs {282, 283} do
+            for unit, per in pairs {[3] = cm, [2] = 195384615} do
+                local one = resolution(unit, per)
+                one[missing] = nil
+                local size = voxel(one)
+                assert.near(130e-9, size.pixel or 0, 1e-12)
+                assert.near(130e-9, size.row or 0, 1e-12)
+            end
+        end
         assert.is_nil(voxel(resolution(2, 300000)).pixel) -- a printer's 300 dots per inch
         local both = voxel(resolution(3, cm), ome("ZCT", {C = 1, Z = 4, T = 1}, "<TiffData/>"),
             text)

@@ -227,7 +227,8 @@ end
 function reader:describe(stack, tags)
     local x, y = rational(tags[282]), rational(tags[283])
     stack.descriptions = tags.texts or {}
-    stack.resolution = x and y and {x = x, y = y, unit = self:whole(tags, 296, 2),
+    x, y = x or y, y or x -- pixels are square where one is missing
+    stack.resolution = x and {x = x, y = y, unit = self:whole(tags, 296, 2),
         told = tags[296] ~= nil} or nil
     stack.metamorph = self:metamorph(tags[PLANES], tags[PAIRS])
 end
