@@ -399,11 +399,13 @@ mb_status mb_device_open(const char *id, mb_device **out)
                        "\"cuda:0\"",
                        id);
     if (!planned && host_number < 0 && cuda_number < 0) {
-        const bool processor = strcasecmp(id, "cpu") == 0;
+        const char *hint = strcasecmp(id, "cpu") == 0   ? ": the processor is \"host\""
+                           : strcasecmp(id, "gpu") == 0 ? ": the first GPU is \"cuda:0\""
+                                                        : "";
         return mb_fail(MB_STATUS_ARGUMENT, "device",
                        "unknown device \"%s\"%s; valid names are \"host\", \"host:1\", \"cuda:0\", "
                        "\"cuda:1\", ...",
-                       id, processor ? ": the processor is \"host\"" : "");
+                       id, hint);
     }
     pthread_mutex_lock(&lock);
     mb_status status = planned            ? open_planned(id + sizeof PLANNED - 1, out)

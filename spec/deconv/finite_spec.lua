@@ -83,6 +83,39 @@ describe("an image with values that are not finite", function()
         end), 1, true)
     end)
 
+    it("is refused in a PSF of linear filters, and so are PSFs and results of zeros", function()
+        for _, method in ipairs {"wiener", "tikhonov"} do
+            for _, normalize in ipairs {true, false} do
+                local bad <close> = psf:copy()
+                bad:view(1, {1, 1}, {1, 1}):fill(0 / 0)
+                assert.matches("1 of %d+ values of the PSF are not finite", message(function()
+                    mb.deconv[method](image, bad, {normalize = normalize})
+                end))
+            end
+            local none <close> = mb.full(psf.shape, 0)
+            assert.matches("the PSF is 0 everywhere", message(function()
+                mb.deconv[method](image, none, {normalize = false})
+            end), 1, true)
+            -- Each value of the estimate is below what f32 can hold.
+            local faint <close> = mb.full(image.shape, 1e-30)
+            assert.matches("the result is 0 everywhere, and the image is not", message(function()
+                mb.deconv[method](faint, psf, {lambda = 1e30,
+                    operator = method == "tikhonov" and "identity" or nil})
+            end), 1, true)
+        end
+    end)
+
+    it("nor an image of zeros, nor values below 0", function()
+        for _, method in ipairs {"wiener", "tikhonov"} do
+            local zeros <close> = mb.full(image.shape, 0)
+            local below <close> = mb.full(image.shape, -3)
+            local same <close> = mb.deconv[method](zeros, psf)
+            local signed <close> = mb.deconv[method](below, psf)
+            assert.equal(0, same:item(2, 3, 4))
+            assert.near(-3, signed:item(2, 3, 4), 0.1)
+        end
+    end)
+
     it("nor one that is finite, which costs no memory beyond what is planned", function()
         for _, method in ipairs {"wiener", "tikhonov"} do
             local function work()

@@ -39,6 +39,27 @@ describe("what the file of an image says", function()
         files.remove(folder)
     end)
 
+    it("is planned on a device that is not here, in any order of the words", function()
+        write("p.tif", 3)
+        local function plan(format)
+            return (must(format):gsub("\nestimate[^\n]*", ""))
+        end
+        local files_of = "FOLDER/p.tif FOLDER/psf.npy --iterations 2 "
+        local expected = plan("--plan --device planned:h200 scripts/deconvolve.lua " .. files_of
+            .. "-o FOLDER/p.npy")
+        assert.matches("\npeak [^\n]+ %(%d+ bytes%), not run", expected)
+        for _, words in ipairs {"--plan --device planned:h200 " .. files_of,
+            "--device planned:h200 " .. files_of .. "-o FOLDER/p.npy --plan",
+            files_of .. "--plan -d planned:h200"} do
+            assert.equal(expected, plan("scripts/deconvolve.lua " .. words), words)
+        end
+        assert.is_nil(mb.system.stat(folder .. "/p.npy"))
+        must("scripts/convolve.lua --plan --device planned:h200 --psf FOLDER/psf.npy "
+            .. "--image FOLDER/p.tif -o FOLDER/p.npy")
+        fails(2, "planned:h200 holds no data; moonbeam %-%-plan %-%-device planned:h200 deconvolve",
+            "scripts/deconvolve.lua --device planned:h200 " .. files_of .. "-o FOLDER/p.npy")
+    end)
+
     it("of planes that may be slices is asked, and the advice works", function()
         write("c.tif", 8, {"ImageJ=1.53t\nimages=8\nchannels=8\nhyperstack=true\nmode=grayscale\n"})
         local told = "c.tif has 8 channels and 1 time of one plane; where these are slices, "

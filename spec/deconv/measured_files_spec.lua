@@ -35,7 +35,7 @@ local function write_raised()
     local clipped <close> = mb.binary(raised, "max", {scalar = 0})
     mb.npy.write(folder .. "/clipped.npy", clipped, {overwrite = true})
     mb.binary(raised, "add", {scalar = 64, out = raised})
-    mb.npy.write(folder .. "/raised.npy", raised)
+    mb.npy.write(folder .. "/raised.npy", raised, {overwrite = true})
 end
 
 describe("files with values below 0", function()
@@ -131,6 +131,23 @@ describe("files with values below 0", function()
                     method)
             end
         end)
+
+    it("stay where an offset is subtracted for methods that take them as they are", function()
+        write_raised()
+        local raised <close> = mb.images.read(folder .. "/raised.npy")
+        mb.binary(raised, "sub", {scalar = 64, out = raised})
+        mb.npy.write(folder .. "/lowered.npy", raised, {overwrite = true})
+        for _, method in ipairs {"landweber --iterations 3", "wiener", "tikhonov"} do
+            must(COMMAND .. "--overwrite FOLDER/raised.npy FOLDER/psf.npy -o FOLDER/one.npy "
+                .. "--offset 64 -m " .. method)
+            must(COMMAND .. "--overwrite FOLDER/lowered.npy FOLDER/psf.npy -o FOLDER/two.npy -m "
+                .. method)
+            must(COMMAND .. "--overwrite FOLDER/clipped.npy FOLDER/psf.npy -o FOLDER/three.npy -m "
+                .. method)
+            assert.is_true(same("one.npy", "two.npy"), method)
+            assert.is_false(same("one.npy", "three.npy"), method)
+        end
+    end)
 
     it("of a PSF are told, added again, or refused", function()
         assert.matches("^deconvolve: warning: values of the PSF below 0, [%d.]+ %% of its |sum|, "

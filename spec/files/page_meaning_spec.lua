@@ -125,6 +125,16 @@ describe("the pages of a TIFF file", function()
         assert.near(130e-9, voxel(resolution(nil, um), text).pixel, 1e-11)
         assert.near(130e-9, voxel(resolution(2, um), text).pixel, 1e-11) -- the default of writers
         assert.near(130e-9, voxel(resolution(3, cm)).pixel, 1e-12) -- no text at all
+        assert.near(130e-9, voxel(resolution(2, 195384615)).pixel, 1e-12)
+        for _, missing in ipairs {282, 283} do
+            for unit, per in pairs {[3] = cm, [2] = 195384615} do
+                local one = resolution(unit, per)
+                one[missing] = nil
+                local size = voxel(one)
+                assert.near(130e-9, size.pixel or 0, 1e-12)
+                assert.near(130e-9, size.row or 0, 1e-12)
+            end
+        end
         assert.is_nil(voxel(resolution(2, 300000)).pixel) -- a printer's 300 dots per inch
         local both = voxel(resolution(3, cm), ome("ZCT", {C = 1, Z = 4, T = 1}, "<TiffData/>"),
             text)
@@ -251,6 +261,58 @@ describe("the pages of a TIFF file", function()
         local list, meta = planes_of "m.tif"
         assert.same({1, 2, 3}, list)
         assert.same({1, 3, 1}, {meta.channels, meta.slices, meta.frames})
+        assert.same({}, meta.voxel) -- the distances are 0.1, 0.2 and 0.3 um
+    end)
+
+    -- A MetaMorph file of three planes: their distances, each {over, under}, and what pairs say.
+    local function metamorph(name, distances, calibrated, unit, order)
+        order = order or "<"
+        local text, uic, at = {}, {}, 8 + 36
+        for z = 1, 3 do
+            text[z] = (order .. "I2I2I2I2I2I2"):pack(z, z, z, z, z, z)
+            uic[z] = (order .. "I4I4I4I4I4I4"):pack(distances[z][1], distances[z][2], 1, z, 1, z)
+        end
+        local sizes = (order .. "I4I4I4I4"):pack(13, 100, 3, 25)
+        local words = (order .. "I4"):pack(#unit) .. unit
+        words = words .. ("\0"):rep(-#words % 4)
+        local pairs_at = at + 72 + #sizes + #words
+        local list = (order .. ("I4"):rep(10)):pack(3, calibrated, 4, at + 72, 5, at + 80, 6,
+            at + 88, 1, 7)
+        local entries = {{256, 4, 1, 3}, {257, 4, 1, 2}, {258, 3, 1, 16}, {259, 3, 1, 1},
+            {262, 3, 1, 1}, {273, 4, 1, 8}, {277, 3, 1, 1}, {278, 4, 1, 2}, {279, 4, 1, 12},
+            {33628, 4, 5, pairs_at}, {33629, 5, 3, at}}
+        local head = (order .. "I2"):pack(#entries)
+        for _, entry in ipairs(entries) do
+            local tag, kind, count, own = table.unpack(entry)
+            head = head .. (order .. "I2I2I4"):pack(tag, kind, count)
+                .. (kind == 3 and (order .. "I2I2"):pack(own, 0) or (order .. "I4"):pack(own))
+        end
+        files.write(path(name), (order == "<" and "II" or "MM") .. (order .. "I2I4"):pack(42,
+            pairs_at + #list) .. table.concat(text) .. table.concat(uic) .. sizes .. words .. list
+            .. head .. (order .. "I4"):pack(0))
+        local _, meta = planes_of(name)
+        return meta.voxel
+    end
+
+    it("of MetaMorph have the sizes of its calibration", function()
+        local even, first = {{3, 10}, {3, 10}, {3, 10}}, {{0, 1}, {3, 10}, {3, 10}}
+        local uneven = {{3, 10}, {3, 10}, {4, 10}}
+        for _, order in ipairs {"<", ">"} do
+            for unit, factor in pairs {um = 1e-6, ["\xB5m"] = 1e-6, ["\u{B5}m\0"] = 1e-6,
+                nm = 1e-9, microns = 1e-6} do
+                local size = metamorph("c.stk.tif", even, 1, unit, order)
+                assert.near(0.13 * factor, size.pixel or 0, 1e-6 * factor, unit)
+                assert.near(0.12 * factor, size.row or 0, 1e-6 * factor, unit)
+                assert.near(3e-7, size.step or 0, 1e-13, unit)
+            end
+        end
+        for unit, calibrated in pairs {pixels = 1, um = 0} do
+            local size = metamorph("c.stk.tif", even, calibrated, unit)
+            assert.is_nil(size.pixel)
+            assert.near(3e-7, size.step or 0, 1e-13)
+        end
+        assert.is_nil(metamorph("c.stk.tif", uneven, 1, "um").step)
+        assert.is_nil(metamorph("c.stk.tif", first, 1, "um").step) -- all at one time would be z
     end)
 
     it("are what the options say, whatever the file says", function()

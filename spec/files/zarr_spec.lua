@@ -374,6 +374,31 @@ put("long", a.astype("i8"), chunks=(2, 6, 10), compressors=None)
         files.write(name .. "/.zattrs", "{}")
         refused(name, "has no image (multiscales): name the array")
         refused(folder .. "/none.zarr", "there is no such folder")
+        files.write(name .. "/.zattrs", text)
+
+        -- Of a plate, the advice names an image that exists: the first wells have none.
+        local plate = folder .. "/plate.zarr"
+        local wells = {}
+        for i, path in ipairs {"A/1", "A/2", "B/3"} do
+            wells[i] = ('{"path": "%s"}'):format(path)
+        end
+        for _, path in ipairs {"", "/A", "/A/2", "/B", "/B/3", "/B/3/1"} do
+            assert(mb.system.mkdir(plate .. path))
+        end
+        files.write(plate .. "/.zattrs", ('{"plate": {"wells": [%s]}}'):format(
+            table.concat(wells, ",")))
+        local well = '{"well": {"images": [{"path": "0"}, {"path": "1"}]}}'
+        files.write(plate .. "/A/2/.zattrs", well)
+        refused(plate, "this is a plate of 3 wells, and none of its images is here")
+        refused(plate .. "/A/2", "this is a well, and none of its images is here")
+        files.write(plate .. "/B/3/.zattrs", well)
+        files.write(plate .. "/B/3/1/.zattrs", text)
+        local advice = "name one of its images, such as " .. plate .. "/B/3/1"
+        refused(plate, "this is a plate of 3 wells: " .. advice)
+        refused(plate .. "/B/3", "this is a well: " .. advice)
+        refused(plate .. "/B/3/1", "there is no array")
+        files.write(plate .. "/.zattrs", ('{"ome": {"plate": {"wells": [%s]}}}'):format(wells[3]))
+        refused(plate, "this is a plate of 1 well: " .. advice)
         assert(mb.system.mkdir(folder .. "/empty.zarr"))
         refused(folder .. "/empty.zarr", "there is no Zarr array or group here")
     end)

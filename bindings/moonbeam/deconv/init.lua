@@ -18,7 +18,6 @@ local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
-local finite = require "moonbeam.internal.finite"
 local gate = require "moonbeam.deconv.value_gate"
 local held_out = require "moonbeam.deconv.held_out"
 local photon_noise = require "moonbeam.deconv.photon_noise"
@@ -186,6 +185,7 @@ end)
 -- Wiener and Tikhonov: one transform each way.
 local function linear(what, image, psf, options, laplacian)
     arguments.blurred(image, psf, what, options)
+    local zero = gate.linear(what, image, psf)
     local center = psf_tools.center(psf, options.center)
     local layout = convolution.layout(image.shape, psf.shape, center,
         {boundary = options.boundary, size = options.size, device = image.device})
@@ -202,9 +202,7 @@ local function linear(what, image, psf, options, laplacian)
             out = grid})
     end
     local view <close> = grid:view(convolution.ranges(layout.first, layout.shape))
-    if finite.spread(view) then
-        finite.fail(image, what, "the image")
-    end
+    gate.linear_result(what, view, image, zero)
     return mb.convert(view, "f32", {out = options.out})
 end
 
@@ -219,9 +217,11 @@ end
 
 --- Wiener filter with a constant ratio of noise power to signal power, `lambda`.
 --
--- To know whether the image has values that are not finite, the result's first value is waited for.
+-- Values below 0 of the image and the PSF are values like others, and the estimate has some, too.
+-- The device is waited for: values that are not finite, of the image, the PSF or the estimate, are
+-- errors, and so is an estimate that is 0 everywhere where the image is not.
 -- Returns the estimate, f32.
--- Errors: argument (also values that are not finite), shape, dtype, budget.
+-- Errors: argument (also such values), shape, dtype, budget.
 deconv.wiener = grids.declared("wiener", linear_options(1e-3), function(image, psf, options)
     return linear("wiener", image, psf, options, false)
 end)

@@ -179,6 +179,43 @@ function gate.result(what, result, zero, signed)
     end
 end
 
+-- The mean, the largest and the least of an array's values; nothing in a dry run.
+local function range_of(array)
+    local mean <close> = mb.reduce(array, "mean")
+    local most <close> = mb.reduce(array, "max")
+    local least <close> = mb.reduce(array, "min")
+    if not array.device.dry then
+        return mean:item(), most:item(), least:item()
+    end
+end
+
+--- Looks at what a linear filter is given: values below 0 are values like others there. Returns
+-- whether the image is 0 everywhere; nil in a dry run.
+-- Errors: argument (a PSF or an image that is not finite, a PSF of zeros).
+function gate.linear(what, image, psf)
+    local weight, above, below = range_of(psf)
+    local mean, most, least = range_of(image)
+    if not mean then
+        return nil
+    end
+    finite.check_sum(weight, psf, what, "the PSF")
+    if above == 0 and below == 0 then
+        fail("argument", what, "psf", "the PSF is 0 everywhere: nothing would be left")
+    end
+    finite.check_sum(mean, image, what, "the image")
+    return most == 0 and least == 0
+end
+
+--- Raises an error unless the result of a linear filter is finite, and not 0 everywhere unless the
+-- image is (`zero`). Waits for the device.
+function gate.linear_result(what, result, image, zero)
+    local mean, most, least = range_of(result)
+    if mean then
+        finite.check_sum(mean, image, what, "the image")
+        gate.judge_result(what, math.max(most, -least), zero)
+    end
+end
+
 --- The largest weight of total variation with which the step keeps its sign, for voxels of these
 -- distances along the axes. The step divides by 1 - weight * div u, with u of length 1 or less. At
 -- a voxel that is darker than all its neighbors the divergence reaches |1 / d| + sum(1 / d): that

@@ -350,10 +350,27 @@ function cli.devices(options)
     return list
 end
 
---- The same for a command whose --plan needs the data, which a planned device does not hold.
+-- Plans the command as `moonbeam --plan` does, by the words that were typed, and ends the program.
+-- What is planned needs the name of a result, which --plan does not, and writes nothing.
+local function plan_all(options)
+    local words = {[0] = arg[0]}
+    for _, word in ipairs(arg) do
+        words[#words + 1] = word ~= "--plan" and word or nil
+    end
+    if not options.output and not options.into then
+        table.move({"-o", "result.tif"}, 1, 2, #words + 1, words)
+    end
+    rawset(_G, "arg", words)
+    os.exit(require "moonbeam.internal.script".plan(arg[0]), true)
+end
+
+--- The same for a command whose --plan needs the data, which a planned device does not hold: its
+-- --plan on such a device is that of `moonbeam --plan`.
 function cli.devices_with_data(options)
     local list = cli.devices(options)
-    if list[1].planned and not device.dry() then
+    if list[1].planned and options.plan and not device.dry() then
+        plan_all(options)
+    elseif list[1].planned and not device.dry() then
         cli.wrong("--device %s holds no data; moonbeam --plan --device %s %s ... plans the command "
             .. "on it", list[1].id, list[1].id, program)
     end

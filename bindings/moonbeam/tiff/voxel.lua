@@ -63,6 +63,7 @@ function voxel.of(meta, texts)
             add(other and imagej(other, meta.resolution) or {})
         end
     else
+        add(meta.kind == "metamorph" and meta.voxel or {})
         add(tags(meta.resolution))
     end
     return found

@@ -3,9 +3,11 @@
 -- The axes c and t before the last ones are channels and frames, as in a TIFF hyperstack. Other
 -- axes there have one element.
 
+local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local descriptions = require "moonbeam.tiff.meaning.descriptions"
 local units_of = require "moonbeam.internal.quantities.units"
+local zarr_array = require "moonbeam.zarr.zarr_array"
 
 local ome_image = {}
 
@@ -61,17 +63,55 @@ local function finest_of(image)
     return best, best and scale_by(best.coordinateTransformations, image.coordinateTransformations)
 end
 
--- What to open instead of a group without an image.
-local function instead(folder, attributes, ome)
-    local plate = type(ome.plate) == "table" and ome.plate or attributes.plate
-    local well = type(plate) == "table" and type(plate.wells) == "table" and plate.wells[1]
-    if type(well) == "table" and type(well.path) == "string" then
-        return ("this is a plate of %d wells: name the image of one, such as %s/%s/0"):format(
-            #plate.wells, folder, well.path:sub(1, 40))
-    elseif ome.well or attributes.well then
-        return ("this is a well: name one of its images, such as %s/0"):format(folder)
+-- A list of a plate or a well in the attributes of a group, by the names of both; nil where there
+-- is none.
+local function list_of(attributes, name, list)
+    local ome = type(attributes.ome) == "table" and attributes.ome or attributes
+    local own = type(ome[name]) == "table" and ome[name] or attributes[name]
+    return type(own) == "table" and type(own[list]) == "table" and own[list] or nil
+end
+
+-- The first entry of a list whose folder has what look(folder) returns; nil where none has.
+local function first_of(list, folder, look)
+    for _, entry in ipairs(list) do
+        local path = type(entry) == "table" and entry.path
+        local found = type(path) == "string" and #path <= 255
+            and not ("/" .. path .. "/"):find("/../", 1, true) and look(folder .. "/" .. path)
+        if found then
+            return found
+        end
     end
-    return ("the group has no image (multiscales): name the array, such as %s/0"):format(folder)
+end
+
+local function image_in_well(folder)
+    local images = list_of(zarr_array.attributes(folder) or {}, "well", "images")
+    return images and first_of(images, folder, function(path)
+        return zarr_array.attributes(path) and path
+    end)
+end
+
+-- What to open instead of a group without an image: an image or an array that exists.
+local function instead(folder, attributes)
+    local wells = list_of(attributes, "plate", "wells")
+    local is_well = not wells and list_of(attributes, "well", "images")
+    if wells or is_well then
+        local what = wells and ("plate of %d well%s"):format(#wells,
+            #wells == 1 and "" or "s") or "well"
+        local image = is_well and image_in_well(folder)
+            or wells and first_of(wells, folder, image_in_well)
+        return image and ("this is a %s: name one of its images, such as %s"):format(what, image)
+            or ("this is a %s, and none of its images is here"):format(what)
+    end
+    local names = core.system.folder(folder) or {}
+    table.sort(names)
+    for _, name in ipairs(names) do
+        local ok, array = pcall(zarr_array.describe, folder .. "/" .. name)
+        if ok and array then
+            return ("the group has no image (multiscales): name the array, such as %s/%s"):format(
+                folder, name)
+        end
+    end
+    return "the group has no image (multiscales), and no array is in its folder"
 end
 
 --- The image of an OME group: {folder of the finest level, axes (their names), units (by these),
@@ -85,7 +125,7 @@ function ome_image.of(folder, attributes)
     end
     local path = finest and finest.path
     if type(path) ~= "string" then
-        refuse(folder, "%s", instead(folder, attributes, ome))
+        refuse(folder, "%s", instead(folder, attributes))
     elseif path:find "^/" or ("/" .. path .. "/"):find("/../", 1, true) then
         refuse(folder, "the image is at '%s', outside the folder", path:sub(1, 40))
     end

@@ -13,9 +13,6 @@ local given_image = {}
 local methods = {}
 local metatable = {__index = methods}
 
--- Methods that take values below 0 for 0 by themselves, and say how many these are.
-local COUNTS_BELOW <const> = {rl = true, gradient_consensus = true}
-
 local opening = declared.of(mb.images.open).options
 
 -- "A:B" with both ends.
@@ -154,7 +151,8 @@ function methods:stored(channel, frame)
         frame = options.frame or self.frames > 1 and frame or self.channels > 1 and 1 or nil}))
 end
 
---- The same in photons, if the options say offset or gain.
+--- The same in photons, if the options say offset or gain. Values below 0 stay: methods for Poisson
+-- noise count them as 0 and say how many there are; others take them as they are.
 function methods:volume(channel, frame)
     local options, stored = self.options, self:stored(channel, frame)
     if not (options.offset or options.gain) then
@@ -163,9 +161,6 @@ function methods:volume(channel, frame)
     return mb.volumes.map(stored, "f32", function(block)
         local real = block:cast("f32")
         mb.binary(real, "sub", {scalar = options.offset or 0, out = real})
-        if not COUNTS_BELOW[options.method] then
-            mb.binary(real, "max", {scalar = 0, out = real})
-        end
         return mb.binary(real, "div", {scalar = options.gain or 1, out = real})
     end)
 end

@@ -149,7 +149,9 @@ local function of_metamorph(file, options, warn)
     local pages = pages_behind(file, {file.pages[1]}, planes.count, "MetaMorph")
     local times = not planes.heights and planes.times
     return in_order(file, {kind = "metamorph", channels = 1, slices = times and 1 or planes.count,
-        frames = times and planes.count or 1, order = "ZTC"}, pages, warn)
+        frames = times and planes.count or 1, order = "ZTC",
+        voxel = {pixel = planes.voxel.pixel, row = planes.voxel.row,
+            step = not times and planes.voxel.step or nil}}, pages, warn)
 end
 
 -- ---------------------------------------------------------------------------------------------
