@@ -87,7 +87,9 @@ local options = cli.parse(arg, {
     cli.option(rl.boundary, {default = false,
         doc = "what continues the image (default: reflect for wiener and tikhonov, else zero)"}),
     {"center", value = "NAME", type = cli.choice("middle", "fft", "maximum", "mass"),
-        default = "maximum", doc = "where the origin of a measured PSF is"},
+        default = "maximum", doc = "where the origin of a measured PSF is: maximum is the centroid "
+            .. "of what is above half of it; a PSF whose maximum or mass lies between voxels is "
+            .. "shifted by the fraction"},
     {"psf-background", value = "LEVEL", type = cli.number_or("auto", "faces", "none"),
         default = "auto", doc = "to subtract from a measured PSF: auto (the median of its faces "
             .. "where these are flat, as a camera's offset is; nothing from a model of moonbeam "

@@ -1909,7 +1909,7 @@ function mb.psf.bessel_j0(x) end
 ---@param options? moonbeam.options.psf_born_wolf
 function mb.psf.born_wolf(size, options) end
 
----The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass" (with fractions), or a list of coordinates, which is checked and returned.
+---The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum" (the centroid of the top, with fractions: of what is above half of the maximum, less that), "mass" (with fractions), or a list of coordinates, which is checked and returned.
 ---@param a moonbeam.array 
 function mb.psf.center(a) end
 
@@ -1991,6 +1991,11 @@ function mb.psf.light_sheet(size, options) end
 ---A copy, f32, that sums to 1.
 ---@param a moonbeam.array 
 function mb.psf.normalize(a) end
+
+---A PSF whose center lies on a voxel, the nearest one: psf.on_voxel(a, center), center a list of coordinates as psf.center returns it.
+---@param a moonbeam.array 
+---@param center any 
+function mb.psf.on_voxel(a, center) end
 
 ---@class moonbeam.options.psf_recenter
 ---@field center? any middle, fft, maximum, mass or coordinates (psf.center)

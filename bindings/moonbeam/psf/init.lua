@@ -12,6 +12,7 @@ local fail = require "moonbeam.internal.fail"
 local instruments = require "moonbeam.psf.instruments"
 local on_error = require "moonbeam.internal.on_error"
 local sampling = require "moonbeam.psf.sampling"
+local top = require "moonbeam.psf.top"
 local whole_call = require "moonbeam.internal.whole"
 
 local psf = {}
@@ -58,13 +59,10 @@ function ways.fft(a, axis)
     return a.shape[axis] // 2
 end
 
--- Ties: the first along each axis.
+-- The center of mass of all that is above half of the maximum, less that level.
 function ways.maximum(a, axis)
-    local values, best = marginal(a, "max", axis), 1
-    for i = 2, #values do
-        best = values[i] > values[best] and i or best
-    end
-    return best - 1
+    local above <close> = top.of(a)
+    return top.coordinate(marginal(above, "sum", axis))
 end
 
 function ways.mass(a, axis)
@@ -78,7 +76,8 @@ function ways.mass(a, axis)
     return moment / sum
 end
 
---- The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum", "mass"
+--- The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum" (the
+-- centroid of the top, with fractions: of what is above half of the maximum, less that), "mass"
 -- (with fractions), or a list of coordinates, which is checked and returned. A center that was
 -- found from values has found = true: grids are then chosen so that they suit any center, so a dry
 -- run, which has no values and gets some center, tells the same bytes.
@@ -450,6 +449,7 @@ function psf.resample(a, from, to, options)
     return array_of(values, size, a.device, psf.sum)
 end
 
+psf.on_voxel = top.on_voxel
 psf.richards_wolf, psf.confocal, psf.two_photon = instruments.richards_wolf, instruments.confocal,
     instruments.two_photon
 psf.light_sheet = instruments.light_sheet
@@ -508,6 +508,7 @@ return whole_call.module(psf, "psf", {
             usual = "from sheet_na and excitation"},
         {"sheet_na", "number", "numerical aperture of the sheet's beam", above = 0},
         {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0})},
+    on_voxel = "a: array, center: any",
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",
     normalize = "a: array", bessel_j0 = "x: number",

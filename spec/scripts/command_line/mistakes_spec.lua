@@ -176,7 +176,6 @@ local SHELL <const> = {
     {"deconvolve I K -o Y", "already exists", "%-%-overwrite", 1},
     {"deconvolve none.npy K -o Y", "cannot open 'none.npy'", "check the name", 1},
     {"deconvolve I none.npy -o Y", "cannot open 'none.npy'", "check the name", 1},
-    {"deconvolve I F -o Y", "has 2 axes, and the image 3", "give a PSF of %(z, y, x%)"},
     {"deconvolve I K --mask none.npy -o Y", "cannot open 'none.npy'", "check the name", 1},
     {"deconvolve I K --mask F -o Y", "%-%-mask is 12 x 12", "the image 4 x 12 x 12"},
     {"deconvolve I K -m wiener --tiles exact -o Y", "%-%-tiles exact", "for %-%-method rl"},

@@ -75,10 +75,13 @@ end
 
 --- Ends the program where the file of options.psf cannot be opened, is not for images of `rank`
 -- axes, or an option for it lacks another. `slices`: what to do where the image's planes may be
--- slices, or nil. Returns the PSF's extents.
-function measured_psf.check(options, rank, slices)
+-- slices, or nil. `planes`: a PSF of one plane serves every plane of a stack. Returns the PSF's
+-- extents.
+function measured_psf.check(options, rank, slices, planes)
     local psf <close> = cli.tried({}, mb.images.open, options.psf)
-    if #psf.shape ~= rank and rank == 2 and slices then
+    if planes and #psf.shape == 2 and rank == 3 and not options.psf_spacing then
+        return {1, psf.shape[1], psf.shape[2]}
+    elseif #psf.shape ~= rank and rank == 2 and slices then
         cli.wrong("%s; the PSF %s is a stack (or give a PSF of (y, x))", slices, options.psf)
     elseif #psf.shape ~= rank then
         cli.wrong("the PSF %s has %s, and the image %d: give a PSF of (%sy, x)", options.psf,
@@ -90,8 +93,9 @@ function measured_psf.check(options, rank, slices)
 end
 
 --- The measured PSF of options.psf, which was checked, on a device, each step in place of the one
--- before. Says what was done; where it was resampled, options.center becomes the middle.
-function measured_psf.read(options, id, say)
+-- before. Says what was done; where it was resampled, options.center becomes the middle. A PSF of
+-- one plane for an image of `rank` axes gets the extent 1 in z.
+function measured_psf.read(options, id, say, rank)
     local psf, told = cli.tried({}, mb.images.read, options.psf, id)
     local counts = {told.channels or 1, told.frames or 1, told.slices or 1}
     table.sort(counts)
@@ -115,6 +119,13 @@ function measured_psf.read(options, id, say)
         become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}),
             {center = options.center})
         options.center = "middle"
+    end
+    if psf.rank == 2 and rank == 3 then
+        become(function(owned)
+            local plane <close> = owned:reshape {1, owned.shape[1], owned.shape[2]}
+            return plane:view()
+        end)
+        say("PSF        one plane: every plane of the stack is deconvolved by itself")
     end
     return psf
 end

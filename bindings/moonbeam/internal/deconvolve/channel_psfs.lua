@@ -25,13 +25,32 @@ local function model(options, shape, id, channel)
         channel)
 end
 
+-- Says by how much a measured PSF was shifted, where it was.
+local function say_shift(from, to, say)
+    local texts, most = {}, 0
+    for i, value in ipairs(from) do
+        texts[i] = ("%.2f"):format(to[i] - value)
+        most = math.max(most, math.abs(to[i] - value))
+    end
+    if most > 0 then
+        say("PSF        shifted by (%s) voxels: its center lay between voxels (--center)",
+            table.concat(texts, ", "))
+    end
+end
+
 -- The PSF of a channel, ready to be used. Where it was cropped or is a model, options.center is the
--- middle.
+-- middle; where it was found from values, the voxel to which it was brought.
 local function spread_of(options, shape, id, say, channel)
-    local spread = options.psf and measured_psf.read(options, id, say)
+    local spread = options.psf and measured_psf.read(options, id, say, #shape)
         or model(options, shape, id, channel)
     if not options.psf then
         options.center = "middle"
+    end
+    if options.center == "maximum" or options.center == "mass" then
+        local owned <close> = spread
+        local center = mb.psf.center(owned, options.center)
+        spread, options.center = mb.psf.on_voxel(owned, center)
+        say_shift(center, options.center, say)
     end
     if options.psf_crop then
         local owned <close> = spread
@@ -51,7 +70,7 @@ end
 function channel_psfs.check(options, image)
     if options.psf then
         measured_psf.check(options, #image.shape, given_image.slices_told(image.meta,
-            image.shape, options.image))
+            image.shape, options.image), true)
     elseif several(options, image) and options.psf_crop then
         cli.wrong("--psf-crop would cut the PSFs of several wavelengths to boxes that differ: "
             .. "leave it out, give a smaller --psf-size, or deconvolve the channels one by one "

@@ -1,0 +1,76 @@
+--- The top of a point spread function: where it is, and how it comes to a voxel.
+
+local mb = require "moonbeam"
+local fail = require "moonbeam.internal.fail"
+local on_error = require "moonbeam.internal.on_error"
+
+local top = {}
+
+local HEIGHT <const> = 0.5 -- of the maximum: what lies above it is the top
+local ON_VOXEL <const> = 1e-3 -- a coordinate that is so near to a voxel lies on it
+
+--- What of an array is above half of its maximum, less that level: an f32 array, to be released,
+-- whose center of mass is that of the top. Voxels that are all at the maximum, such as saturated
+-- ones, count alike. A dry run takes the same memory.
+function top.of(a)
+    local max <close> = mb.reduce(a, "max")
+    local level = a.device.dry and 0 or HEIGHT * max:item()
+    local result = a:cast("f32")
+    local _ <close> = on_error(function() result:release() end)
+    mb.binary(result, "sub", {scalar = level, out = result})
+    return mb.binary(result, "max", {scalar = 0, out = result})
+end
+
+--- The center of mass of sums along an axis, 0-based, as an integer where it lies on a voxel; 0 for
+-- sums without a value above 0.
+function top.coordinate(sums)
+    local sum, moment = 0, 0
+    for i, value in ipairs(sums) do
+        sum, moment = sum + value, moment + (i - 1) * value
+    end
+    if not (sum > 0 and sum < math.huge) then
+        return 0
+    end
+    local place = moment / sum
+    local voxel = math.floor(place + 0.5)
+    return math.abs(place - voxel) <= ON_VOXEL and voxel or place
+end
+
+--- A PSF whose center lies on a voxel, the nearest one: psf.on_voxel(a, center), center a list of
+-- coordinates as psf.center returns it. Returns an f32 array of the same shape and the center's new
+-- coordinates, whole numbers. Each sample is the mean of two neighbors along every axis, weighted
+-- by the fraction: no value becomes negative, and no kernel without negative weights blurs less.
+-- What moves beyond a face is lost. A center on a voxel keeps the values. Memory does not depend on
+-- the center. Errors: argument (center).
+function top.on_voxel(a, center)
+    if #center ~= a.rank then
+        fail("argument", "psf.on_voxel", "center", "center has %d numbers; the PSF has %d axes",
+            #center, a.rank)
+    end
+    local whole = {found = center.found}
+    local result = a:cast("f32")
+    local _ <close> = on_error(function() result:release() end)
+    for axis, n in ipairs(a.shape) do
+        whole[axis] = math.floor(center[axis] + 0.5)
+        local fraction = center[axis] - whole[axis]
+        if n > 1 then
+            local from, to = {}, {}
+            for i, extent in ipairs(a.shape) do
+                from[i], to[i] = {1, extent}, {1, extent}
+            end
+            from[axis], to[axis] = {2, n}, {1, n - 1}
+            if fraction < 0 then
+                from, to = to, from
+            end
+            local source <close> = result:view(table.unpack(from))
+            local neighbors <close> = source:copy()
+            local target <close> = result:view(table.unpack(to))
+            mb.binary(neighbors, "mul", {scalar = math.abs(fraction), out = neighbors})
+            mb.binary(result, "mul", {scalar = 1 - math.abs(fraction), out = result})
+            mb.binary(target, "add", {b = neighbors, out = target})
+        end
+    end
+    return result, whole
+end
+
+return top
