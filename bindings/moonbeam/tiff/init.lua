@@ -149,10 +149,9 @@ function tiff.open(name, options)
     local _ <close> = on_error(function() file:close() end)
     local meta, pages = meta_and_pages(name, options, file)
     local first = pages[1]
-    local page_bytes = first.rows * first.columns * first.sample_bytes
     local shape = #pages == 1 and {first.rows, first.columns} or {#pages, first.rows, first.columns}
     local made = {file = file, shape = shape, dtype = first.dtype, meta = meta, place = "file"}
-    local offset, distance = regular(pages, page_bytes)
+    local offset, distance = regular(pages, first.page_bytes)
     if offset then
         made.offset, made.swap = offset, first.swap
         made.steps = volumes.dense_steps(shape, first.dtype)

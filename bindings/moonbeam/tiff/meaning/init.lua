@@ -31,7 +31,7 @@ local function pages_behind(file, pages, count, who)
     if #pages ~= 1 or count <= 1 or first.problem then
         return pages
     end
-    local page_bytes = first.rows * first.columns * first.sample_bytes
+    local page_bytes = first.page_bytes
     if first.compression ~= 1 or first.offsets[1] + count * page_bytes > file.bytes then
         fail("io", "tiff", nil, "%s: the file is truncated: %s says that it has %d images, which "
             .. "do not fit into its %d bytes", file.name, who, count, file.bytes)
