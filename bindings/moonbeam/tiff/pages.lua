@@ -24,7 +24,8 @@ local ZSTD <const> = 50000
 local READABLE = {[1] = 1, [5] = 5, [8] = 8, [32946] = 8, [32773] = 32773, [34926] = ZSTD,
     [ZSTD] = ZSTD}
 local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG",
-    [34712] = "JPEG 2000", [34887] = "LERC", [34925] = "LZMA", [50001] = "WebP", [50002] = "JPEG XL"}
+    [34712] = "JPEG 2000", [34887] = "LERC", [34925] = "LZMA", [50001] = "WebP",
+    [50002] = "JPEG XL"}
 
 -- A file that is being read: {file, name, bytes, order ("<" or ">"), big (BigTIFF), word (format of
 -- an offset), word_bytes}.
