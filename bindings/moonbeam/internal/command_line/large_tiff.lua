@@ -32,7 +32,7 @@ function large_tiff.tell(say, options, name, volume, meta)
     end
     local is_ome = compose.is_ome(name, meta or {})
     cli.tried({}, large.check, "images.create", name, options.tiff_layout, is_ome)
-    say("tiff       %s", large.readers(options.tiff_layout, is_ome))
+    say("tiff       " .. large.readers(options.tiff_layout, is_ome))
 end
 
 return large_tiff
