@@ -4,6 +4,7 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
+local large_tiff = require "moonbeam.internal.command_line.large_tiff"
 local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
 local surface = require "moonbeam.internal.command_line.surface"
@@ -22,7 +23,7 @@ local options = cli.parse(arg, {
         also = {"shape", "nx", "nxy", "psf-size", "extents"},
         doc = "extents; the focus is in the middle, (n - 1) / 2 rounded down"},
     psf_options.list(),
-    cli.shared.overwrite,
+    large_tiff.OPTION, cli.shared.overwrite,
     {"plan", doc = "print the bytes; compute and write nothing"},
     cli.shared.device, cli.shared.budget,
     {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ"},
@@ -45,6 +46,7 @@ if psf_options.count(options) > 1 then
 end
 psf_options.try(options)
 local device = cli.device(options)
+large_tiff.check(options, options.output)
 if not options.plan then
     cli.outputs(options, {}, {{"output", extensions = FORMATS, folder = true}, {"preview"}})
 end
@@ -62,6 +64,7 @@ local peak = live + mb.plan.peaks(function()
     make():release()
 end, {device}).peak[device.id]
 say("memory     peak %s (%d bytes)", format_bytes(peak), peak)
+large_tiff.tell(say, options, options.output, {shape = size, dtype = "f32"})
 if options.plan then
     return
 end
@@ -120,7 +123,7 @@ else
     local out <close> = cli.tried({}, mb.result.create, options.output, {shape = size,
         units = "1", title = "point spread function", pixel_size = options.pixel * 1e-9,
         slice_distance = options.step * 1e-9, parameters = parameters,
-        overwrite = options.overwrite})
+        tiff_layout = options.tiff_layout, overwrite = options.overwrite})
     out:write(psf, 1)
     out:finish()
 end

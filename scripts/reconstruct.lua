@@ -4,6 +4,7 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local command = require "moonbeam.pipeline.command"
+local large_tiff = require "moonbeam.internal.command_line.large_tiff"
 local declared = require "moonbeam.internal.declared"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -123,6 +124,7 @@ local options = cli.parse(arg, {
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N "
         .. "slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
+    large_tiff.OPTION,
     {"layout", value = "NAME", type = cli.choice("nabu", "httomo"), doc = "the volume also where "
         .. "the readers of another program look for it in an HDF5 file: nabu: "
         .. "/ENTRY/reconstruction/results/data (RESULT is SCAN_rec.hdf5 by default); httomo: "
@@ -281,6 +283,7 @@ local function check_outputs(name)
         {"preview"}, {"center-picture"}})
 end
 cli.slices_per_file(options, output)
+large_tiff.check(options, output)
 if options.png then
     if not options.plan then
         cli.wrong("--png is the picture of a --plan; --preview is that of a slice")
@@ -510,6 +513,7 @@ tell_values("values     %s", values.text)
 if shifts_text then
     say("shifts     %s", shifts_text)
 end
+large_tiff.tell(say, options, output, {shape = plan.volume, dtype = plan.dtype})
 for _, text in ipairs(values.warnings) do
     warn("%s", text)
 end
@@ -631,6 +635,7 @@ local making = {
     projections = scan.n_angles,
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
+    tiff_layout = options.tiff_layout,
     layout = options.layout,
     entry = options.result_entry,
     angles = options.layout and scan.angles,

@@ -278,16 +278,18 @@ static const uint64_t *check_list(lua_State *L, int index, const char *name, int
     return values;
 }
 
-/* The page in the table at `index`: {swap, compression, predictor, rows, columns, segment_rows,
-** segment_columns, offsets, bytes}. Leaves its lists on the stack. */
+/* The page in the table at `index`: {swap, samples, bits, compression, predictor, rows, columns,
+** segment_rows, segment_columns, offsets, bytes}. Leaves its lists on the stack. */
 static mb_tiff_page check_page(lua_State *L, int index)
 {
-    static const char *const kinds[] = {"", "i8", "i16", "u32", NULL}; /* as mb_tiff_samples */
+    static const char *const kinds[] = {"",    "i8",   "i16",
+                                        "u32", "bits", NULL}; /* as mb_tiff_samples */
     int64_t offsets = 0, bytes = 0;
     luaL_checktype(L, index, LUA_TTABLE);
     lua_getfield(L, index, "samples");
     mb_tiff_page page = {
         .samples = (mb_tiff_samples)luaL_checkoption(L, -1, "", kinds),
+        .bits = mbl_option_integer(L, index, "bits", 0),
         .compression = mbl_option_integer(L, index, "compression", MB_TIFF_PLAIN),
         .predictor = mbl_option_integer(L, index, "predictor", 1),
         .rows = mbl_option_integer(L, index, "rows", 0),

@@ -7,6 +7,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local large = require "moonbeam.tiff.large"
 local npy = require "moonbeam.npy"
 local notes = require "moonbeam.result.notes"
 local on_error = require "moonbeam.internal.on_error"
@@ -163,6 +164,7 @@ function images.create(name, options)
         fail("argument", "images.create", "name", "%s: only .tif and .zarr can hold several "
             .. "channels or frames", name)
     end
+    large.check_name("images.create", name, options.tiff_layout)
     return create(name, options)
 end
 

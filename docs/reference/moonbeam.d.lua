@@ -1136,6 +1136,7 @@ function mb.help.text(subject) end
 ---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
+---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
@@ -1172,6 +1173,7 @@ function mb.images.read(name, device) end
 ---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
+---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 
 ---Writes an image; its name decides the format.
@@ -2693,6 +2695,7 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field layout? "nabu"|"httomo" where another program's readers look for the volume of an HDF5 file, beside our own place: nabu: /ENTRY/reconstruction/results/data; httomo: /data, /angles
 ---@field entry? string ENTRY of the layout nabu
 ---@field angles? any of the projections, in radians, for the layout httomo
+---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
 ---@field unfinished? any what keeps the result of a run that is interrupted; pipelines make it
 
 ---A new result file for a volume (z, y, x).
@@ -3058,6 +3061,7 @@ function mb.system.terminal_width(stream) end
 ---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
+---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
@@ -3102,6 +3106,7 @@ function mb.tiff.read(name, options) end
 ---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
+---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 
 ---Writes u8, u16 or f32, (page, row, column) or (row, column).

@@ -137,9 +137,36 @@ static size_t sample_bytes(const mb_tiff_page *page, mb_dtype dtype)
 {
     switch (page->samples) {
     case MB_TIFF_I8: return 1;
-    case MB_TIFF_I16: return 2;
+    case MB_TIFF_I16:
+    case MB_TIFF_BITS: return 2;
     case MB_TIFF_U32: return 4;
     default: return mb_dtype_bytes(dtype);
+    }
+}
+
+/* Bytes of so many samples from the beginning of a row on. */
+static uint64_t stored_bytes(const mb_tiff_page *page, size_t element, int64_t samples)
+{
+    if (page->samples != MB_TIFF_BITS)
+        return mb_bytes_mul((uint64_t)samples, element);
+    return mb_bytes_add(mb_bytes_mul((uint64_t)samples, (uint64_t)page->bits), 7) / 8;
+}
+
+/* Samples `first` ... of a row of bits, as u16. */
+static void unpack_samples(const uint8_t *row, int64_t bits, int64_t first, int64_t count,
+                           uint16_t *to)
+{
+    const uint8_t *from = row + first * bits / 8;
+    const uint32_t mask = (1u << bits) - 1;
+    int64_t held = 8 - first * bits % 8;
+    uint32_t window = *from++;
+    for (int64_t i = 0; i < count; i++) {
+        while (held < bits) {
+            window = window << 8 | *from++;
+            held += 8;
+        }
+        held -= bits;
+        to[i] = (uint16_t)(window >> held & mask);
     }
 }
 
@@ -166,7 +193,8 @@ static void widen(mb_tiff_samples samples, void *to, const char *from, int64_t c
 
 static bool is_plain(const mb_tiff_page *page)
 {
-    return page->compression == MB_TIFF_PLAIN && page->predictor == 1;
+    return page->compression == MB_TIFF_PLAIN && page->predictor == 1 &&
+           page->samples != MB_TIFF_BITS;
 }
 
 /* The parts of a thread's scratch: packed bytes, a decoded segment, and a row for the predictor; or
@@ -178,7 +206,7 @@ static void parts_of(const mb_tiff_page *page, size_t element, uint64_t *packed,
     for (int64_t i = 0; i < page->count; i++)
         if (page->bytes[i] > *packed)
             *packed = page->bytes[i];
-    *row = mb_bytes_mul((uint64_t)page->segment_columns, element);
+    *row = stored_bytes(page, element, page->segment_columns);
     *decoded = mb_bytes_mul((uint64_t)page->segment_rows, *row);
     *packed = mb_bytes_add(*packed, 15) & ~(uint64_t)15;
     *decoded = mb_bytes_add(*decoded, 15) & ~(uint64_t)15;
@@ -220,7 +248,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
     const int64_t across = (page->columns + page->segment_columns - 1) / page->segment_columns;
     const int64_t top = number / across * page->segment_rows;
     const int64_t left = number % across * page->segment_columns;
-    const int64_t row_bytes = page->segment_columns * element;
+    const int64_t row_bytes = (int64_t)stored_bytes(page, (size_t)element, page->segment_columns);
     /* The last strip has only the rows that are left; tiles are always whole. */
     const bool strips = page->segment_columns == page->columns;
     const int64_t height =
@@ -254,7 +282,8 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         else if (page->compression == MB_TIFF_PACKBITS)
             got = unpack_bits(scratch, bytes, out, want);
         else if (page->compression == MB_TIFF_ZSTD)
-            got = mb_unpack_zstd(scratch, bytes, out, want);
+            /* A frame is decoded as a whole, and may have the rows that the page has not. */
+            got = mb_unpack_zstd(scratch, bytes, out, (size_t)(page->segment_rows * row_bytes));
         else if (page->compression == MB_CHUNK_BLOSC)
             got = mb_unpack_blosc(scratch, bytes, out, want);
         else if (page->compression == MB_CHUNK_LZ4)
@@ -263,7 +292,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
             got = mb_unpack_zlib(scratch, bytes, out, want);
         if (got < (size_t)((end_row - top) * row_bytes))
             return incomplete(file, number);
-        if (page->swap && page->predictor != 3)
+        if (page->swap && page->predictor != 3 && page->samples != MB_TIFF_BITS)
             mb_swap_bytes(out, got / (size_t)element, (size_t)element);
         for (int64_t y = 0; y < end_row - top; y++) {
             if (page->predictor == 2)
@@ -279,6 +308,11 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         char *to =
             (char *)array->data + ((y - w->row) * array->strides[0] + (first - w->column)) * wide;
         char *tail = to + columns * (wide - element); /* `to` itself where nothing is widened */
+        if (page->samples == MB_TIFF_BITS) {
+            unpack_samples(source + (y - top) * row_bytes, page->bits, first - left, columns,
+                           (uint16_t *)(void *)to);
+            continue;
+        }
         const uint64_t from = (uint64_t)((y - top) * row_bytes + (first - left) * element);
         if (source) {
             memcpy(tail, source + from, (size_t)(columns * element));
@@ -305,8 +339,16 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
                        "TIFF compression %lld with predictor %lld is not supported",
                        (long long)page->compression, (long long)page->predictor);
-    if (page->samples != MB_TIFF_AS_STORED &&
-        array->dtype != (page->samples == MB_TIFF_U32 ? MB_F64 : MB_I32))
+    const mb_dtype wide = page->samples == MB_TIFF_BITS  ? MB_U16
+                          : page->samples == MB_TIFF_U32 ? MB_F64
+                                                         : MB_I32;
+    if (page->samples == MB_TIFF_BITS &&
+        (page->bits < 1 || page->bits > 15 || page->predictor != 1))
+        return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                       "packed samples have 1 to 15 bits and no predictor, not %lld bits and "
+                       "predictor %lld",
+                       (long long)page->bits, (long long)page->predictor);
+    if (page->samples != MB_TIFF_AS_STORED && array->dtype != wide)
         return mb_fail(MB_STATUS_DTYPE, NULL, "the samples of the TIFF page are not read as %s",
                        mb_dtype_name(array->dtype));
     if (page->rows < 1 || page->columns < 1 || page->segment_rows < 1 ||

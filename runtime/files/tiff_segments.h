@@ -28,11 +28,14 @@ typedef enum mb_tiff_samples {
     MB_TIFF_I8,  /* to i32 */
     MB_TIFF_I16, /* to i32 */
     MB_TIFF_U32, /* to f64 */
+    MB_TIFF_BITS /* to u16: whole numbers of fewer bits, most significant bit first, with nothing
+                 ** between them; a row begins with a byte */
 } mb_tiff_samples;
 
 typedef struct mb_tiff_page {
     bool swap; /* big-endian */
     mb_tiff_samples samples;
+    int64_t bits; /* of a sample of MB_TIFF_BITS, 1 to 15 */
     int64_t compression;
     int64_t predictor; /* 1 none, 2 differences along rows, 3 the same for floating point */
     int64_t rows, columns;

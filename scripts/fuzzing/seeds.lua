@@ -218,12 +218,16 @@ function seeds.make(folder)
         {"LZW", dtype = "u8", method = "lzw", rows = 8},
         {"Deflate", dtype = "u16", method = "deflate", predictor = 2},
         {"PackBits", dtype = "i32", method = "packbits"},
+        {"12 bits", dtype = "b12", rows = 7},
+        {"10 bits LZW", dtype = "b10", method = "lzw", order = ">", tile = {16, 16}},
+        {"Zstandard", dtype = "u16", method = "zstd", predictor = 2},
+        {"Zstandard floats", dtype = "f32", method = "zstd", predictor = 3, tile = {16, 16}},
         {"ImageJ", dtype = "u16",
             text = "ImageJ=1.53t\nimages=3\nslices=3\nspacing=0.3\nunit=micron\n"},
     } do
-        list[#list + 1] = {name = kind[1], kind = "image", extension = "tif", values = {},
-            protected = {},
-            text = tiff_encoder.encode(tiff_encoder.sample(3, 20, 21, kind.dtype), kind)}
+        list[#list + 1] = (kind.method ~= "zstd" or core.rawfile.zstd()) and {name = kind[1],
+            kind = "image", extension = "tif", values = {}, protected = {},
+            text = tiff_encoder.encode(tiff_encoder.sample(3, 20, 21, kind.dtype), kind)} or nil
     end
     add_folders(list, folder)
     table.move(texts.seeds(), 1, #texts.seeds(), #list + 1, list)

@@ -192,9 +192,9 @@ print(t.is_ome, t.series[0].shape, pixels["PhysicalSizeX"], pixels["PhysicalSize
     end)
 
     -- A file of many pages that takes no room on the disk.
-    local function large(ome, text)
+    local function large(ome, text, layout)
         local before, data_at, page = head.compose {pages = 1100, rows = 1024, columns = 1024,
-            dtype = "f32", text = text, ome = ome, info = not ome and "how" or nil}
+            dtype = "f32", text = text, layout = layout, info = not ome and "how" or nil}
         assert.equal(4 << 20, page)
         files.write(path, before)
         local _, ok = files.run(("truncate -s %d '%s'"):format(data_at + 1100 * page, path))
@@ -202,10 +202,13 @@ print(t.is_ome, t.series[0].shape, pixels["PhysicalSizeX"], pixels["PhysicalSize
         return before
     end
 
-    it("is BigTIFF beyond 4 GB with OME-XML, ImageJ's form without", function()
+    it("is BigTIFF beyond 4 GB, or has ImageJ's layout", function()
         local compose = require "moonbeam.tiff.meaning.compose"
         local volume = {shape = {1100, 1024, 1024}, dtype = "f32", title = "t"}
-        assert.equal("II*\0", large(false, compose.new_imagej(volume)):sub(1, 4))
+        assert.equal("II+\0", large(false, compose.new_imagej(volume)):sub(1, 4))
+        assert.equal("True True (1100, 1024, 1024)\n",
+            by_tifffile [[print(t.is_bigtiff, t.is_imagej, t.series[0].shape)]])
+        assert.equal("II*\0", large(false, compose.new_imagej(volume), "imagej"):sub(1, 4))
         do
             local read <close> = mb.tiff.open(path)
             assert.same({1100, 1024, 1024}, read.shape)

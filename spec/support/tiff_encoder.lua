@@ -99,10 +99,48 @@ function encoders.deflate(text)
     return table.concat(parts)
 end
 
-local METHODS = { none = 1, lzw = 5, deflate = 8, packbits = 32773 }
+-- Zstandard: a frame of one segment with its size, in blocks that are not compressed (RFC 8878).
+function encoders.zstd(text)
+    local parts = { "\x28\xb5\x2f\xfd\xa0" .. string.pack("<I4", #text) }
+    for at = 1, #text, 100000 do
+        local block = text:sub(at, at + 99999)
+        parts[#parts + 1] = string.pack("<I3", #block << 3 | (at + 100000 > #text and 1 or 0))
+            .. block
+    end
+    return table.concat(parts)
+end
+encoders.zstd_old = encoders.zstd
+
+-- Whole numbers of so many bits, one after another.
+local function bits_of(values, width)
+    local out = bit_writer()
+    for _, value in ipairs(values) do
+        out.put(value, width)
+    end
+    return out.finish()
+end
+
+-- Adobe's Technical Note 3: the bytes of all floats by their rank, highest first, as differences.
+local function planes_of(values)
+    local planes, before = {}, 0
+    for rank = 1, 4 do
+        for i, value in ipairs(values) do
+            local byte = string.pack(">f", value):byte(rank)
+            planes[(rank - 1) * #values + i] = string.char((byte - before) & 255)
+            before = byte
+        end
+    end
+    return table.concat(planes)
+end
+
+local METHODS = { none = 1, lzw = 5, deflate = 8, packbits = 32773, zstd = 50000,
+    zstd_old = 34926 }
 local FORMATS = { u8 = { "I1", 1, 1 }, u16 = { "I2", 2, 1 }, i32 = { "i4", 4, 2 },
     i8 = { "i1", 1, 2 }, i16 = { "i2", 2, 2 }, u32 = { "I4", 4, 1 },
     f32 = { "f", 4, 3 } }
+for bits = 9, 15 do -- packed
+    FORMATS["b" .. bits] = { "I2", bits / 8, 1 }
+end
 
 -- A file with the values [page][row][column]. Options: dtype, order ("<", ">"), big, method,
 -- predictor, rows (per strip), tile ({rows, columns}), text, texts (several), extra (entries, tag
@@ -130,24 +168,26 @@ local function encode(values, options)
             for left = 1, columns, wide do
                 local lines = {}
                 for y = top, tile and top + high - 1 or math.min(rows, top + high - 1) do
-                    local line, before = {}, 0
+                    local line, before, numbers = {}, 0, {}
                     for x = left, left + wide - 1 do
                         local value = page[y] and page[y][x] or 0
                         local stored = value
+                        numbers[#numbers + 1] = value
                         if options.predictor == 2 then
                             stored, before = (value - before) & ((1 << 8 * size) - 1), value
                         end
                         line[#line + 1] = string.pack(order
                             .. (options.predictor == 2 and "I" .. size or format), stored)
                     end
-                    lines[#lines + 1] = table.concat(line)
+                    lines[#lines + 1] = options.dtype:find "^b" and bits_of(numbers, math.tointeger(8 * size))
+                        or options.predictor == 3 and planes_of(numbers) or table.concat(line)
                 end
                 local packed = encoders[options.method or "none"](table.concat(lines))
                 offsets[#offsets + 1], counts[#counts + 1] = add(packed), #packed
             end
         end
         local entries = { [256] = { long, { columns } }, [257] = { long, { rows } },
-            [258] = { 3, { 8 * size } },
+            [258] = { 3, { math.tointeger(8 * size) } },
             [259] = { 3, { METHODS[options.method or "none"] } }, [262] = { 3, { 1 } },
             [277] = { 3, { 1 } },
             [317] = { 3, { options.predictor or 1 } }, [339] = { 3, { sample } } }
@@ -221,7 +261,9 @@ local function sample(pages, rows, columns, dtype)
             values[p][y] = {}
             for x = 1, columns do
                 state = (state * 1103515245 + 12345) & 0x7fffffff
-                local value = x % 7 < 4 and 40 + p or state >> 16 & (dtype:find "8" and 255 or 65535)
+                local most = dtype:find "8" and 255 or dtype:find "^b" and (1 << tonumber(dtype:sub(2))) - 1
+                    or 65535
+                local value = x % 7 < 4 and 40 + p or state >> 16 & most
                 values[p][y][x] = dtype == "f32" and value / 8 or value + (OFFSETS[dtype] or 0)
             end
         end

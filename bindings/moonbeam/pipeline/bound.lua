@@ -112,10 +112,10 @@ function methods:slices(rows)
     return out, run.execute(part:plan(), {out = out, quiet = true})
 end
 
---- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, each, resume,
--- discard} (default output: the file that step save names), or through a function(block, first),
--- which is called with each block of the result and must not use it after it returns; of several
--- ranks each calls it with its own blocks.
+--- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, tiff_layout,
+-- each, resume, discard} (default output: the file that step save names), or through a
+-- function(block, first), which is called with each block of the result and must not use it after
+-- it returns; of several ranks each calls it with its own blocks.
 -- A run into a file that is interrupted leaves "fossil.h5.unfinished", if anything was finished:
 -- resume = true goes on with it, discard = true removes it and starts anew.
 -- Returns the report: {seconds, peaks, as_planned, values, verdicts, warnings, sections, ...}.
@@ -129,6 +129,7 @@ function methods:run(options)
     own.output = own.output or saved.file or fail("argument", "pipeline:run", "output",
         "output is missing: give output = \"NAME.h5\", or end the recipe with step save")
     own.slices_per_file = own.slices_per_file or saved.slices_per_file
+    own.tiff_layout = own.tiff_layout or saved.tiff_layout
     return output.run(self, own)
 end
 

@@ -117,8 +117,9 @@ local function check_resume(kept, options)
     end
 end
 
---- Runs a pipeline (init.lua) into a file. Options: output, overwrite, slices_per_file, each, input
--- (the scan's file), title, resume, discard, tell (a function that gets a line on what is kept).
+--- Runs a pipeline (init.lua) into a file. Options: output, overwrite, slices_per_file,
+-- tiff_layout, each, input (the scan's file), title, resume, discard, tell (a function that gets a
+-- line on what is kept).
 -- Returns the report of run.execute, or {complete = true} where an earlier run was interrupted
 -- after its last step. A run that fails or is interrupted leaves "OUTPUT.unfinished" for another
 -- one with the option resume = true, or nothing if nothing was finished.
@@ -154,7 +155,8 @@ function output.run(self, options)
         outside = last.layout == "slices" and geometry.outside(g, last.first, last.last) or nil,
         projections = g.used and #g.used or #g.frames,
         overwrite = options.overwrite,
-        slices_per_file = options.slices_per_file, input = options.input,
+        slices_per_file = options.slices_per_file, tiff_layout = options.tiff_layout,
+        input = options.input,
         layout = options.layout, entry = options.entry, angles = options.angles,
         unfinished = kept and kept.kept, title = options.title,
         parameters = parameters_of(self, made)}

@@ -20,6 +20,7 @@ local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local hdf5_volume = require "moonbeam.result.hdf5_volume"
+local large = require "moonbeam.tiff.large"
 local notes = require "moonbeam.result.notes"
 local pixel_size = require "moonbeam.scan.pixel_size"
 local tables = require "moonbeam.internal.tables"
@@ -63,6 +64,7 @@ local CREATE = declared.options(
         .. "/angles", choices = {"nabu", "httomo"}},
     {"entry", "string", "ENTRY of the layout nabu", default = "entry0000"},
     {"angles", "any", "of the projections, in radians, for the layout httomo"},
+    large.option,
     {"unfinished", "any", "what keeps the result of a run that is interrupted; pipelines make it"})
 
 -- The format of a name; an error where no result has such a name.
@@ -139,6 +141,7 @@ result.create = declared("result.create", {
         fail("argument", "result.create", "layout", "'%s': layout is for HDF5 files, such as %s.h5",
             path, (path:match("([^/]*)$"):gsub("%.[^.]*$", "")))
     end
+    large.check_name("result.create", path, options.tiff_layout)
     format.check(path, options)
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
         volume = nothing, written = {}, missing = options.shape[1]}, metatable)

@@ -11,9 +11,11 @@ local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local head = require "moonbeam.tiff.head"
 local json = require "moonbeam.internal.json"
+local large = require "moonbeam.tiff.large"
 local describe = require "moonbeam.tiff.meaning.compose"
 local on_error = require "moonbeam.internal.on_error"
 local origin = require "moonbeam.result.origin"
+local shown_range = require "moonbeam.result.shown_range"
 local tables = require "moonbeam.internal.tables"
 local volumes = require "moonbeam.volumes"
 local voxel = require "moonbeam.tiff.voxel"
@@ -60,7 +62,7 @@ local function compose(self)
     local description = {shape = self.shape, dtype = self.dtype, title = options.title,
         pixel_size = options.pixel_size,
         slice_distance = not options.axis and (options.slice_distance or options.pixel_size) or nil,
-        units = origin.units(options), scaling = facts.scaling}
+        units = origin.units(options), scaling = facts.scaling, shown = self.shown}
     if self.ome then
         text = describe.new_ome(description, json(facts, {"program", "version", "title"}))
     else
@@ -69,11 +71,15 @@ local function compose(self)
     return head.compose {pages = self.shape[1], rows = self.shape[2], columns = self.shape[3],
         dtype = self.dtype, text = text, info = info, labels = labels_of(options.axis),
         resolution = options.pixel_size and voxel.resolution(options.pixel_size) or nil,
-        ome = self.ome, data_at = self.data_at}
+        layout = options.tiff_layout, data_at = self.data_at}
 end
 
 -- ---------------------------------------------------------------------------------------------
 -- Creation
+
+local function is_ome(path)
+    return path:lower():find "%.ome%.tiff?$" ~= nil
+end
 
 --- Refuses what TIFF files do not have.
 function tiff_volume.check(path, options)
@@ -87,12 +93,24 @@ function tiff_volume.check(path, options)
                 .. "one file without compression", path, name)
         end
     end
+    if large.is_file(options.shape, volumes.ITEM_BYTES[options.dtype], 1) then
+        large.check("result.create", path, options.tiff_layout, is_ome(path))
+    end
 end
 
 -- The file that an earlier process has begun.
 local function go_on(self, kept)
     self.data_at = kept:restore_result().offset
     self.file = core.rawfile.resume_kept(self.path, kept:file_path(), self.options.overwrite)
+    local _ <close> = on_error(function() self:close() end)
+    local layout = large.is_file(self.shape, volumes.ITEM_BYTES[self.dtype], 1)
+        and (self.file:get(0, 3) == "II+" and "bigtiff" or "imagej")
+    local asked = self.options.tiff_layout or "bigtiff"
+    if layout and layout ~= asked then
+        fail("argument", "result.create", "tiff_layout", "the result in '%s' was begun with the "
+            .. "layout %s, and this run has %s: give the same, or start anew with the option "
+            .. "discard = true", kept.folder, layout, asked)
+    end
     return self
 end
 
@@ -101,7 +119,7 @@ function tiff_volume.create(path, options)
     local kept = options.unfinished
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
         unfinished = kept, options = options, facts = origin.facts(options),
-        ome = path:lower():find "%.ome%.tiff?$" ~= nil}, metatable)
+        ome = is_ome(path)}, metatable)
     self.steps = volumes.dense_steps(self.shape, self.dtype)
     if kept and kept:has_file() then
         return go_on(self, kept)
@@ -176,6 +194,9 @@ end
 
 function methods:finish()
     self.facts.end_time = origin.time()
+    if not self.ome then
+        self.shown = shown_range.of_file(self.file, self.data_at, self.shape, self.dtype)
+    end
     local before = compose(self)
     while not before and shortened(self.facts) do
         before = compose(self)

@@ -12,11 +12,9 @@ local documents = require "moonbeam.zarr.documents"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local shards = require "moonbeam.zarr.shards"
+local shown_range = require "moonbeam.result.shown_range"
 
 local levels = {}
-
--- What of the smallest level is looked at for its range of values, at most.
-local MOST_VALUES <const> = 1 << 20
 
 --- Writes a whole text file.
 function levels.write_text(name, text)
@@ -148,56 +146,20 @@ function levels.halve(from, to, what)
     end
 end
 
-local FORMS <const> = {u8 = "B", u16 = "<I2", f32 = "<f"}
-
-local KEPT <const> = 1 << 16 -- values that stand for all of a level
-local LOW <const>, HIGH <const> = 0.005, 0.995
-
--- The percentiles of a list between which values are shown, which it sorts.
-local function shown(list)
-    table.sort(list)
-    local function at(part)
-        return list[math.floor(part * (#list - 1) + 0.5) + 1]
-    end
-    return at(LOW), at(HIGH)
-end
-
--- A distance of values that are kept: no multiple of a row, so that all columns are met.
-local function distance(count, columns)
-    local step = math.max(1, count // KEPT)
-    while step > 1 and (columns % step == 0 or step % columns == 0) do
-        step = step + 1
-    end
-    return step
-end
-
 --- The least and the greatest value of a level, or of evenly spaced slices of a large one, and the
--- 0.5 and 99.5 percentiles; nil where none is finite, or for other element types.
+-- 0.5 and 99.5 percentiles; nil where none is finite.
 function levels.range(level)
-    local layout, form = level.layout, FORMS[level.layout.dtype]
+    local layout = level.layout
     local count, rows, columns = table.unpack(layout.shape)
-    local step = math.max(1, count * rows * columns // MOST_VALUES)
-    local least, greatest, kept, number = math.huge, -math.huge, {}, 0
-    local each = distance(count // step * rows * columns, columns)
-    for z = (step - 1) // 2 % count + 1, form and count or 0, step do
+    local step = math.max(1, count * rows * columns // shown_range.MOST_VALUES)
+    local collected = shown_range.collector(layout.dtype, count // step * rows * columns, columns)
+    for z = (step - 1) // 2 % count + 1, count, step do
         local file, at = slice_at(level, z)
         for row = 0, rows - 1 do
-            local text, place = file:get(at + row * layout.row_bytes, layout.row_bytes), 1
-            for _ = 1, columns do
-                local value
-                value, place = string.unpack(form, text, place)
-                number = number + 1
-                if value - value == 0 then
-                    least, greatest = math.min(least, value), math.max(greatest, value)
-                    kept[#kept + 1] = number % each == 0 and value or nil
-                end
-            end
+            collected.add(file:get(at + row * layout.row_bytes, layout.row_bytes))
         end
     end
-    if least <= greatest then
-        kept[1] = kept[1] or least
-        return least, greatest, shown(kept)
-    end
+    return collected.result()
 end
 
 return levels

@@ -1,8 +1,10 @@
 --- What stands before the pixels of a TIFF file: its header, directories and texts.
 --
--- Classic TIFF as far as 32-bit offsets reach. Beyond, a file with OME-XML is a BigTIFF, and any
--- other has one directory, behind whose page ImageJ finds all pages. All texts are before the
--- pixels, so that a longer text need not move a pixel.
+-- Classic TIFF as far as 32-bit offsets reach. Beyond, a file is a BigTIFF, or has one directory,
+-- behind whose page ImageJ finds all pages (large.lua). All texts are before the pixels, so that a
+-- longer text need not move a pixel.
+
+local large = require "moonbeam.tiff.large"
 
 local FORMATS = {u8 = {8, 1}, u16 = {16, 1}, f32 = {32, 3}}
 
@@ -51,13 +53,12 @@ end
 local function layout(stack, text, info, lengths)
     local page = stack.rows * stack.columns * FORMATS[stack.dtype][1] // 8
     local entries = stack.resolution and 14 or 11
-    -- Beyond the reach of 32-bit offsets: BigTIFF for OME, else ImageJ's form.
     local before = stack.data_at
         or stack.pages * (2 + 12 * entries + 4) + #text + #info + #lengths + 160
-    local large = before + stack.pages * page > 0xffffffff
-    local big = large and stack.ome
+    local beyond = large.is(stack.pages, page) or before + stack.pages * page > 0xffffffff
+    local big = beyond and stack.layout ~= "imagej"
     local made = {page = page, big = big, entries = entries,
-        directories = large and not stack.ome and 1 or stack.pages, start = big and 16 or 8,
+        directories = beyond and not big and 1 or stack.pages, start = big and 16 or 8,
         more = #info > 0 and 2 or 0}
     function made.bytes(i) -- of directory i
         local count = entries + (i == 1 and made.more or 0)
@@ -73,9 +74,9 @@ end
 
 --- The bytes before the pixels, the offset of the first, and the bytes of a page. `stack`: {pages,
 -- rows, columns, dtype, text (the description), resolution ({x, y, unit}, or nil), info (a text
--- that ImageJ shows, or nil), labels (texts that it shows above the pages, or nil), ome (is the
--- description OME-XML?), data_at (the offset of the first pixel; nil: as near as can be)}. Returns
--- nil where the texts do not fit before the pixels.
+-- that ImageJ shows, or nil), labels (texts that it shows above the pages, or nil), layout
+-- ("imagej": ImageJ's above 4 GB), data_at (the offset of the first pixel; nil: as near as can
+-- be)}. Returns nil where the texts do not fit before the pixels.
 function head.compose(stack)
     local text = stack.text .. "\0"
     local info, lengths = "", ("\0"):rep(8)

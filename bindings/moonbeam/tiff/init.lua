@@ -1,10 +1,10 @@
 --- TIFF stacks of one channel: integers of 8, 16 and 32 bit, floats of 16, 32 and 64 bit.
 --
--- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate
--- or PackBits, with predictors, and ImageJ's stacks above 4 GB (one directory, all pages behind one
--- another). int8 and int16 are read as i32, uint32 as f64. Writes uncompressed: classic TIFF;
--- above 4 GB ImageJ's form, or BigTIFF where the metadata are OME-XML, whose readers take that and
--- not ImageJ's. The pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
+-- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate,
+-- PackBits or Zstandard, with predictors, and ImageJ's stacks above 4 GB (one directory, all pages
+-- behind one another). int8 and int16 are read as i32, uint32 as f64, and packed samples of 9 to 15
+-- bits as u16. Writes uncompressed: classic TIFF; above 4 GB BigTIFF, or ImageJ's layout with
+-- tiff_layout = "imagej". The pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
@@ -13,12 +13,14 @@ local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local head = require "moonbeam.tiff.head"
 local json = require "moonbeam.internal.json"
+local large = require "moonbeam.tiff.large"
 local compose = require "moonbeam.tiff.meaning.compose"
 local meaning = require "moonbeam.tiff.meaning"
 local on_error = require "moonbeam.internal.on_error"
 local order = require "moonbeam.tiff.meaning.order"
 local origin = require "moonbeam.result.origin"
 local pages_of = require "moonbeam.tiff.pages"
+local shown_range = require "moonbeam.result.shown_range"
 local volumes = require "moonbeam.volumes"
 local voxel = require "moonbeam.tiff.voxel"
 
@@ -162,11 +164,10 @@ function tiff.open(name, options)
     local _ <close> = on_error(function() file:close() end)
     local meta, pages, all = meta_and_pages(name, options, file)
     local first = pages[1]
-    local page_bytes = first.rows * first.columns * first.sample_bytes
     local shape = #pages == 1 and {first.rows, first.columns} or {#pages, first.rows, first.columns}
     local made = {file = file, shape = shape, dtype = first.dtype, meta = meta, place = "file"}
     local decoding, compressed = decoding_of(all, options.threads)
-    local offset, distance = regular(pages, page_bytes)
+    local offset, distance = regular(pages, first.page_bytes)
     if offset and decoding == 0 then
         made.offset, made.swap = offset, first.swap
         made.steps = volumes.dense_steps(shape, first.dtype)
@@ -191,6 +192,9 @@ end
 
 local writer = volumes.writer_class {}
 
+-- A range of values whose text is as long as any.
+local WIDEST <const> = {-1.23456789e-300, -1.23456789e-300}
+
 --- The volume (z, y, x) or (y, x) of a channel and frame (1-based; default 1).
 function writer:volume(channel, frame)
     local counts, c, t = self.counts, (channel or 1) - 1, (frame or 1) - 1
@@ -204,6 +208,19 @@ function writer:volume(channel, frame)
     end
     return volumes.raw {file = self.file, shape = self.shape, dtype = self.dtype, steps = steps,
         offset = self.data_at + page(0) * self.page_bytes}
+end
+
+--- Completes the file. What ImageJ shows is known when all is written.
+function writer:finish()
+    if self.file and self.text then
+        local stack = self.stack
+        stack.text = self.text(shown_range.of_file(self.file, self.data_at, {stack.pages,
+            stack.rows, stack.columns}, self.dtype))
+        self.file:put(0, (head.compose(stack)))
+    end
+    if self.file then
+        self.file:finish()
+    end
 end
 
 --- A new stack to be written block by block: an object with volume(channel, frame), finish() and
@@ -224,12 +241,22 @@ function tiff.create(name, options)
         frames = options.frames, rows = shape[#shape - 1], columns = shape[#shape]}
     local ome = compose.is_ome(name, meta)
     local pages = counts.channels * counts.slices * counts.frames
-    local before, data_at, page = head.compose {pages = pages, rows = shape[#shape - 1],
-        columns = shape[#shape], dtype = dtype, text = compose.text(meta, counts, dtype, ome),
-        resolution = meta.resolution, ome = ome, info = options.origin
+    if large.is_file(shape, volumes.ITEM_BYTES[dtype], counts.channels * counts.frames) then
+        large.check("tiff.create", name, options.tiff_layout, ome)
+    end
+    local stack = {pages = pages, rows = shape[#shape - 1], columns = shape[#shape], dtype = dtype,
+        resolution = meta.resolution, layout = options.tiff_layout, info = options.origin
             and json(origin.facts(options.origin), {"program", "version", "title"}) or nil}
+    local function text(shown)
+        return compose.text(meta, counts, dtype, ome, shown)
+    end
+    stack.text = text(not ome and WIDEST or nil)
+    local _, data_at = head.compose(stack)
+    stack.data_at, stack.text = data_at, text()
+    local before, _, page = head.compose(stack)
     local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at,
-        page_bytes = page, order = ome and compose.order(meta) or "CZT"}, writer)
+        page_bytes = page, order = ome and compose.order(meta) or "CZT", stack = stack,
+        text = not ome and text or nil}, writer)
     made:start(name, options.overwrite, data_at + pages * page, before)
     return made
 end
@@ -249,6 +276,7 @@ local WRITE = declared.options(
         .. "its voxel, interval of frames and names of channels"},
     {"origin", "table", "how it was made: {title, input, parameters}, but for .npy"},
     {"voxel", "table", "its size in m: {pixel, step}, for Zarr", usual = "that of meta"},
+    large.option,
     {"inside", "string", "a folder that a Zarr folder is made in, which the caller removes"})
 
 return declared.module(tiff, "tiff", {

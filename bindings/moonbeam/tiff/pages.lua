@@ -1,5 +1,6 @@
 --- The directories of a TIFF file: its pages, and what its first page says of itself.
 
+local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local units = require "moonbeam.internal.quantities.units"
 
@@ -21,12 +22,19 @@ local PLACED <const> = {[PLANES] = true, [PAIRS] = true, [700] = true, [33471] =
 local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
     ["2 8"] = {"i32", "i8"}, ["2 16"] = {"i32", "i16"}, ["2 32"] = {"i32"}, ["3 16"] = {"f16"},
     ["3 32"] = {"f32"}, ["3 64"] = {"f64"}}
-local READABLE = {[1] = true, [5] = true, [8] = true, [32946] = true, [32773] = true}
+-- Samples with no byte of their own, most significant bit first.
+for bits = 9, 15 do
+    DTYPES[("1 %d"):format(bits)] = {"u16", "bits"}
+end
+local ZSTD <const> = 50000
+-- What read_tiff decodes, by the numbers of files; 34926 was that of Zstandard at first.
+local READABLE = {[1] = 1, [5] = 5, [8] = 8, [32946] = 8, [32773] = 32773, [34926] = ZSTD,
+    [ZSTD] = ZSTD}
 local OTHERS = {[2] = "CCITT", [3] = "fax", [4] = "fax", [6] = "old JPEG", [7] = "JPEG",
     [22610] = "JPEG XR", [32809] = "ThunderScan", [33003] = "JPEG 2000", [33004] = "JPEG 2000",
     [33005] = "JPEG 2000", [33007] = "JPEG", [34661] = "JBIG", [34676] = "SGI LogLuv",
     [34712] = "JPEG 2000", [34887] = "LERC", [34892] = "lossy JPEG", [34925] = "LZMA",
-    [34933] = "PNG", [34934] = "JPEG XR", [48124] = "Jetraw", [50000] = "Zstandard",
+    [34933] = "PNG", [34934] = "JPEG XR", [48124] = "Jetraw",
     [50001] = "WebP", [50002] = "JPEG XL", [65000] = "EER", [65001] = "EER", [65002] = "EER"}
 
 -- A file that is being read: {file, name, bytes, order ("<" or ">"), big (BigTIFF), word (format of
@@ -123,7 +131,7 @@ function reader:segments(page, tags)
         or math.min(page.rows, self:whole(tags, 278, page.rows))
     page.segment_columns = tags[324] and self:whole(tags, 322) or page.columns
     if type(page.bytes) ~= "table" then -- a page of one strip can do without
-        page.bytes = {page.rows * page.columns * page.sample_bytes}
+        page.bytes = {page.page_bytes}
     end
     local high, wide = page.segment_rows, page.segment_columns
     local needed = high > 0 and wide > 0
@@ -143,7 +151,25 @@ function reader:segments(page, tags)
     end
 end
 
--- The page that a directory describes: what read_tiff takes, with its dtype and bytes of a sample.
+-- Refuses what is no stack of packed samples, though its tags say so.
+function reader:check_packed(page)
+    local bytes = 0
+    for _, own in ipairs(page.bytes) do
+        bytes = bytes + own
+    end
+    if page.predictor ~= 1 then
+        self:refuse("unsupported", "predictor %d for samples of %d bits is not supported; save the "
+            .. "file without a predictor, or with 16 bits", page.predictor, page.bits)
+    elseif page.compression == 1 and bytes == 2 * page.rows * page.columns
+        and bytes ~= page.page_bytes then
+        self:refuse("unsupported", "a page of %d x %d samples of %d bits has %d bytes, 2 for each "
+            .. "sample, and packed samples have %d; save the file with 16 bits", page.rows,
+            page.columns, page.bits, bytes, page.page_bytes)
+    end
+end
+
+-- The page that a directory describes: what read_tiff takes, with its dtype and its bytes without
+-- compression.
 function reader:page(tags)
     local function one(tag, default)
         return self:whole(tags, tag, default)
@@ -151,12 +177,17 @@ function reader:page(tags)
     local method, bits, format = one(259, 1), one(258, 1), one(339, 1)
     local dtype = DTYPES[("%d %d"):format(format == 4 and 1 or format, bits)]
     local page = {rows = one(257), columns = one(256), swap = self.order == ">",
-        compression = method, predictor = one(317, 1), dtype = dtype and dtype[1],
-        samples = dtype and dtype[2], sample_bytes = bits // 8}
+        compression = READABLE[method], predictor = one(317, 1), dtype = dtype and dtype[1],
+        samples = dtype and dtype[2], bits = bits}
+    page.page_bytes = page.rows and page.columns and page.rows * ((page.columns * bits + 7) // 8)
     if not READABLE[method] then
         self:refuse("unsupported", "the compression %s (method %d) is not supported; save the "
-            .. "file uncompressed, or with LZW, Deflate or PackBits",
+            .. "file uncompressed, or with LZW, Deflate, PackBits or Zstandard",
             OTHERS[method] or "of an unknown kind", method)
+    elseif READABLE[method] == ZSTD and not core.rawfile.zstd() then
+        self:refuse("unsupported", "its pixels have the compression Zstandard (method %d), which "
+            .. "the library libzstd.so.1 decodes; it is not installed here (Debian: libzstd1)",
+            method)
     elseif one(277, 1) ~= 1 then
         self:refuse("unsupported", "a pixel has %d samples; only gray images are read: split the "
             .. "channels", one(277))
@@ -168,10 +199,12 @@ function reader:page(tags)
             .. "save it with a page for each slice", one(DEPTH))
     elseif not page.dtype then
         self:refuse("unsupported", "%d bits of sample format %d are not supported; integers of "
-            .. "8, 16 and 32 bit and float are: save it as float of 32 bits", bits, format)
+            .. "8 to 16 and 32 bit and float are: save it as float of 32 bits", bits, format)
     end
     self:segments(page, tags)
-    if page.predictor > 3 or page.predictor == 3 and format ~= 3 then
+    if page.samples == "bits" then
+        self:check_packed(page)
+    elseif page.predictor > 3 or page.predictor == 3 and format ~= 3 then
         self:refuse("unsupported", "predictor %d for %s is not supported", page.predictor,
             page.samples or page.dtype)
     end
@@ -313,7 +346,8 @@ end
 --- Reads the directories of a file: {pages (without thumbnails), directories (the pages of all),
 -- descriptions (of the first page), resolution, metamorph, tags (of the first page), byte_order,
 -- part(offset, count), free(from, to) (does nothing of the first directory begin there?)}. A page
--- is what read_tiff takes, with its dtype, the bytes of a sample and the offset of its directory;
+-- is what read_tiff takes, with its dtype, its bytes without compression and the offset of its
+-- directory;
 -- or `problem`, an error, where it is not read, and then, where its samples lie apart, `apart`, the
 -- page of each.
 return function(file, name)

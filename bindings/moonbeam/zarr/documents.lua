@@ -1,6 +1,7 @@
 --- The JSON documents of OME-Zarr 0.5 that we write: a group with a pyramid, and its arrays.
 
 local json = require "moonbeam.internal.json"
+local shown_range = require "moonbeam.result.shown_range"
 
 local documents = {}
 
@@ -99,10 +100,7 @@ end
 -- What is shown of a channel: the 0.5 and 99.5 percentiles, of what there is or can be.
 local function window_of(dtype, channel)
     local least, greatest = channel.least, channel.greatest
-    local low, high = channel.low, channel.high
-    if high <= low then -- nearly all is one value
-        low, high = least, greatest > least and greatest or least + 1
-    end
+    local low, high = table.unpack(shown_range.window(least, greatest, channel.low, channel.high))
     return {min = MOST[dtype] and 0 or least, max = MOST[dtype] or math.max(greatest, high),
         start = low, ["end"] = high}
 end

@@ -1,4 +1,5 @@
 local declared = require "moonbeam.internal.declared"
+local large = require "moonbeam.tiff.large"
 
 return {
     name = "save",
@@ -10,7 +11,8 @@ return {
             required = true},
         {"slices_per_file", "count", "write the volume as files of this many slices, beside the "
             .. "result, which shows them as one volume", min = 1, max = 1 << 20,
-            usual = "one file"}),
+            usual = "one file"},
+        large.option),
     takes = {quantity = "any", layout = "any", dtypes = "any"},
     gives = {quantity = "same", layout = "same", dtype = "same"},
     last = true,

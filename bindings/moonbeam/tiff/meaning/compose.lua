@@ -24,7 +24,12 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- ImageJ
 
-local function imagej(meta, counts)
+-- The lines of the range that ImageJ shows; none where it is not known.
+local function display(shown)
+    return shown and ("min=%.9g\nmax=%.9g\n"):format(shown[1], shown[2]) or ""
+end
+
+local function imagej(meta, counts, _, shown)
     local images = counts.channels * counts.slices * counts.frames
     local lines = {"ImageJ=1.54f", ("images=%d"):format(images)}
     local hyperstack = counts.channels > 1 or counts.frames > 1
@@ -57,7 +62,7 @@ local function imagej(meta, counts)
         lines[#lines + 1] = "unit=" .. meta.unit
     end
     lines[#lines + 1] = "loop=false\n"
-    return table.concat(lines, "\n")
+    return table.concat(lines, "\n") .. display(shown)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -217,16 +222,18 @@ local function by_ome(meta, counts, dtype)
 end
 
 --- The description of a new file of the dtype. `counts`: {channels, slices, frames, rows, columns};
--- `meta`: of the input (tiff.open), may be an empty table; `is_ome`: is it OME-XML?
-function compose.text(meta, counts, dtype, is_ome)
-    return (is_ome and by_ome or imagej)(meta, counts, dtype)
+-- `meta`: of the input (tiff.open), may be an empty table; `is_ome`: is it OME-XML? `shown`: the
+-- range that ImageJ shows, {low, high}, or nil.
+function compose.text(meta, counts, dtype, is_ome, shown)
+    return (is_ome and by_ome or imagej)(meta, counts, dtype, shown)
 end
 
 -- ---------------------------------------------------------------------------------------------
 -- New volumes
 
 --- ImageJ's description of a volume: {shape, pixel_size and slice_distance (m; nil: unknown), units
--- (of the values), scaling ({scale_factor, add_offset})}.
+-- (of the values), scaling ({scale_factor, add_offset}), shown ({low, high}, the range that is
+-- shown; nil: unknown)}.
 function compose.new_imagej(volume)
     local lines = {("ImageJ=1.54f\nimages=%d\nslices=%d"):format(volume.shape[1],
         volume.shape[1])}
@@ -239,7 +246,7 @@ function compose.new_imagej(volume)
             volume.scaling.add_offset, volume.scaling.scale_factor, volume.units)
     end
     lines[#lines + 1] = "loop=false\n"
-    return table.concat(lines, "\n")
+    return table.concat(lines, "\n") .. display(volume.shown)
 end
 
 --- OME-XML of the same; `dtype`, `title` and an annotation, a text, too.

@@ -33,7 +33,7 @@ local function pages_behind(file, pages, count, who, part)
     if #pages ~= 1 or count <= 1 or first.problem or first.compression ~= 1 then
         return pages
     end
-    local page_bytes = first.rows * first.columns * first.sample_bytes
+    local page_bytes = first.page_bytes
     local there = (file.bytes - first.offsets[1]) // page_bytes
     local fit = math.min(count, math.max(1, there))
     if not file.free(first.offsets[1], first.offsets[1] + fit * page_bytes) then
