@@ -12,6 +12,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#define MOST_DROPPED ((size_t)64 << 20)
+
 /* ---- the libraries ---- */
 
 static int (*lz4_decompress)(const char *in, char *out, int in_bytes, int out_bytes);
@@ -118,6 +120,25 @@ static uint32_t little_endian(const uint8_t *in)
     return in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
 }
 
+/* Goes on from place `at` of the input to its checksum, which follows the last byte of the data.
+** Data behind what was asked for (the rows of a strip that the page has not) are dropped, up to
+** MOST_DROPPED. false: the data are damaged. */
+static bool ends_well(z_stream *stream, const uint8_t *in, size_t in_bytes, size_t at)
+{
+    uint8_t dropped[4096];
+    int result = Z_OK;
+    for (size_t done = 0; result == Z_OK && done < MOST_DROPPED; done += sizeof dropped) {
+        const size_t give = in_bytes - at < 1u << 30 ? in_bytes - at : 1u << 30;
+        stream->next_in = (Bytef *)(in + at);
+        stream->avail_in = (uInt)give;
+        stream->next_out = dropped;
+        stream->avail_out = sizeof dropped;
+        result = inflate(stream, Z_NO_FLUSH);
+        at += give - stream->avail_in;
+    }
+    return result != Z_DATA_ERROR;
+}
+
 size_t mb_unpack_zlib(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes)
 {
     z_stream stream;
@@ -139,8 +160,10 @@ size_t mb_unpack_zlib(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t o
         if (give == stream.avail_in && room == stream.avail_out)
             break;
     }
+    if (done == out_bytes && result == Z_OK && !ends_well(&stream, in, in_bytes, at))
+        done = 0;
     inflateEnd(&stream);
-    return done;
+    return result == Z_DATA_ERROR ? 0 : done;
 }
 
 size_t mb_unpack_lz4(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes)
