@@ -65,7 +65,7 @@ describe("the checksum of a compressed chunk", function()
     end)
 
     it("is looked for behind data that are longer than the chunk", function()
-        local longer = data .. ("\1"):rep(5000)
+        local longer = data .. ("\1"):rep(40)
         assert.same({1001, 1032}, read(packed(longer) .. string.pack(">I4", adler32(longer))))
         helper.failure(read, packed(longer) .. "\0\0\0\0")
     end)
