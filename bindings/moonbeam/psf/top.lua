@@ -7,6 +7,7 @@ local on_error = require "moonbeam.internal.on_error"
 local top = {}
 
 local HEIGHT <const> = 0.5 -- of the maximum: what lies above it is the top
+local TURNS <const> = 8 -- until the center of a top that is cut off stays
 local ON_VOXEL <const> = 1e-3 -- a coordinate that is so near to a voxel lies on it
 
 --- What of an array is above half of its maximum, less that level: an f32 array, to be released,
@@ -21,17 +22,29 @@ function top.of(a)
     return mb.binary(result, "max", {scalar = 0, out = result})
 end
 
---- The center of mass of sums along an axis, 0-based, as an integer where it lies on a voxel; 0 for
--- sums without a value above 0.
-function top.coordinate(sums)
+-- The center of mass of sums along an axis from `low` to `high`, 0-based places; samples reach half a
+-- voxel to both sides, and count as far as they lie between. nil without a value above 0.
+local function mass_between(sums, low, high)
     local sum, moment = 0, 0
     for i, value in ipairs(sums) do
-        sum, moment = sum + value, moment + (i - 1) * value
+        local part = math.max(0, math.min(high, i - 0.5) - math.max(low, i - 1.5))
+        sum, moment = sum + part * value, moment + part * value * (i - 1)
     end
-    if not (sum > 0 and sum < math.huge) then
+    return sum > 0 and sum < math.huge and moment / sum or nil
+end
+
+--- The center of mass of sums along an axis, 0-based, as an integer where it lies on a voxel; 0 for
+-- sums without a value above 0. A top that a face cuts off counts as far to the other side of its
+-- center only.
+function top.coordinate(sums)
+    local place = mass_between(sums, -0.5, #sums - 0.5)
+    if not place then
         return 0
     end
-    local place = moment / sum
+    for _ = 1, TURNS do
+        local reach = math.min(place + 0.5, #sums - 0.5 - place)
+        place = mass_between(sums, place - reach, place + reach) or place
+    end
     local voxel = math.floor(place + 0.5)
     return math.abs(place - voxel) <= ON_VOXEL and voxel or place
 end
