@@ -9,6 +9,7 @@ local mb = require "moonbeam"
 local bessel = require "moonbeam.psf.bessel"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local extent = require "moonbeam.psf.extent"
 local instruments = require "moonbeam.psf.instruments"
 local on_error = require "moonbeam.internal.on_error"
 local sampling = require "moonbeam.psf.sampling"
@@ -305,6 +306,42 @@ for name in pairs(instruments.sources) do
     psf[name] = instruments[name]
 end
 
+-- The source of light of a model, and the options of the model, checked.
+local function source_of(what, model, optics)
+    local source = instruments.sources[model] or fail("argument", what, "model", 'model is "%s"; '
+        .. "it is born_wolf, gibson_lanni, richards_wolf, confocal, two_photon or light_sheet",
+        tostring(model))
+    local options = declared.checked(declared.of(psf[model]).options, optics, "psf." .. model)
+    return source(options), options
+end
+
+--- The share of light that a model of this size {nz, ny, nx} holds, 0 to 1: that of the plane which
+-- loses most, in a square of the smaller lateral extent; at most 17 planes are looked at. A plane of
+-- a camera's model has the same light wherever it is; planes of other models that have less than a
+-- twentieth of the light of the brightest count as if they had that. Returns the share, and the height of that plane over the focus.
+-- optics: the options of the model.
+function psf.light_within(model, size, optics)
+    local what = "psf.light_within"
+    sampling.check_size(what, size)
+    local source, options = source_of(what, model, optics)
+    sampling.check(what, size, options, source.lens.wavelength, 0, 0)
+    return extent.share(source, size, options)
+end
+
+--- The size {nz, ny, nx} of a model for an image of this shape (z, y, x): all distances of two of
+-- its planes, and the fewest pixels, an odd number, that hold `share` (default 0.98) of the light of
+-- every plane (psf.light_within), but no more than the distances of two of its pixels. optics: the
+-- options of the model.
+function psf.size_for(model, shape, optics, share)
+    local what = "psf.size_for"
+    sampling.check_size(what, shape)
+    local source, options = source_of(what, model, optics)
+    local planes, most = 2 * shape[1] - 1, 2 * math.max(shape[2], shape[3]) - 1
+    sampling.check(what, {planes, 1, 1}, options, source.lens.wavelength, 0, 0)
+    local n = extent.pixels(source, planes, options, share or 0.98, most)
+    return {planes, math.min(n, 2 * shape[2] - 1), math.min(n, 2 * shape[3] - 1)}
+end
+
 local CENTER = "middle, fft, maximum, mass or coordinates (psf.center)"
 local MODEL = declared.options(
     {"na", "number", "numerical aperture", above = 0, required = true},
@@ -364,5 +401,7 @@ return whole_call.module(psf, "psf", {
         {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0}, AREA)},
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",
+    light_within = "model: string, size: any, optics: any",
+    size_for = "model: string, shape: any, optics: any, share: number?",
     normalize = "a: array", bessel_j0 = "x: number",
 })

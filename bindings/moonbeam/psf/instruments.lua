@@ -224,7 +224,7 @@ function sources.confocal(options)
     local emission = lens_of(options, options.field)
     local a = options.pinhole * AIRY / 2 * options.wavelength / options.na
     local shorter = excitation.wavelength < emission.wavelength and excitation or emission
-    return {lens = shorter, even = true, more = a, slow = a > 0 and 4 or 1,
+    return {lens = shorter, even = true, more = a,
         spacing = shorter.wavelength / shorter.na / (4 * FINE),
         planes = function(radii, heights)
             local detected = through_pinhole(emission, radii, heights, a)
@@ -249,7 +249,8 @@ end
 function sources.two_photon(options)
     check("psf.two_photon", options)
     local lens = lens_of(options, options.field, "excitation")
-    return {lens = lens, even = true, spacing = lens.wavelength / lens.na / (4 * FINE),
+    return {lens = lens, even = true, more = 0,
+        spacing = lens.wavelength / lens.na / (4 * FINE),
         planes = function(radii, heights)
             return change((focus.planes(lens, radii, heights)), function(value)
                 return value * value
@@ -292,9 +293,12 @@ function sources.light_sheet(options)
     check("psf.light_sheet", options)
     local sheet, lens = instruments.sheet_of(options), lens_of(options, options.field)
     local source = camera(lens, options.area)
+    function source.part(z)
+        return 2 ^ -((2 * z / sheet) ^ 2)
+    end
     function source.planes(radii, heights)
         return change((focus.planes(lens, radii, heights)), function(value, j)
-            return value * 2 ^ -((2 * heights[j] / sheet) ^ 2)
+            return value * source.part(heights[j])
         end)
     end
     return source

@@ -4,7 +4,9 @@
 -- A source of light is {planes(radii, heights): as focus.planes; lens: the one that needs the most
 -- points; spacing: of the radii between which its intensity is interpolated; even: planes at z and
 -- -z are equal; area: whether a sample is the mean over a pixel, as a camera's, or the light at its
--- center; turn: the factor of what turns with the angle about the axis, nil for nothing}.
+-- center; power and part(z): the integral of its intensity over the planes, where that is known, and
+-- the part that a plane has of it, nil for all; more: how far its light goes beyond that of a lens;
+-- turn: the factor of what turns with the angle about the axis, nil for nothing}.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
@@ -18,6 +20,7 @@ local sampling = {}
 sampling.MOST_TERMS, sampling.MOST_VALUES, sampling.COARSEST = 5e9, 1 << 24, 20
 
 local HALF <const> = 4 -- samples of a table on either side between which light is interpolated
+sampling.BEFORE = HALF -- elements of a table before its axis
 
 --- An f32 array divided by a number, or by what a function says of it, in place.
 function sampling.divided(array, sum)
@@ -247,7 +250,7 @@ function sampling.array(what, size, options, source)
     local points = focus.points(lens, radius, heights)
     local across = 3 + 4 * options.pixel * lens.na / lens.wavelength
     -- Points themselves are found in steps that are as many as their square.
-    sampling.check(what, size, options, lens.wavelength, 4 * points * points
+    sampling.check(what, size, options, lens.wavelength, 4.0 * points * points
         + points * (radius / source.spacing + 8) * #heights
         + hy * hx / 2 * (10 * across ^ 2 + #heights * (options.pixel / source.spacing + 8)), turns)
     local light = sampling.table_of(source, radius, heights)
