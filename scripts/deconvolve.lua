@@ -259,7 +259,8 @@ if not options.psf then
     local slices = given_image.slices_told(image.meta, shape, options.image)
     if slices then
         cli.wrong("%s, and --axes %s%s that they are not (the model of a PSF differs)", slices,
-            (image.meta.frames or 1) > 1 and "T" or "", (image.meta.channels or 1) > 1 and "C" or "")
+            (image.meta.frames or 1) > 1 and "T" or "",
+            (image.meta.channels or 1) > 1 and "C" or "")
     end
     local light = psf_options.from_file(options, image.meta)
     if light then

@@ -54,7 +54,8 @@ local function share_of(light, totals, brightest, a)
 end
 
 -- How far the light of a point goes sidewise at these heights: along the rays of the aperture, and
--- 8 wavelengths over NA of diffraction more. A scanned spot that is wider has hardly light any more.
+-- 8 wavelengths over NA of diffraction more. A scanned spot that is wider has hardly light any
+-- more.
 local function reach_of(source, options, heights)
     local sine, wave = math.min(0.999, options.na / options.index),
         source.lens.wavelength / source.lens.na

@@ -1,8 +1,9 @@
 -- The light of a lens about its focus, where it depends on the distance r from the axis and the
 -- height z over the focal plane. A lens is {wavelength, na, even (planes at z and -z are equal),
--- power (the integral of its intensity over any plane), turns(r, z) (of its integrand), rule(count)}.
--- A rule has `count` points of the integral over the aperture: lines(r), one or three lists of what
--- the points send to r, and phases(z), the lists of the cosines and the sines of their phases.
+-- power (the integral of its intensity over any plane), turns(r, z) (of its integrand),
+-- rule(count)}. A rule has `count` points of the integral over the aperture: lines(r), one or three
+-- lists of what the points send to r, and phases(z), the lists of the cosines and the sines of
+-- their phases.
 
 local bessel = require "moonbeam.psf.bessel"
 

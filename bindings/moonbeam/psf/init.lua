@@ -316,10 +316,10 @@ local function source_of(what, model, optics)
 end
 
 --- The share of light that a model of this size {nz, ny, nx} holds, 0 to 1: that of the plane which
--- loses most, in a square of the smaller lateral extent; at most 17 planes are looked at. A plane of
--- a camera's model has the same light wherever it is; planes of other models that have less than a
--- twentieth of the light of the brightest count as if they had that. Returns the share, and the height of that plane over the focus.
--- optics: the options of the model.
+-- loses most, in a square of the smaller lateral extent; at most 17 planes are looked at. A plane
+-- of a camera's model has the same light wherever it is; planes of other models that have less
+-- than a twentieth of the light of the brightest count as if they had that. Returns the share, and
+-- the height of that plane over the focus. optics: the options of the model.
 function psf.light_within(model, size, optics)
     local what = "psf.light_within"
     sampling.check_size(what, size)
@@ -329,9 +329,9 @@ function psf.light_within(model, size, optics)
 end
 
 --- The size {nz, ny, nx} of a model for an image of this shape (z, y, x): all distances of two of
--- its planes, and the fewest pixels, an odd number, that hold `share` (default 0.98) of the light of
--- every plane (psf.light_within), but no more than the distances of two of its pixels. optics: the
--- options of the model.
+-- its planes, and the fewest pixels, an odd number, that hold `share` (default 0.98) of the light
+-- of every plane (psf.light_within), but no more than the distances of two of its pixels. optics:
+-- the options of the model.
 function psf.size_for(model, shape, optics, share)
     local what = "psf.size_for"
     sampling.check_size(what, shape)
@@ -398,7 +398,8 @@ return whole_call.module(psf, "psf", {
         {"sheet", "number", "thickness of the light sheet, full width at half maximum", above = 0,
             usual = "from sheet_na and excitation"},
         {"sheet_na", "number", "numerical aperture of the sheet's beam", above = 0},
-        {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0}, AREA)},
+        {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0},
+        AREA)},
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",
     light_within = "model: string, size: any, optics: any",

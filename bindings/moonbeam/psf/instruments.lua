@@ -239,9 +239,9 @@ end
 -- Optical Microscopy, 1984), both the focus of the same lens: at `excitation` and at `wavelength`,
 -- the emission. field "vector": that of psf.richards_wolf; "scalar": that of psf.born_wolf.
 -- `pinhole` is the pinhole's diameter in Airy units, 1.22 wavelength / na in the sample; 0 is a
--- point, and a wide one leaves the excitation alone. A scanned spot is at the middle of a pixel, and
--- has no area of a camera's pixel: sampled there, about the middle, sum 1, f32 (z, y, x). size {nz,
--- ny, nx}; all lengths in one unit.
+-- point, and a wide one leaves the excitation alone. A scanned spot is at the middle of a pixel,
+-- and has no area of a camera's pixel: sampled there, about the middle, sum 1, f32 (z, y, x). size
+-- {nz, ny, nx}; all lengths in one unit.
 function instruments.confocal(size, options)
     return made("confocal", size, options)
 end
@@ -250,7 +250,7 @@ function sources.two_photon(options)
     check("psf.two_photon", options)
     local lens = lens_of(options, options.field, "excitation")
     return {lens = lens, even = true, more = 0,
-        spacing = lens.wavelength / lens.na / (4 * FINE),
+        spacing = lens.wavelength / lens.na / (6 * FINE),
         planes = function(radii, heights)
             return change((focus.planes(lens, radii, heights)), function(value)
                 return value * value
@@ -308,8 +308,9 @@ end
 -- 2^-(2 z / sheet)^2, a Gaussian in the detection's focal plane (K. Greger, J. Swoger, E. H. K.
 -- Stelzer, Rev. Sci. Instrum. 78, 023705, 2007). `sheet` is its full width at half maximum; or
 -- sheet_na and excitation give that of a Gaussian beam (w0 = excitation / (pi sheet_na), 1 / e^2).
--- field "vector": the detection of psf.richards_wolf; "scalar": that of psf.born_wolf. The mean over
--- each pixel about the middle, sum 1, f32 (z, y, x). size {nz, ny, nx}; all lengths in one unit.
+-- field "vector": the detection of psf.richards_wolf; "scalar": that of psf.born_wolf. The mean
+-- over each pixel about the middle, sum 1, f32 (z, y, x). size {nz, ny, nx}; all lengths in one
+-- unit.
 function instruments.light_sheet(size, options)
     return made("light_sheet", size, options)
 end

@@ -4,9 +4,9 @@
 -- A source of light is {planes(radii, heights): as focus.planes; lens: the one that needs the most
 -- points; spacing: of the radii between which its intensity is interpolated; even: planes at z and
 -- -z are equal; area: whether a sample is the mean over a pixel, as a camera's, or the light at its
--- center; power and part(z): the integral of its intensity over the planes, where that is known, and
--- the part that a plane has of it, nil for all; more: how far its light goes beyond that of a lens;
--- turn: the factor of what turns with the angle about the axis, nil for nothing}.
+-- center; power and part(z): the integral of its intensity over the planes, where that is known,
+-- and the part that a plane has of it, nil for all; more: how far its light goes beyond that of a
+-- lens; turn: the factor of what turns with the angle about the axis, nil for nothing}.
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
