@@ -101,8 +101,10 @@ local options = cli.parse(arg, {
     {"psf-spacing", value = "Z,Y,X", type = cli.numbers,
         doc = "distance of a measured PSF's samples: resampled to --step and --pixel"},
     psf_options.list(),
-    {"psf-size", value = "N", type = cli.count, default = 65,
-        doc = "model: lateral extent in px"},
+    {"psf-size", value = "N", type = cli.extents(),
+        doc = "model: lateral extent in px, or Z,Y,X; Y,X is one plane, and the stack is worked on "
+            .. "plane by plane (default: the fewest px that hold 98 % of the light of every plane, "
+            .. "at most twice the image's)"},
     {"channel", value = "N", type = cli.count,
         doc = "of an image of several only this channel (default: all, one after another)"},
     {"frame", value = "N", type = cli.count, doc = "of an image of several only this time"},
@@ -252,12 +254,19 @@ if image:is_series() then
     results.check_series(images and options.format or options.output, shape)
 end
 if not options.psf then
+    if options.psf_size and #options.psf_size > 3 then
+        cli.wrong("--psf-size has %d extents; it is N, Y,X or Z,Y,X", #options.psf_size)
+    elseif #shape < 2 then
+        cli.wrong("the model of a PSF is for planes and stacks, and this image has one axis: give "
+            .. "a measured PSF, as the second argument or with --psf")
+    end
+    options.one_plane = #shape == 2 or shape[1] == 1 or options.psf_size
+        and (#options.psf_size == 2 or #options.psf_size == 3 and options.psf_size[1] == 1)
     local slices = given_image.slices_told(image.meta, shape, options.image)
     if slices then
-        cli.wrong("%s (the model of a PSF is for stacks)", slices)
-    elseif #shape ~= 3 then
-        cli.wrong("the model of a PSF is for stacks, and this image has %d axes: give a measured "
-            .. "PSF, as the second argument or with --psf", #shape)
+        cli.wrong("%s, and --axes %s%s that they are not (the model of a PSF differs)", slices,
+            (image.meta.frames or 1) > 1 and "T" or "",
+            (image.meta.channels or 1) > 1 and "C" or "")
     end
     local light = psf_options.from_file(options, image.meta)
     if light then
@@ -266,6 +275,7 @@ if not options.psf then
     cli.missing(psf_options.missing(options), "no PSF is given, so a model is made")
     psf_options.check(options)
     psf_options.try(options)
+    psf_options.tell(options, say)
 end
 channel_psfs.check(options, image)
 if options.mask then

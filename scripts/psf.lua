@@ -12,6 +12,15 @@ local surface = require "moonbeam.internal.command_line.surface"
 local pictures = declared.of(mb.view.save).options
 local FORMATS <const> = {"tif", "tiff", "h5", "hdf5", "zarr", "npy"}
 
+-- "65,65,65", or "65,65" of one plane.
+local function size_of(text)
+    local size = cli.extents(2)(text)
+    if size then
+        return {1, size[1], size[2]}
+    end
+    return cli.extents(3)(text)
+end
+
 local options = cli.parse(arg, {
     usage = "psf -o FILE [options]",
     summary = "Makes a point spread function from the optics of a microscope, for deconvolve and "
@@ -19,9 +28,9 @@ local options = cli.parse(arg, {
     {"output", short = "o", value = "FILE",
         doc = "what to write: .tif (.ome.tif), .h5 or .zarr, with the size of voxels and how it "
             .. "was made; or .npy"},
-    {"size", short = "n", value = "Z,Y,X", type = cli.extents(3), default = {65, 65, 65},
+    {"size", short = "n", value = "Z,Y,X", type = size_of, default = {65, 65, 65},
         also = {"shape", "nx", "nxy", "psf-size", "extents"},
-        doc = "extents; the focus is in the middle, (n - 1) / 2 rounded down"},
+        doc = "extents, or Y,X: one plane; the focus is in the middle, (n - 1) / 2 rounded down"},
     psf_options.list(),
     large_tiff.OPTION, cli.shared.overwrite,
     {"plan", doc = "print the bytes; compute and write nothing"},
@@ -35,6 +44,7 @@ local options = cli.parse(arg, {
 })
 
 local say = cli.speakers(options)
+options.one_plane = options.size[1] == 1
 psf_options.check(options)
 local missing = psf_options.missing(options)
 if not options.output and not options.plan then
@@ -56,8 +66,13 @@ local function make()
     return psf_options.make(options, size, device, 1)
 end
 
+psf_options.tell(options, say)
 say("PSF        %s, %s", table.concat(size, " x "), psf_options.text(options, 1))
-say("voxel      %g x %g x %g nm (z, y, x)", options.step, options.pixel, options.pixel)
+if options.step then
+    say("voxel      %g x %g x %g nm (z, y, x)", options.step, options.pixel, options.pixel)
+else
+    say("pixel      %g x %g nm (y, x), one plane", options.pixel, options.pixel)
+end
 local format_bytes = mb.device.format_bytes
 local live = mb.pool.stats(device).live
 local peak = live + mb.plan.peaks(function()
@@ -112,8 +127,8 @@ local function width_text(axis, step)
         or ("%.4g um"):format(nm / 1000)
 end
 
-say("width      %s across, %s along the axis (full width at half maximum)",
-    width_text(3, options.pixel), width_text(1, options.step))
+say("width      %s across%s (full width at half maximum)", width_text(3, options.pixel),
+    size[1] > 1 and (", %s along the axis"):format(width_text(1, options.step)) or "")
 
 local parameters = psf_options.settings(options, 1)
 parameters.model, parameters.device = options.model, device.id
@@ -122,7 +137,7 @@ if options.output:lower():find "%.npy$" then
 else
     local out <close> = cli.tried({}, mb.result.create, options.output, {shape = size,
         units = "1", title = "point spread function", pixel_size = options.pixel * 1e-9,
-        slice_distance = options.step * 1e-9, parameters = parameters,
+        slice_distance = options.step and options.step * 1e-9, parameters = parameters,
         tiff_layout = options.tiff_layout, overwrite = options.overwrite})
     out:write(psf, 1)
     out:finish()

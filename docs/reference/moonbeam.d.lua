@@ -1905,8 +1905,9 @@ function mb.psf.bessel_j0(x) end
 ---@field step? number axial distance of samples
 ---@field index? number refractive index of the immersion
 ---@field device? moonbeam.device|string where the PSF is made
+---@field area? boolean a sample is the mean over its pixel, as a camera sees it; false: the light at its center
 
----Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centers about the middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
+---Widefield PSF of Born and Wolf (Principles of Optics, 8.8), the mean over each pixel about the middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength.
 ---@param size any 
 ---@param options? moonbeam.options.psf_born_wolf
 function mb.psf.born_wolf(size, options) end
@@ -1967,6 +1968,7 @@ function mb.psf.gaussian(size, sigma, options) end
 ---@field index_glass_design? number of the coverslip that the objective is made for
 ---@field glass? number thickness of the coverslip, where it is not that of the design
 ---@field glass_design? number thickness of that of the design
+---@field area? boolean a sample is the mean over its pixel, as a camera sees it; false: the light at its center
 
 ---Widefield PSF through layers of different refractive index (S.
 ---@param size any 
@@ -1984,11 +1986,18 @@ function mb.psf.gibson_lanni(size, options) end
 ---@field sheet? number thickness of the light sheet, full width at half maximum
 ---@field sheet_na? number numerical aperture of the sheet's beam
 ---@field excitation? number excitation wavelength in vacuum, with sheet_na
+---@field area? boolean a sample is the mean over its pixel, as a camera sees it; false: the light at its center
 
 ---Light-sheet PSF: the widefield PSF of the detection times the sheet's profile along z.
 ---@param size any 
 ---@param options? moonbeam.options.psf_light_sheet
 function mb.psf.light_sheet(size, options) end
+
+---The share of light that a model of this size {nz, ny, nx} holds, 0 to 1: that of the plane which loses most, in a square of the smaller lateral extent; at most 17 planes are looked at.
+---@param model string 
+---@param size any 
+---@param optics any 
+function mb.psf.light_within(model, size, optics) end
 
 ---A copy, f32, that sums to 1.
 ---@param a moonbeam.array 
@@ -2026,11 +2035,19 @@ function mb.psf.resample(a, from, to, options) end
 ---@field index? number refractive index of the immersion
 ---@field device? moonbeam.device|string where the PSF is made
 ---@field polarization? "none"|"x"|"y" of the light, along x or y; none: of emitters that turn freely
+---@field area? boolean a sample is the mean over its pixel, as a camera sees it; false: the light at its center
 
 ---Widefield PSF of a lens of any aperture: the vectorial focus of an aplanatic lens.
 ---@param size any 
 ---@param options? moonbeam.options.psf_richards_wolf
 function mb.psf.richards_wolf(size, options) end
+
+---The size {nz, ny, nx} of a model for an image of this shape (z, y, x): all distances of two of its planes, and the fewest pixels, an odd number, that hold `share` (default 0.98) of the light of every plane (psf.light_within), but no more than the distances of two of its pixels.
+---@param model string 
+---@param shape any 
+---@param optics any 
+---@param share? number 
+function mb.psf.size_for(model, shape, optics, share) end
 
 ---A PSF without its background: subtracts `level` (default that of psf.background), negative values become 0, also with a level of 0.
 ---@param a moonbeam.array 

@@ -137,7 +137,9 @@ describe("psf.lua", function()
             ["-o FOLDER/x.tif --model light_sheet" .. OPTICS] =
                 "give --sheet, or --sheet-na with --excitation",
             ["-o FOLDER/x.tif --na 1.4 --index 1.33 --wavelength 5 --pixel 1 --step 1"] =
-                "--na 1.4 must lie below the refractive index 1.33",
+                "--na 1.4 must not be above the refractive index 1.33",
+            ["-o FOLDER/x.tif --model born_wolf --na 1.4 --index 1.33 --wavelength 5 --pixel 1 "
+                .. "--step 1"] = "--na 1.4 must lie below the refractive index 1.33",
             ["-o FOLDER/x.tif --model richards_wolf --na 1.4 --index 1.33 --wavelength 5 --pixel 1 "
                 .. "--step 1"] = "na 1.4 must not be above the refractive index 1.33",
             ["-o FOLDER/x.tif --model confocl" .. OPTICS] = "did you mean confocal",

@@ -83,7 +83,7 @@ describe("psf", function()
         local na, wavelength, pixel = 0.8, 0.5, 0.05
         local zero = 2 * 1.33 * wavelength / na ^ 2 -- first dark point of sinc^2 along the axis
         local h <close> = psf.born_wolf({ 9, 33, 33 }, { na = na, wavelength = wavelength,
-            index = 1.33, pixel = pixel, step = zero / 4 })
+            index = 1.33, pixel = pixel, step = zero / 4, area = false })
         assert.near(1, h:sum(), 1e-5)
         local peak = h:item(5, 17, 17)
         assert.near(peak, h:max(), 0)
@@ -123,7 +123,7 @@ describe("psf", function()
     -- Bessel's function by its integral.
     it("is Gibson and Lanni's integral where NA exceeds the sample's index", function()
         local optics = { na = 1.4, wavelength = 0.5, pixel = 0.06, step = 0.15, index = 1.515,
-            index_sample = 1.33, depth = 2 }
+            index_sample = 1.33, depth = 2, area = false }
         local got <close> = psf.gibson_lanni({ 5, 9, 9 }, optics)
         local k, limit, points = 2 * math.pi / optics.wavelength, optics.index_sample / optics.na,
             600

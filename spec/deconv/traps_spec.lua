@@ -66,8 +66,8 @@ helper.each_device(function(device, test)
             for _, center in ipairs { "middle", "fft", "maximum" } do
                 local made <close> = mb.psf_gaussian({ 6, 8 }, 1.2,
                     { center = { 2.4, 3.7 }, device = device })
-                local shifted, whole = mb.psf.on_voxel(made, mb.psf.center(made, "maximum"))
-                local psf <close> = center == "maximum" and shifted or made:copy()
+                local moved <close>, whole = mb.psf.on_voxel(made, mb.psf.center(made, "maximum"))
+                local psf <close> = center == "maximum" and moved:copy() or made:copy()
                 center = center == "maximum" and whole or center
                 local truth <close> = point({ 21, 22 }, { 11, 12 })
                 local image <close> = mb.convolution(truth, psf,
@@ -75,8 +75,10 @@ helper.each_device(function(device, test)
                 local x <close> = deconv.richardson_lucy(image, psf,
                     { boundary = "circular", center = center, iterations = 50 })
                 local at = centroid(x)
-                assert.near(10, at[1], 0.02, center)
-                assert.near(11, at[2], 0.02, center)
+                -- The centroid of a top that its samples cut in steps is not quite the center.
+                local near = center == whole and 0.05 or 0.02
+                assert.near(10, at[1], near)
+                assert.near(11, at[2], near)
                 assert.is_true(x:max() > 5 * image:max())
             end
         end)

@@ -9,6 +9,7 @@ local mb = require "moonbeam"
 local bessel = require "moonbeam.psf.bessel"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local extent = require "moonbeam.psf.extent"
 local instruments = require "moonbeam.psf.instruments"
 local on_error = require "moonbeam.internal.on_error"
 local sampling = require "moonbeam.psf.sampling"
@@ -45,8 +46,6 @@ local function floats_of(a)
     end
     return list
 end
-
-local array_of = sampling.array_of
 
 -- By the names of centers: the coordinate along an axis.
 local ways = {}
@@ -228,154 +227,7 @@ function psf.gaussian(size, sigma, options)
     return mb.psf_gaussian(size, sigma, options)
 end
 
-local bessel_j0 = bessel.j0
-psf.bessel_j0 = bessel_j0
-
--- Points of Simpson's rule in u, from 0 to 1: lists of rho and of the weights of f(rho) rho drho
--- (but for a factor), 0 to `count`. Paths through layers end in a square root where NA exceeds an
--- index, at which the rule is off by up to 1 %; in u, rho = limit sin(pi u / 2), they are smooth.
--- `linear`: rho = limit u, for paths that are polynomials.
-local function nodes(count, limit, linear)
-    local rho, weights = {}, {}
-    for m = 0, count do
-        local u = m / count
-        local simpson = (m == 0 or m == count) and 1 or m % 2 == 1 and 4 or 2
-        local sine, slope = math.sin(0.5 * math.pi * u), 0.5 * math.pi * math.cos(0.5 * math.pi * u)
-        rho[m] = limit * (linear and u or sine)
-        weights[m] = simpson / (3 * count) * (linear and u or sine * slope)
-    end
-    return rho, weights
-end
-
--- |integral over rho from 0 to `limit` of J0(k NA r rho) exp(i k path(rho, z)) rho drho|^2 at pixel
--- centers about the middle, sum 1, f32 (z, y, x). `even`: planes at z and -z are equal, and paths
--- are polynomials of rho.
-local function scalar(what, size, options, limit, path, even)
-    sampling.check_size(what, size)
-    local nz, ny, nx = table.unpack(size)
-    local cz, cy, cx = (nz - 1) // 2, (ny - 1) // 2, (nx - 1) // 2
-    local k = 2 * math.pi / options.wavelength
-    local farthest = options.pixel * math.sqrt((ny - 1 - cy) ^ 2 + (nx - 1 - cx) ^ 2)
-    -- Simpson's rule with at least 24 points for each turn of the integrand.
-    local turns = 0
-    for _, z in ipairs {-cz * options.step, (nz - 1 - cz) * options.step} do
-        local length = 0
-        for m = 1, 64 do
-            length = length + math.abs(path(limit * m / 64, z) - path(limit * (m - 1) / 64, z))
-        end
-        turns = math.max(turns, (length + options.na * farthest) / options.wavelength)
-    end
-    local terms = math.max(60, 24 * turns) * (ny * nx / 8 + 1) * nz
-    sampling.check(what, size, options, options.wavelength, terms, turns)
-    -- Along a sine the points lie up to pi / 2 times as far from each other.
-    local count = 2 * math.ceil(math.max(60, 24 * turns) * (even and 1 or math.pi / 2) / 2)
-    local rho, weights = nodes(count, limit, even)
-    -- One line of weighted Bessel values for every distance that occurs.
-    local lines, keys = {}, {}
-    for y = 0, ny - 1 do
-        for x = 0, nx - 1 do
-            local key = (y - cy) ^ 2 + (x - cx) ^ 2
-            if not lines[key] then
-                local line, r = {}, options.pixel * math.sqrt(key)
-                for m = 0, count do
-                    line[m] = weights[m] * bessel_j0(k * options.na * r * rho[m])
-                end
-                lines[key] = line
-                keys[#keys + 1] = key
-            end
-        end
-    end
-    local planes = {}
-    local function plane_at(z)
-        local cosines, sines, plane = {}, {}, {}
-        for m = 0, count do
-            local angle = k * path(rho[m], z)
-            cosines[m], sines[m] = math.cos(angle), math.sin(angle)
-        end
-        for _, key in ipairs(keys) do
-            local line, re, im = lines[key], 0, 0
-            for m = 0, count do
-                re = re + line[m] * cosines[m]
-                im = im + line[m] * sines[m]
-            end
-            plane[key] = re * re + im * im
-        end
-        return plane
-    end
-    local total, values = 0, {}
-    for z = 0, nz - 1 do
-        local place = even and math.abs(z - cz) or z - cz
-        local plane = planes[place] or plane_at(place * options.step)
-        planes[place] = plane
-        for y = 0, ny - 1 do
-            for x = 0, nx - 1 do
-                local value = plane[(y - cy) ^ 2 + (x - cx) ^ 2]
-                total = total + value
-                values[#values + 1] = value
-            end
-        end
-    end
-    return array_of(values, size, options.device, total)
-end
-
---- Widefield PSF of Born and Wolf (Principles of Optics, 8.8), sampled at pixel centers about the
--- middle, sum 1, f32 (z, y, x): h(r, z) = |integral over rho from 0 to 1 of J0(k NA r rho) exp(-i k
--- NA^2 z rho^2 / (2 n)) rho drho|^2, k = 2 pi / wavelength. size {nz, ny, nx}; options na,
--- wavelength (in vacuum), index (n, default 1.515), pixel, step (lateral and axial distance of
--- samples), all lengths in one unit; device. Needs z symmetric about focus: no aberration.
-function psf.born_wolf(size, options)
-    local what = "psf.born_wolf"
-    local index = options.index
-    if options.na >= index then
-        fail("argument", what, "na", "na %g must lie below the refractive index %g", options.na,
-            index)
-    end
-    return scalar(what, size, options, 1, function(rho, z)
-        return -(options.na * rho) ^ 2 * z / (2 * index)
-    end, true)
-end
-
---- Widefield PSF through layers of different refractive index (S. F. Gibson, F. Lanni, J. Opt. Soc.
--- Am. A 9, 154, 1992), sampled at pixel centers about the middle, sum 1, f32 (z, y, x): h(r, z) =
--- |integral over rho from 0 to 1 of J0(k NA r rho) exp(i k W(rho, z)) rho drho|^2, with the
--- difference of optical paths W = d c(ns) + t c(n) - t0 c(n0) + tg c(ng) - tg0 c(ng0), c(n) =
--- sqrt(n^2 - NA^2 rho^2): d depth of the emitter under the coverslip, t = t0 + z - d n / ns the
--- immersion, so that the middle plane is the paraxial focus on the emitter. z grows with the
--- immersion's thickness. Light that cannot pass a layer (NA rho above its index) is left out.
---
--- size {nz, ny, nx}; options na, wavelength (in vacuum), pixel, step as for born_wolf; index (n:
--- immersion, default 1.515), index_design (n0, default index), working_distance (t0; needed where n
--- and n0 differ), index_sample (ns, default index), depth (d, default 0), index_glass (ng, default
--- 1.515), index_glass_design (ng0, default ng), glass (tg) and glass_design (tg0, default tg):
--- thickness of the coverslip, needed where it is not what the objective was made for. All lengths
--- in one unit; device.
-function psf.gibson_lanni(size, options)
-    local what = "psf.gibson_lanni"
-    local n, ng = options.index, options.index_glass
-    local n0, ns, ng0 = options.index_design or n, options.index_sample or n,
-        options.index_glass_design or ng
-    local depth, t0, tg = options.depth, options.working_distance or 0, options.glass or 0
-    local tg0 = options.glass_design or tg
-    if n0 ~= n and not options.working_distance then
-        fail("argument", what, "working_distance",
-            "working_distance is needed where index and index_design differ")
-    elseif (ng0 ~= ng or options.glass_design) and not options.glass then
-        fail("argument", what, "glass",
-            "glass, its thickness, is needed where the coverslip is not that of the design")
-    end
-    local limit = 1
-    for _, index in ipairs {n, n0, ns, ng, ng0} do
-        limit = math.min(limit, index / options.na)
-    end
-    local function along(index, rho)
-        return math.sqrt(math.max(0, index * index - (options.na * rho) ^ 2))
-    end
-    return scalar(what, size, options, limit, function(rho, z)
-        return depth * along(ns, rho) + (t0 + z - depth * n / ns) * along(n, rho) - t0 * along(n0,
-            rho)
-            + tg * along(ng, rho) - tg0 * along(ng0, rho)
-    end, false)
-end
+psf.bessel_j0 = bessel.j0
 
 -- Resamples the middle axis of a flat list (outer, n, inner): element i of the result is the mean
 -- of the linear interpolation over its own extent, `ratio` elements of the source about center + (i
@@ -446,13 +298,49 @@ function psf.resample(a, from, to, options)
     for i = #values + 1, outer do -- a dry run
         values[i] = 0
     end
-    return array_of(values, size, a.device, psf.sum)
+    return sampling.divided(sampling.array_of(values, size, a.device), psf.sum)
 end
 
 psf.on_voxel = top.on_voxel
-psf.richards_wolf, psf.confocal, psf.two_photon = instruments.richards_wolf, instruments.confocal,
-    instruments.two_photon
-psf.light_sheet = instruments.light_sheet
+for name in pairs(instruments.sources) do
+    psf[name] = instruments[name]
+end
+
+-- The source of light of a model, and the options of the model, checked.
+local function source_of(what, model, optics)
+    local source = instruments.sources[model] or fail("argument", what, "model", 'model is "%s"; '
+        .. "it is born_wolf, gibson_lanni, richards_wolf, confocal, two_photon or light_sheet",
+        tostring(model))
+    local options = declared.checked(declared.of(psf[model]).options, optics, "psf." .. model)
+    return source(options), options
+end
+
+--- The share of light that a model of this size {nz, ny, nx} holds, 0 to 1: that of the plane which
+-- loses most, in a square of the smaller lateral extent; at most 17 planes are looked at. A plane
+-- of a camera's model has the same light wherever it is; planes of other models that have less
+-- than a twentieth of the light of the brightest count as if they had that. Returns the share, and
+-- the height of that plane over the focus. optics: the options of the model.
+function psf.light_within(model, size, optics)
+    local what = "psf.light_within"
+    sampling.check_size(what, size)
+    local source, options = source_of(what, model, optics)
+    sampling.check(what, size, options, source.lens.wavelength, 0, 0)
+    return extent.share(source, size, options)
+end
+
+--- The size {nz, ny, nx} of a model for an image of this shape (z, y, x): all distances of two of
+-- its planes, and the fewest pixels, an odd number, that hold `share` (default 0.98) of the light
+-- of every plane (psf.light_within), but no more than the distances of two of its pixels. optics:
+-- the options of the model.
+function psf.size_for(model, shape, optics, share)
+    local what = "psf.size_for"
+    sampling.check_size(what, shape)
+    local source, options = source_of(what, model, optics)
+    local planes, most = 2 * shape[1] - 1, 2 * math.max(shape[2], shape[3]) - 1
+    sampling.check(what, {planes, 1, 1}, options, source.lens.wavelength, 0, 0)
+    local n = extent.pixels(source, planes, options, share or 0.98, most)
+    return {planes, math.min(n, 2 * shape[2] - 1), math.min(n, 2 * shape[3] - 1)}
+end
 
 local CENTER = "middle, fft, maximum, mass or coordinates (psf.center)"
 local MODEL = declared.options(
@@ -469,6 +357,8 @@ local EXCITATION = declared.options({"excitation", "number", "excitation wavelen
     above = 0, required = true})
 local FIELD = declared.options({"field", "choice", "focus of polarized waves, right for all "
     .. "apertures, or the scalar paraxial one", choices = {"vector", "scalar"}, default = "vector"})
+local AREA = declared.options({"area", "boolean", "a sample is the mean over its pixel, as a "
+    .. "camera sees it; false: the light at its center", default = true})
 local PINHOLE = declared.options({"pinhole", "number", "diameter of the pinhole in Airy units of "
     .. "the emission (1.22 wavelength / na); 0: a point", min = 0, max = 20, default = 1})
 
@@ -484,7 +374,7 @@ return whole_call.module(psf, "psf", {
     gaussian = {"size: any, sigma: any", declared.options(declared.from("psf_gaussian"),
         MODEL.device,
         {"out", "array", "the array for the result"})},
-    born_wolf = {"size: any", MODEL},
+    born_wolf = {"size: any", declared.options(MODEL, AREA)},
     gibson_lanni = {"size: any", declared.options(MODEL,
         {"index_design", "number", "of the immersion that the objective is made for", min = 1,
             max = 5, usual = "index"},
@@ -496,10 +386,11 @@ return whole_call.module(psf, "psf", {
         {"index_glass_design", "number", "of the coverslip that the objective is made for",
             min = 1, max = 5, usual = "index_glass"},
         {"glass", "number", "thickness of the coverslip, where it is not that of the design"},
-        {"glass_design", "number", "thickness of that of the design", usual = "glass"})},
+        {"glass_design", "number", "thickness of that of the design", usual = "glass"},
+        AREA)},
     richards_wolf = {"size: any", declared.options(MODEL, {"polarization", "choice",
         "of the light, along x or y; none: of emitters that turn freely",
-        choices = {"none", "x", "y"}, default = "none"})},
+        choices = {"none", "x", "y"}, default = "none"}, AREA)},
     confocal = {"size: any", declared.options(MODEL, EXCITATION, PINHOLE, FIELD)},
     two_photon = {"size: any", declared.options(declared.without(MODEL, "wavelength"), EXCITATION,
         FIELD)},
@@ -507,9 +398,12 @@ return whole_call.module(psf, "psf", {
         {"sheet", "number", "thickness of the light sheet, full width at half maximum", above = 0,
             usual = "from sheet_na and excitation"},
         {"sheet_na", "number", "numerical aperture of the sheet's beam", above = 0},
-        {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0})},
+        {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0},
+        AREA)},
     on_voxel = "a: array, center: any",
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",
+    light_within = "model: string, size: any, optics: any",
+    size_for = "model: string, shape: any, optics: any, share: number?",
     normalize = "a: array", bessel_j0 = "x: number",
 })

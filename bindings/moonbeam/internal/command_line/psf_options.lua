@@ -11,6 +11,11 @@ local psf_options = {}
 local LEAST_LIGHT <const> = 2 -- nm: less was meant in micrometers
 local LEAST_PART <const> = 1 / 100 -- of a wavelength, as the size of a voxel: the same
 
+-- NA / n up to which the focus of scalar, paraxial waves is that of a lens. Differences from the
+-- vectorial PSF of psfmodels 0.3.3, sum of |difference| of PSFs of sum 1 at NA 1.4 and n 1.515:
+-- born_wolf 0.73, gibson_lanni 0.18, richards_wolf 0.002.
+local PARAXIAL <const> = 0.7
+
 local MODELS <const> = {"born_wolf", "gibson_lanni", "richards_wolf", "confocal", "two_photon",
     "light_sheet"}
 local SYNONYMS <const> = {widefield = "born_wolf", airy = "born_wolf", ["born-wolf"] = "born_wolf",
@@ -59,10 +64,11 @@ function psf_options.list()
     local shared = declarations.gibson_lanni
     local list = {
         {"model", value = "NAME", type = cli.choice(MODELS[1], MODELS[2], MODELS[3], MODELS[4],
-            MODELS[5], MODELS[6], SYNONYMS), default = "born_wolf",
-            doc = "of the PSF: born_wolf (widefield), gibson_lanni (sample and immersion differ), "
-                .. "richards_wolf (vectorial, for large apertures), confocal, two_photon, "
-                .. "light_sheet"},
+            MODELS[5], MODELS[6], SYNONYMS),
+            doc = ("of the PSF: born_wolf (widefield), richards_wolf (the same, vectorial), "
+                .. "gibson_lanni (sample and immersion differ), confocal, two_photon, light_sheet "
+                .. "(default: richards_wolf where NA / n is above %g, gibson_lanni with --depth or "
+                .. "--index-sample, else born_wolf)"):format(PARAXIAL)},
         cli.option(shared.na, {of = "model", also = {"numerical-aperture"}}),
         cli.option(shared.index, {of = "model", also = {"ri", "ni", "refractive-index",
             "immersion"}}),
@@ -117,8 +123,39 @@ function psf_options.refuse(options)
     end
 end
 
---- Ends the program where an option is given that the chosen model does not have.
+-- Chooses the model where none was typed, and notes why.
+local function choose(options)
+    if options.given.model then
+        return
+    elseif options.depth or options.index_sample then
+        options.model, options.model_why = "gibson_lanni", ("--%s is for it"):format(options.depth
+            and "depth" or "index-sample")
+    elseif options.polarization then
+        options.model, options.model_why = "richards_wolf", "--polarization is for it"
+    elseif options.na and options.na / options.index > PARAXIAL then
+        options.model, options.model_why = "richards_wolf", ("NA / n is %.3g, above %g"):format(
+            options.na / options.index, PARAXIAL)
+    else
+        options.model, options.model_why = "born_wolf", options.na and ("NA / n is %.3g, not above "
+            .. "%g"):format(options.na / options.index, PARAXIAL)
+    end
+end
+
+--- Says which model was chosen and why, or warns of one that was typed and is not for the aperture.
+function psf_options.tell(options, say)
+    if options.model_why then
+        say("model      %s: %s (--model)", options.model, options.model_why)
+    elseif options.model == "born_wolf" and options.na / options.index > PARAXIAL then
+        cli.warn("--model born_wolf is scalar and paraxial, and NA / n is %.3g, above %g: the "
+            .. "light of such a lens is shorter along z; --model richards_wolf has it",
+            options.na / options.index, PARAXIAL)
+    end
+end
+
+--- Ends the program where an option is given that the chosen model does not have. Chooses the model
+-- where none is given: it is in options.model then.
 function psf_options.check(options)
+    choose(options)
     local has = declarations[options.model]
     check_lengths(options)
     for _, name in ipairs(OWN) do
@@ -129,11 +166,13 @@ function psf_options.check(options)
     end
 end
 
---- The options that the chosen model needs and that are not given.
+--- The options that the chosen model needs and that are not given. options.one_plane: the PSF has
+-- one plane, and needs no --step.
 function psf_options.missing(options)
     local names = {}
     for _, entry in ipairs(declarations[options.model]) do
-        if entry.required and not options[entry.name] then
+        if entry.required and not options[entry.name]
+            and not (entry.name == "step" and options.one_plane) then
             names[#names + 1] = "--" .. entry.name
         end
     end
@@ -191,6 +230,7 @@ end
 --- What the chosen model takes for a channel (from 1): a table of its options.
 function psf_options.settings(options, channel)
     local settings = declared.part(declarations[options.model], options)
+    settings.step = settings.step or options.one_plane and settings.pixel or nil
     for _, name in ipairs {"wavelength", "excitation"} do
         local list = settings[name]
         settings[name] = list and (list[channel] or list[1])
@@ -203,6 +243,35 @@ function psf_options.make(options, size, device, channel)
     local settings = psf_options.settings(options, channel)
     settings.device = device
     return mb.psf[options.model](size, settings)
+end
+
+--- The size of a PSF for an image of this shape (z, y, x): what holds nearly all light, for all of
+-- `channels`, a list.
+function psf_options.size_for(options, shape, channels)
+    local size
+    for _, channel in ipairs(channels) do
+        local own_size = cli.checked(mb.psf.size_for, options.model, shape,
+            psf_options.settings(options, channel))
+        size = size or own_size
+        for i, n in ipairs(own_size) do
+            size[i] = math.max(size[i], n)
+        end
+    end
+    return size
+end
+
+--- The least share of the light of a plane that a PSF of this size holds, of all `channels`, and
+-- the height of the plane, in nm.
+function psf_options.light_within(options, size, channels)
+    local least, height = 1, 0
+    for _, channel in ipairs(channels) do
+        local share, at = mb.psf.light_within(options.model, size,
+            psf_options.settings(options, channel))
+        if share < least then
+            least, height = share, at
+        end
+    end
+    return least, height
 end
 
 --- What the model of a channel is, in a few words.

@@ -19,10 +19,52 @@ function methods:release()
 end
 local metatable = {__index = methods, __close = methods.release}
 
--- The model of the PSF of a channel.
+-- Does the PSF have less than this part of the light of a plane, that is said.
+local ENOUGH <const> = 0.98
+
+-- The size of the models for an image of this shape (three extents): what was typed, or what holds
+-- nearly all light. Says what it leaves out, and what the grid becomes.
+local function model_size(options, shape, channels, say)
+    local typed = options.psf_size
+    local function told(n)
+        local light, height = psf_options.light_within(options, n, channels)
+        return light, ("%.3g %% of the light of each plane%s"):format(100 * light, light < 0.995
+            and n[1] > 1 and (" at least (%.4g um from the focus)"):format(math.abs(height) / 1000)
+            or " at least")
+    end
+    local best = psf_options.size_for(options, shape, channels)
+    if not typed then
+        local grid = 1
+        for i, n in ipairs(shape) do
+            grid = grid * (n + best[i] - 1) / n
+        end
+        local _, text = told(best)
+        say("extent     %s px hold %s%s%s: --psf-size changes it", table.concat(best, " x "), text,
+            (best[2] == 2 * shape[2] - 1 or best[3] == 2 * shape[3] - 1)
+            and "; the image sees no more" or "", grid >= 8
+            and ("; the grid is %.3g times the image"):format(grid) or "")
+        return best
+    end
+    local size = #typed == 1 and {2 * shape[1] - 1, typed[1], typed[1]}
+        or #typed == 2 and {1, typed[1], typed[2]} or typed
+    if size[2] < best[2] or size[3] < best[3] then
+        local light, text = told(size)
+        if light < ENOUGH then
+            say("extent     %s px hold %s: --psf-size %d holds more", table.concat(size, " x "),
+                text, math.max(best[2], best[3]))
+        end
+    end
+    return size
+end
+
+-- The model of the PSF of a channel; of two axes where the image has two.
 local function model(options, shape, id, channel)
-    return psf_options.make(options, {2 * shape[1] - 1, options.psf_size, options.psf_size}, id,
-        channel)
+    local size = options.model_size
+    if #shape == 3 then
+        return psf_options.make(options, size, id, channel)
+    end
+    local made <close> = psf_options.make(options, size, id, channel)
+    return made:reshape {size[2], size[3]}
 end
 
 -- Says by how much a measured PSF was shifted, where it was.
@@ -83,6 +125,15 @@ end
 function channel_psfs.make(options, image, id, say)
     local own = several(options, image)
     local self = setmetatable({own = own, only = options.channel, list = {}}, metatable)
+    local shape = image.shape
+    if not options.psf then
+        local channels = {}
+        for channel = 1, own and image.channels or 1 do
+            channels[channel] = self:number(channel)
+        end
+        options.model_size = model_size(options, #shape == 2 and {1, shape[1], shape[2]} or shape,
+            channels, say)
+    end
     for channel = 1, own and image.channels or 1 do
         local number = self:number(channel)
         self.list[number] = spread_of(options, image.shape, id, say, number)
@@ -94,6 +145,11 @@ function channel_psfs.make(options, image, id, say)
     end
     say("PSF        %s, %s, center (%s)", table.concat(self.shape, " x "),
         options.psf or options.model, table.concat(texts, ", "))
+    if not options.psf and (#shape == 2 or shape[1] == 1) then
+        say("           the image is one plane: the PSF is the plane in focus")
+    elseif not options.psf and self.shape[1] == 1 then
+        say("           the PSF is one plane: the stack is worked on plane by plane")
+    end
     for channel = 1, own and image.channels or 0 do
         say("           channel %d: %s", self:number(channel),
             psf_options.text(options, self:number(channel)))

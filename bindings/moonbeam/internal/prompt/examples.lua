@@ -168,6 +168,10 @@ local examples = {
     ["tomo.find_center_phase_correlation"] = "a = mb.random({16, 64})\n"
         .. "center = mb.tomo.find_center_phase_correlation(a, a:copy())",
     ["psf.gaussian"] = "psf = mb.psf.gaussian({9, 15, 15}, {1.5, 2, 2})",
+    ["psf.size_for"] = "size = mb.psf.size_for(\"richards_wolf\", {21, 512, 512}, {na = 1.4, "
+        .. "wavelength = 520, pixel = 100, step = 300})",
+    ["psf.light_within"] = "share, height = mb.psf.light_within(\"richards_wolf\", {41, 65, 65}, "
+        .. "{na = 1.4, wavelength = 520, pixel = 100, step = 300})",
     ["psf.born_wolf"] = "psf = mb.psf.born_wolf({9, 15, 15}, {na = 1.2, wavelength = 0.52, "
         .. "pixel = 0.1, step = 0.2, index = 1.33})",
     ["psf.richards_wolf"] = "psf = mb.psf.richards_wolf({9, 15, 15}, {na = 1.4, wavelength = 520, "
