@@ -7,6 +7,7 @@ local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 local is_model = require "moonbeam.internal.command_line.psf_origin"
 local measured_psf = require "moonbeam.internal.command_line.measured_psf"
+local psf_options = require "moonbeam.internal.command_line.psf_options"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -139,6 +140,7 @@ local function check_psf(shape)
         extents = measured_psf.check(options, #shape)
     else
         cli.checked(model, {1, 1, 1}, "host"):release()
+        psf_options.warn(options)
     end
     for i, n in ipairs(options.naive and shape or {}) do
         if extents[i] > n then

@@ -108,7 +108,7 @@ describe("psf.gibson_lanni", function()
                 step = case.step, index = case.n, index_design = case.n0,
                     working_distance = case.t0, index_sample = case.ns,
                 depth = case.depth, index_glass = case.ng, index_glass_design = case.ng0,
-                    glass = case.tg, glass_design = case.tg0 })
+                    glass = case.tg, glass_design = case.tg0, area = false })
             local peak, i = h:max(), 0
             local middle = (case.size[2] + 1) // 2
             local got = {}

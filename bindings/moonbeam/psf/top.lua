@@ -22,8 +22,8 @@ function top.of(a)
     return mb.binary(result, "max", {scalar = 0, out = result})
 end
 
--- The center of mass of sums along an axis from `low` to `high`, 0-based places; samples reach half a
--- voxel to both sides, and count as far as they lie between. nil without a value above 0.
+-- The center of mass of sums along an axis from `low` to `high`, 0-based places. Samples reach half
+-- a voxel to both sides, and count as far as they lie between. nil without a value above 0.
 local function mass_between(sums, low, high)
     local sum, moment = 0, 0
     for i, value in ipairs(sums) do

@@ -185,8 +185,8 @@ function reader:page(tags)
             .. "file uncompressed, or with LZW, Deflate, PackBits or Zstandard",
             OTHERS[method] or "of an unknown kind", method)
     elseif READABLE[method] == ZSTD and core.rawfile.lacks "zstd" then
-        self:refuse("unsupported", "its pixels have the compression Zstandard (method %d), which %s",
-            method, core.rawfile.lacks "zstd")
+        self:refuse("unsupported", "its pixels have the compression Zstandard (method %d), which "
+            .. "%s", method, core.rawfile.lacks "zstd")
     elseif one(277, 1) ~= 1 then
         self:refuse("unsupported", "a pixel has %d samples; only gray images are read: split the "
             .. "channels", one(277))

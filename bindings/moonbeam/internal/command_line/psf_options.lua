@@ -141,15 +141,21 @@ local function choose(options)
     end
 end
 
---- Says which model was chosen and why, or warns of one that was typed and is not for the aperture.
-function psf_options.tell(options, say)
-    if options.model_why then
-        say("model      %s: %s (--model)", options.model, options.model_why)
-    elseif options.model == "born_wolf" and options.na / options.index > PARAXIAL then
+--- Warns of the model born_wolf where it is not for the aperture.
+function psf_options.warn(options)
+    if options.model == "born_wolf" and options.na / options.index > PARAXIAL then
         cli.warn("--model born_wolf is scalar and paraxial, and NA / n is %.3g, above %g: the "
             .. "light of such a lens is shorter along z; --model richards_wolf has it",
             options.na / options.index, PARAXIAL)
     end
+end
+
+--- Says which model was chosen and why, or warns of one that was typed and is not for the aperture.
+function psf_options.tell(options, say)
+    if options.model_why then
+        say("model      %s: %s (--model)", options.model, options.model_why)
+    end
+    psf_options.warn(options)
 end
 
 --- Ends the program where an option is given that the chosen model does not have. Chooses the model
