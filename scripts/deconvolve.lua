@@ -323,6 +323,10 @@ local function read_noise()
         local raw <close> = image:stored(1, 1)
         noise:estimate(raw)
     end
+    if options.method == "gradient_consensus" and not options.gain then
+        local raw <close> = image:stored(1, 1)
+        noise:check_photons(raw)
+    end
 end
 if options.plan or images then -- each of several images is read before the work on it
     noise:suppose()

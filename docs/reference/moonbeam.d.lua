@@ -619,12 +619,12 @@ function mb.debug.steps() end
 ---@param source any an array or a volume, as richardson_lucy takes it
 ---@param psf moonbeam.array a point spread function of as many axes as the image
 ---@param options? moonbeam.options.deconv_find_iterations
----@return any # {iterations, reliable, why, limited, because, held_out, gain, offset, curve, noise, first, extents}: limited is true if the largest number was reached; because is "held_out", "noise", "detail" or nil; held_out is the part of the photons, gain and offset what they were counted by; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ... iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
+---@return any # {iterations, reliable, why, limited, because, held_out, gain, offset, curve, noise, first, extents}: limited is true if the largest number was reached; because is "held_out", "noise" or nil; held_out is the part of the photons, gain and offset what they were counted by; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ... iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
 function mb.deconv.find_iterations(source, psf, options) end
 
 ---@class moonbeam.options.deconv_gradient_consensus
 ---@field iterations? integer how many at most
----@field seed? integer how the photons are dealt out
+---@field seed? integer how the photons are dealt out; each seed has random numbers of its own
 ---@field smooth? boolean judge agreement after blurring with |H|^2, the scale that the microscope can see
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)

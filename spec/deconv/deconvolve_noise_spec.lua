@@ -96,7 +96,7 @@ describe("deconvolve.lua and noise", function()
             end
             assert.equal(count, value "iterations")
             assert.equal("auto: held-out photons are predicted best", value "iterations_rule")
-            assert.equal(0.125, value "held_out_part")
+            assert.equal(0.5, value "held_out_part")
             assert.near(1, value "noise_gain", 1e-9) -- of the image in photons
             assert.near(0, value "noise_offset", 1e-9)
             assert.near(offset, value "offset", 0.01 * offset)
@@ -105,7 +105,7 @@ describe("deconvolve.lua and noise", function()
         local number = ('"iterations":%d,'):format(found "p.tif")
         local text = files.read(folder .. "/p.tif"):gsub("%z", "")
         assert.truthy(text:find(rule, 1, true))
-        assert.truthy(text:find('"held_out_part":0.125', 1, true))
+        assert.truthy(text:find('"held_out_part":0.5', 1, true))
         assert.truthy(text:find(number, 1, true))
         found "p.zarr"
         text = files.run(("cat '%s'/p.zarr/zarr.json"):format(folder)):gsub('": ', '":')
@@ -113,6 +113,31 @@ describe("deconvolve.lua and noise", function()
         assert.truthy(text:find(number, 1, true), text)
         must(IMAGE .. "-o FOLDER/p.tif --iterations 3")
         assert.is_nil(files.read(folder .. "/p.tif"):find("held_out_part", 1, true))
+    end)
+
+    it("says what the search is before it starts", function()
+        local text = must(IMAGE .. "-o FOLDER/a.tif --iterations auto --gain auto --offset auto")
+        local tries = text:match("\nsearch +half of the photons is deconvolved until it predicts the "
+            .. "other half worse: at most (%d+) iterations, which take about as long as those of "
+            .. "the image\n.*\niterations %d+: ")
+        assert.equal("135", tries) -- 200 / 1.5 and one
+        assert.is_nil(must(IMAGE .. "-o FOLDER/a.tif --iterations 2"):find("\nsearch", 1, true))
+    end)
+
+    it("says where gradient consensus gets no photons, and where it did not stop", function()
+        local few = IMAGE .. "-o FOLDER/a.tif -m gradient_consensus "
+        local text = must(few .. "--iterations 3")
+        assert.matches("are not photons: its noise says [%d.]+ %+%- [%d.]+ counts per photon, and "
+            .. "%-%-method gradient_consensus deals out photons; give %-%-gain auto %-%-offset auto",
+            text)
+        text = must(few .. "--iterations 12 --gain auto --offset auto")
+        assert.is_nil(text:find("are not photons", 1, true))
+        assert.is_nil(text:find("\nended", 1, true))
+        assert.is_nil(must("FOLDER/flat.tif FOLDER/psf.npy -d host -o FOLDER/f.tif --overwrite "
+            .. "-m gradient_consensus --iterations 3"):find("are not photons", 1, true))
+        text = must(few .. "--offset 100 --iterations 100")
+        assert.truthy(text:find("stopped    after", 1, true) or text:find("ended      after 100 "
+            .. "iterations, and the halves of the photons still agree", 1, true), text)
     end)
 
     it("says what it does where the noise is unknown", function()

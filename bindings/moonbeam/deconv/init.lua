@@ -156,18 +156,17 @@ end)
 
 --- After how many iterations richardson_lucy with the same options should end.
 --
--- An eighth of the photons is held out and the others are deconvolved. The answer is the number of
--- iterations after which the held-out photons were predicted best, and 1/7 more, because the image
--- has 1/7 more photons than the search; or, if that comes first, the number after which the
--- estimate fits the others better than 0.85 of what noise alone leaves. It is less where two halves
--- of the photons, deconvolved for themselves, do not agree on the differences of neighbors: what is
--- apart in them is more than 0.8 of what is common, so there is more noise than detail (salt and
--- pepper). Images of more than 2^22 voxels are judged by the box where the most light is. Without
--- `gain` it is estimated from the image (deconv.noise). Where that is unreliable, or the photons
--- are fewer than 1000, the answer is 10, `reliable` is false and `why` says why.
+-- Half of the photons is held out and the other half is deconvolved. The answer is 1.5 times
+-- the number of iterations after which the held-out photons were predicted best, because the image
+-- has twice the photons of the search; or, if that comes first, of the number after which
+-- the estimate fits its own photons better than 0.75 of what noise alone leaves. It is 5 at least:
+-- from a flat start fewer iterations are a second blur. The search makes about as many iterations
+-- as it chooses. Images of more than 2^22 voxels are judged by the box where the most light is.
+-- Without `gain` it is estimated from the image (deconv.noise). Where that is unreliable, or the
+-- photons are fewer than 1000, the answer is 10, `reliable` is false and `why` says why.
 -- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, curve, noise,
 -- first, extents}: limited is true if the largest number was reached; because is "held_out",
--- "noise", "detail" or nil; held_out is the part of the photons, gain and offset what they were
+-- "noise" or nil; held_out is the part of the photons, gain and offset what they were
 -- counted by; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ...
 -- iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry
 -- run needs no values, and takes the memory of the search.

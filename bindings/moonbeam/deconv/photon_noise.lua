@@ -17,8 +17,7 @@ local volumes = require "moonbeam.volumes"
 
 local photon_noise = {}
 
---- An estimate that fits better than this part of what noise alone leaves has fitted noise,
--- whatever held-out photons say: a PSF that is not the right one lets iterations go on for long.
+--- An estimate that fits better than this part of what noise alone leaves has fitted noise.
 photon_noise.FITS = 0.85
 
 local SIDE <const> = 8

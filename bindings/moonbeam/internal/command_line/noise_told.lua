@@ -6,11 +6,13 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local captioned = require "moonbeam.pipeline.pictures.captioned"
 local fail = require "moonbeam.internal.fail"
+local held_out = require "moonbeam.deconv.held_out"
 local output = require "moonbeam.plot.output"
 local photon_noise = require "moonbeam.deconv.photon_noise"
 local process_memory = require "moonbeam.internal.process_memory"
 local progress = require "moonbeam.progress"
 local scale = require "moonbeam.plot.scale"
+local tables = require "moonbeam.internal.tables"
 
 local told = {}
 local methods = {}
@@ -87,6 +89,17 @@ function methods:estimate(volume)
     self:say_photons()
 end
 
+--- Warns where a method deals out photons, and the image says that its counts are none.
+function methods:check_photons(volume)
+    local found = mb.deconv.noise(volume)
+    if not found.dry and found.reliable
+        and math.abs(found.gain - 1) > math.max(ERRORS * found.gain_error, PART) then
+        cli.warn("the counts of %s are not photons: its noise says %s counts per photon, and "
+            .. "--method %s deals out photons; give --gain auto --offset auto",
+            self.options.image, with_error(found.gain, found.gain_error), self.options.method)
+    end
+end
+
 --- Gain and offset that are left in the image as it is deconvolved; nil if the noise is unknown.
 function methods:left()
     local options, found = self.options, self.found
@@ -114,7 +127,6 @@ end
 -- Why a search ends.
 local RULES <const> = {held_out = "held-out photons are predicted best",
     noise = "the misfit is what noise leaves",
-    detail = "halves of the photons agree on no finer detail",
     most = "no end among the iterations that were tried"}
 
 --- The number of iterations for a volume as it is deconvolved, and what was found
@@ -126,6 +138,12 @@ function methods:iterations(volume, psf, settings, most)
         own[name] = settings[name]
     end
     own.gain, own.offset = self:left()
+    local extents, tries = held_out.extent(volume.shape, most)
+    local share = tables.product(extents) / tables.product(volume.shape)
+    self.say("search     half of the photons%s is deconvolved until it predicts the other half "
+        .. "worse: at most %d iterations, which take about as long as %s", share < 1
+        and " of " .. table.concat(extents, " x ") .. " voxels" or "", tries, share < 1
+        and ("%.2g of the image's"):format(share * tries) or "those of the image")
     local search
     do -- nobody knows how long it takes
         local _ <close> = progress.watch("searching the end", {quiet = self.options.quiet})

@@ -67,6 +67,10 @@ local function tell_end(self, report)
         job.say("stopped    after %d iterations of at most %d%s", report.iterations, most,
             report.stopped and ", because the halves of the photons disagree"
             or BECAUSE[report.because] and ", because " .. BECAUSE[report.because] or "")
+    elseif report.stopped == false and most >= job.taken.iterations.default then
+        job.say("ended      after %d iterations, and the halves of the photons still agree: the "
+            .. "image may bear more --iterations%s", most, job.options.gain and "" or ", or its "
+            .. "counts are not photons (--gain auto --offset auto)")
     elseif most > 1 then
         job.detail("stopped    after %d iterations, because that is %s", report.iterations,
             job.automatic and "what --iterations auto has found" or "--iterations")
