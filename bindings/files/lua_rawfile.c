@@ -282,8 +282,8 @@ static const uint64_t *check_list(lua_State *L, int index, const char *name, int
 ** segment_rows, segment_columns, offsets, bytes}. Leaves its lists on the stack. */
 static mb_tiff_page check_page(lua_State *L, int index)
 {
-    static const char *const kinds[] = {"",    "i8",   "i16",
-                                        "u32", "bits", NULL}; /* as mb_tiff_samples */
+    static const char *const kinds[] = {"",    "i8",  "i16",  "u32",
+                                        "i64", "u64", "bits", NULL}; /* as mb_tiff_samples */
     int64_t offsets = 0, bytes = 0;
     luaL_checktype(L, index, LUA_TTABLE);
     lua_getfield(L, index, "samples");

@@ -460,6 +460,8 @@ mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char
         mb_step_sync_folder(mb_folder_of(target->path, buffer));
     if (fstat(target->fd, &facts) == 0)
         mb_input_made(&facts);
+    if (stat(target->path, &facts) == 0) /* some file systems number files anew */
+        mb_input_made(&facts);
     close(target->fd);
     target->fd = -1;
     if (target->holds)

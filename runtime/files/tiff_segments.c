@@ -6,7 +6,9 @@
 #include "files/tiff_segments.h"
 
 #include "files/codecs/chunk_codecs.h"
+#include <inttypes.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- decoders: return how many bytes came out; a damaged input gives fewer than asked for ---- */
@@ -140,6 +142,8 @@ static size_t sample_bytes(const mb_tiff_page *page, mb_dtype dtype)
     case MB_TIFF_I16:
     case MB_TIFF_BITS: return 2;
     case MB_TIFF_U32: return 4;
+    case MB_TIFF_I64:
+    case MB_TIFF_U64: return 8;
     default: return mb_dtype_bytes(dtype);
     }
 }
@@ -179,14 +183,53 @@ static void unpack_samples(const uint8_t *row, int64_t bits, int64_t first, int6
             ((wide *)to)[i] = (wide)sample;                                                        \
         }                                                                                          \
     } while (0)
-static void widen(mb_tiff_samples samples, void *to, const char *from, int64_t count)
+/* The same where not every sample has a value of the wide type: the index of the first that has
+** none, or `count`. */
+#define WIDEN_EXACTLY(narrow, limit)                                                               \
+    do {                                                                                           \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            narrow sample;                                                                         \
+            memcpy(&sample, from + i * (int64_t)sizeof sample, sizeof sample);                     \
+            const double wide = (double)sample;                                                    \
+            if (!(wide < (limit)) || (narrow)wide != sample)                                       \
+                return i;                                                                          \
+            ((double *)to)[i] = wide;                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* Returns `count`, or the index of the first sample that the wide type does not have. */
+static int64_t widen(mb_tiff_samples samples, void *to, const char *from, int64_t count)
 {
-    if (samples == MB_TIFF_I8)
+    if (samples == MB_TIFF_I64)
+        WIDEN_EXACTLY(int64_t, 0x1p63);
+    else if (samples == MB_TIFF_U64)
+        WIDEN_EXACTLY(uint64_t, 0x1p64);
+    else if (samples == MB_TIFF_I8)
         WIDEN(int32_t, int8_t);
     else if (samples == MB_TIFF_I16)
         WIDEN(int32_t, int16_t);
     else
         WIDEN(double, uint32_t);
+    return count;
+}
+
+/* The error of a whole number that a float64 has not. */
+static mb_status inexact(const mb_rawfile *file, mb_tiff_samples samples, const char *sample,
+                         int64_t row, int64_t column)
+{
+    char text[32];
+    uint64_t value;
+    memcpy(&value, sample, sizeof value);
+    if (samples == MB_TIFF_I64)
+        snprintf(text, sizeof text, "%" PRId64, (int64_t)value);
+    else
+        snprintf(text, sizeof text, "%" PRIu64, value);
+    return mb_fail(
+        MB_STATUS_UNSUPPORTED, NULL,
+        "'%s' has the value %s, at row %lld and column %lld, 0-based: a float64, as which "
+        "integers of 64 bits are read, has not every whole number beyond 2^53; save the "
+        "image as float32",
+        mb_rawfile_path(file), text, (long long)row, (long long)column);
 }
 
 /* ---- segments ---- */
@@ -321,8 +364,11 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
             if (page->swap)
                 mb_swap_bytes(tail, (uint64_t)columns, (size_t)element);
         }
-        if (page->samples != MB_TIFF_AS_STORED)
-            widen(page->samples, to, tail, columns);
+        if (page->samples != MB_TIFF_AS_STORED) {
+            const int64_t done = widen(page->samples, to, tail, columns);
+            if (done < columns)
+                return inexact(file, page->samples, tail + done * element, y, first + done);
+        }
     }
     return MB_STATUS_OK;
 }
@@ -340,7 +386,7 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
                        "TIFF compression %lld with predictor %lld is not supported",
                        (long long)page->compression, (long long)page->predictor);
     const mb_dtype wide = page->samples == MB_TIFF_BITS  ? MB_U16
-                          : page->samples == MB_TIFF_U32 ? MB_F64
+                          : page->samples >= MB_TIFF_U32 ? MB_F64
                                                          : MB_I32;
     if (page->samples == MB_TIFF_BITS &&
         (page->bits < 1 || page->bits > 15 || page->predictor != 1))

@@ -28,6 +28,8 @@ typedef enum mb_tiff_samples {
     MB_TIFF_I8,  /* to i32 */
     MB_TIFF_I16, /* to i32 */
     MB_TIFF_U32, /* to f64 */
+    MB_TIFF_I64, /* to f64, which has every whole number up to 2^53; another value is an error */
+    MB_TIFF_U64, /* the same */
     MB_TIFF_BITS /* to u16: whole numbers of fewer bits, most significant bit first, with nothing
                  ** between them; a row begins with a byte */
 } mb_tiff_samples;

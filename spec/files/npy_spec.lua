@@ -57,4 +57,68 @@ describe("an .npy file", function()
             end
         end
     end)
+
+    -- A file of these little-endian integers: descr, the format of string.pack.
+    local function integers(shape, descr, form, values)
+        local head = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n"):format(descr,
+            shape)
+        local path, data = folder .. "/i.npy", {}
+        for i, value in ipairs(values) do
+            data[i] = string.pack(form, value)
+        end
+        files.write(path, "\x93NUMPY\1\0" .. string.pack("<I2", #head) .. head
+            .. table.concat(data))
+        return path
+    end
+
+    it("has integers of every size, whole and by blocks", function()
+        for _, case in ipairs {{"|i1", "<i1", "i32"}, {"<i2", "<i2", "i32"},
+            {"<u4", "<I4", "f64"}, {"<i8", "<i8", "f64"}, {"<u8", "<I8", "f64"}} do
+            local values = {}
+            for i = 1, 24 do
+                values[i] = case[2]:find "I" and 5 * i or 5 * i - 60
+            end
+            local path = integers("2, 3, 4", case[1], case[2], values)
+            local volume <close> = mb.images.open(path)
+            assert.equal(case[3], volume.dtype)
+            local block <close> = volume:read({1, 1, 1}, {1, 2, 3}, mb.device "host")
+            local i = 0
+            for y = 1, 2 do
+                for x = 1, 3 do
+                    i = i + 1
+                    local got = helper.flatten(block:to_table())[i]
+                    assert.equal(values[12 + 4 * y + x + 1], got, case[1])
+                end
+            end
+            local plane <close> = mb.npy.read(integers("4, 6", case[1], case[2], values))
+            assert.same({4, 6}, plane.shape)
+            assert.equal(values[24], plane:max())
+        end
+    end)
+
+    it("is refused where an integer of 64 bits is none of float64, with the value and its place",
+        function()
+            for value, read in pairs {[1 << 53] = true, [(1 << 53) + 1] = false,
+                [(1 << 62) + 1] = false, [1 << 62] = true} do
+                for _, kind in ipairs {{"<i8", "<i8"}, {"<u8", "<I8"}} do
+                    local path = integers("1, 2, 2", kind[1], kind[2], {1, 2, 3, value})
+                    if read then
+                        local array <close> = mb.npy.read(path)
+                        assert.equal(value, array:max())
+                    else
+                        local text, err = helper.failure(mb.npy.read, path)
+                        assert.equal("unsupported", err.code)
+                        assert.matches(("i.npy' has the value %d, at row 1 and column 1"):format(
+                            value), text, 1, true)
+                    end
+                end
+            end
+            for value, text in pairs {[-1] = "18446744073709551615",
+                [math.maxinteger] = "9223372036854775807"} do
+                assert.matches("has the value " .. text, (helper.failure(mb.npy.read,
+                    integers("1, 1, 1", "<u8", "<I8", {value}))), 1, true)
+            end
+            local array <close> = mb.npy.read(integers("1, 1", "<i8", "<i8", {math.mininteger}))
+            assert.equal(-0x1p63, array:min())
+        end)
 end)

@@ -19,6 +19,7 @@ local meaning = require "moonbeam.tiff.meaning"
 local on_error = require "moonbeam.internal.on_error"
 local order = require "moonbeam.tiff.meaning.order"
 local origin = require "moonbeam.result.origin"
+local paged = require "moonbeam.tiff.paged"
 local pages_of = require "moonbeam.tiff.pages"
 local shown_range = require "moonbeam.result.shown_range"
 local volumes = require "moonbeam.volumes"
@@ -67,43 +68,6 @@ end
 
 -- ---------------------------------------------------------------------------------------------
 -- Reading
-
--- Pages that have to be decoded, or lie anywhere. `decoding`: bytes of scratch.
-local paged = volumes.file_class {}
-
--- The file that has a page: this one, or another of its set, of which one is open at a time.
-local function file_of(self, page)
-    if not page.path then
-        return self.file
-    elseif self.other_path ~= page.path then
-        local opened = core.rawfile.open(page.path, "tiff.open")
-        if self.other then
-            self.other:close()
-        end
-        self.other, self.other_path = opened, page.path
-    end
-    return self.other
-end
-
--- `scratch`: bytes for decoding; nil: they are allocated.
-function paged:fill(block, first, scratch)
-    local flat, pages = #self.shape == 2, self.pages
-    local own <close> = not scratch and self.decoding > 0 and mb.empty({self.decoding},
-        {dtype = "u8", device = block.device}) or nil
-    scratch = scratch or own
-    for i = 1, flat and 1 or block.shape[1] do
-        local own_page <close> = flat and block:view() or block:view(i)
-        local page = pages[flat and 1 or first[1] + i]
-        file_of(self, page):read_tiff(own_page, page, first[#first - 1], first[#first], scratch)
-    end
-end
-
-function paged:close()
-    self.file:close()
-    if self.other then
-        self.other:close()
-    end
-end
 
 -- Opens a file of a set to read its directories.
 local function directories_of(name)
@@ -177,7 +141,7 @@ function tiff.open(name, options)
         return volumes.raw(made)
     end
     made.pages, made.decoding, made.compressed = pages, decoding, compressed or nil
-    return setmetatable(made, paged)
+    return paged.volume(made)
 end
 
 --- Reads a stack: (page, row, column), or (row, column) for one page. Returns the array and the

@@ -20,6 +20,7 @@ local PLACED <const> = {[PLANES] = true, [PAIRS] = true, [700] = true, [33471] =
 
 -- "sample format bits" -> element type, and what is widened to it, as from HDF5 files.
 local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
+    ["1 64"] = {"f64", "u64"}, ["2 64"] = {"f64", "i64"},
     ["2 8"] = {"i32", "i8"}, ["2 16"] = {"i32", "i16"}, ["2 32"] = {"i32"}, ["3 16"] = {"f16"},
     ["3 32"] = {"f32"}, ["3 64"] = {"f64"}}
 -- Samples with no byte of their own, most significant bit first.

@@ -20,8 +20,10 @@ local TYPES_3 = {uint8 = "u8", uint16 = "u16", int32 = "i32", float16 = "f16", f
     float64 = "f64", complex64 = "c64", complex128 = "c128"}
 
 -- What is no element type is widened to one, without a loss, as from TIFF and HDF5.
-local WIDER_2 <const> = {["|i1"] = {"i32", "i8"}, i2 = {"i32", "i16"}, u4 = {"f64", "u32"}}
-local WIDER_3 <const> = {int8 = {"i32", "i8"}, int16 = {"i32", "i16"}, uint32 = {"f64", "u32"}}
+local WIDER_2 <const> = {["|i1"] = {"i32", "i8"}, i2 = {"i32", "i16"}, u4 = {"f64", "u32"},
+    i8 = {"f64", "i64"}, u8 = {"f64", "u64"}}
+local WIDER_3 <const> = {int8 = {"i32", "i8"}, int16 = {"i32", "i16"}, uint32 = {"f64", "u32"},
+    int64 = {"f64", "i64"}, uint64 = {"f64", "u64"}}
 
 local function refuse(name, format, ...)
     fail("io", "zarr", nil, "%s: " .. format, name, ...)
