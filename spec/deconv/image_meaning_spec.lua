@@ -213,4 +213,12 @@ describe("what the file of an image says", function()
         assert.is_true(number "start" >= 10 and number "start" < 11, window)
         assert.equal(1e6, number "max")
     end)
+
+    it("in OME-Zarr that is written are windows of the finest level", function()
+        local image <close> = mb.random({2, 300, 301}, {seed = 4})
+        mb.images.write(folder .. "/n.zarr", image, {})
+        local text = files.read(folder .. "/n.zarr/zarr.json"):match '"window":%s*(%b{})'
+        assert.near(0.005, tonumber(text:match '"start":%s*([%d.e-]+)'), 0.002)
+        assert.near(0.995, tonumber(text:match '"end":%s*([%d.e-]+)'), 0.002)
+    end)
 end)

@@ -136,6 +136,34 @@ describe("axes of a Zarr array", function()
         end
     end)
 
+    it("go with metadata that mean something, or are refused with one line", function()
+        local root = written("zyx", "uint16", ">I2")
+        local text = files.read(root .. "/zarr.json")
+        local function refused(what, value, problem)
+            local changed, count = text:gsub('("' .. what .. '":%s*)("?)[^,\n}]*',
+                function(before) return before .. value end, 1)
+            assert.equal(1, count)
+            files.write(root .. "/zarr.json", changed)
+            local ok, message = pcall(mb.images.open, root)
+            assert.is_false(ok, changed)
+            assert.matches(problem, tostring(message), 1, true)
+            assert.is_nil(tostring(message):find "\n")
+        end
+        for _, value in ipairs {"-5", '"NaN"', "null", "{}", '"abc"', "70000", "1.5", "true"} do
+            refused("fill_value", value, "which no element of type u16 is")
+        end
+        refused("endian", '"middle"', "bytes of the order 'middle' are not read")
+        refused("zarr_format", "9", "zarr_format is '9' instead of 3")
+        refused("separator", '"../"', "chunk keys with the separator '../' are not read")
+        files.write(root .. "/zarr.json", text)
+        mb.images.open(root):close()
+        os.remove(root .. "/zarr.json")
+        files.run(("mkfifo '%s/zarr.json'"):format(root))
+        local ok, message = pcall(mb.images.open, root)
+        assert.is_false(ok)
+        assert.matches("it is no file", tostring(message), 1, true)
+    end)
+
     it("give all pages in the order of the axes of channels and times", function()
         local volume <close> = mb.images.open(written("ycxtz", "uint8", "B"))
         assert.same({24, 5, 7}, volume.shape)

@@ -92,6 +92,12 @@ local function find(self, at)
         fail("io", "zarr", nil, "%s/%s: the file is damaged: its index refers to %d bytes at %d, "
             .. "the file has %d", array.name, self.key, bytes, offset, file:bytes())
     end
+    local index = 16 * count + (array.shard.checksum and 4 or 0)
+    if bytes > 0 and (array.shard.at_start and offset < index
+        or not array.shard.at_start and offset + bytes > file:bytes() - index) then
+        fail("io", "zarr", nil, "%s/%s: the file is damaged: its index refers to %d bytes at %d, "
+            .. "where the index itself is", array.name, self.key, bytes, offset)
+    end
     return file, offset, bytes
 end
 

@@ -217,6 +217,10 @@ end
 
 -- The JSON of a file as a table, or nil where there is no such file.
 local function document(path)
+    local facts = core.system.stat(path)
+    if facts and facts.kind ~= "file" then
+        refuse(path, "it is no file")
+    end
     local file = io.open(path, "rb")
     if not file then
         return nil
@@ -243,17 +247,25 @@ local RANGES <const> = {u8 = {0, 255}, u16 = {0, 65535}, i32 = {-2^31, 2^31 - 1}
     i8 = {-128, 127}, i16 = {-32768, 32767}, u32 = {0, 2^32 - 1}}
 local WORDS <const> = {NaN = 0 / 0, Infinity = math.huge, ["-Infinity"] = -math.huge}
 
+-- The value of a float that is told by its bits, "0x7fc00000"; nil where it is not.
+local function of_bits(text, dtype)
+    local form = ({f32 = {"<I4", "<f", 8}, f64 = {"<I8", "<d", 16}})[dtype]
+    local digits = form and text:match "^0x(%x+)$"
+    return digits and #digits == form[3]
+        and string.unpack(form[2], string.pack(form[1], tonumber(digits, 16))) or nil
+end
+
 -- The value of chunks that are not there. Format 2 may have none (null, which JSON gives as false):
 -- that is 0, as zarr-python has it. Complex ones, in two parts, count as their first one.
-local function fill_of(made)
+local function fill_of(made, format)
     local value, range = made.fill, RANGES[made.samples or made.dtype]
-    if value == nil or value == false then
+    if not value and format == 2 then
         return 0
     elseif made.dtype:find "^c" and type(value) == "table" then
         value = value[1]
     end
     local number = type(value) == "number" and value or not range and WORDS[value]
-        or not range and type(value) == "string" and value:find "^0x%x+$" and 0 / 0
+        or type(value) == "string" and of_bits(value, made.dtype)
     if not number or range and (number % 1 ~= 0 or number < range[1] or number > range[2]) then
         refuse(made.name, "fill_value is %s, which no element of type %s is", shown(made.fill),
             made.samples or made.dtype)
@@ -272,7 +284,7 @@ function zarr_array.describe(folder)
         made = facts and format_2(folder, of_format(folder, facts, 2))
     end
     if made then
-        made.fill = fill_of(made)
+        made.fill = fill_of(made, facts.zarr_format)
         core.target.reads(folder)
     end
     return made
