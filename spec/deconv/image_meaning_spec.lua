@@ -187,13 +187,17 @@ describe("what the file of an image says", function()
         assert.same({3, 4, 5}, turned.shape)
         assert.near(130e-9, turned.meta.voxel.pixel, 1e-15)
         assert.near(300e-9, turned.meta.voxel.step, 1e-15)
-        for _, names in ipairs {"zcyx", "xyz", "zxy"} do
-            local root = zarr(names .. ".zarr", axes_of(names), {{shape = #names == 4
-                and {3, 2, 4, 5} or {3, 4, 5}}})
-            local message = helper.failure(mb.images.open, root)
-            assert.matches("its axes are " .. names:gsub(".", "%0, "):sub(1, -3) .. "; z, y and x "
-                .. "are read where they are the last ones, in this order", message)
-        end
+        local level = {shape = {5, 3, 4}, scale = {130.0, 0.3, 140.0}}
+        axes = axes_of("xzy", "nanometer")
+        axes[2].unit = "micrometer"
+        local mixed <close> = mb.images.open(zarr("x.zarr", axes, {
+            {shape = {3, 3, 4}, scale = {260.0, 0.3, 140.0}}, level}))
+        assert.same({3, 4, 5}, mixed.shape)
+        assert.near(130e-9, mixed.meta.voxel.pixel, 1e-15)
+        assert.near(140e-9, mixed.meta.voxel.row, 1e-15)
+        assert.near(300e-9, mixed.meta.voxel.step, 1e-15)
+        local message = helper.failure(mb.images.open, zarr("two.zarr", axes_of "xyx", {level}))
+        assert.matches("its axes are x, y, x: two have the name 'x'", message)
     end)
 
     it("in OME-Zarr that is written are windows without what a few voxels are", function()
@@ -208,5 +212,13 @@ describe("what the file of an image says", function()
         assert.is_true(number "end" <= 20 and number "end" > 19, window)
         assert.is_true(number "start" >= 10 and number "start" < 11, window)
         assert.equal(1e6, number "max")
+    end)
+
+    it("in OME-Zarr that is written are windows of the finest level", function()
+        local image <close> = mb.random({2, 300, 301}, {seed = 4})
+        mb.images.write(folder .. "/n.zarr", image, {})
+        local text = files.read(folder .. "/n.zarr/zarr.json"):match '"window":%s*(%b{})'
+        assert.near(0.005, tonumber(text:match '"start":%s*([%d.e-]+)'), 0.002)
+        assert.near(0.995, tonumber(text:match '"end":%s*([%d.e-]+)'), 0.002)
     end)
 end)

@@ -78,18 +78,26 @@ function shown_range.window(least, greatest, low, high)
     return {low, high}
 end
 
---- The range of dense pages in an open file, from `offset` on: {low, high}, or nil. `shape`:
--- {pages, rows, columns}.
-function shown_range.of_file(file, offset, shape, dtype)
+--- What collector() gives of a volume {pages, rows, columns}, of evenly spaced rows of a large one.
+-- `text_of(row)`: the bytes of a row of all pages, 0-based.
+function shown_range.of_rows(shape, dtype, text_of)
     local pages, rows, columns = table.unpack(shape)
     local all = pages * rows
     local step = uneven(math.max(1, all * columns // shown_range.MOST_VALUES), rows)
     local collected = shown_range.collector(dtype, (all + step - 1) // step * columns, columns)
-    local bytes = columns * string.packsize(FORMS[dtype])
     for row = (step - 1) // 2 % all, all - 1, step do
-        collected.add(file:get(offset + row * bytes, bytes))
+        collected.add(text_of(row))
     end
-    local least, greatest, low, high = collected.result()
+    return collected.result()
+end
+
+--- The range of dense pages in an open file, from `offset` on: {low, high}, or nil. `shape`:
+-- {pages, rows, columns}.
+function shown_range.of_file(file, offset, shape, dtype)
+    local bytes = shape[3] * string.packsize(FORMS[dtype])
+    local least, greatest, low, high = shown_range.of_rows(shape, dtype, function(row)
+        return file:get(offset + row * bytes, bytes)
+    end)
     return least and shown_range.window(least, greatest, low, high)
 end
 

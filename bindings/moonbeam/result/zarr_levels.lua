@@ -146,20 +146,14 @@ function levels.halve(from, to, what)
     end
 end
 
---- The least and the greatest value of a level, or of evenly spaced slices of a large one, and the
+--- The least and the greatest value of a level, or of evenly spaced rows of a large one, and the
 -- 0.5 and 99.5 percentiles; nil where none is finite.
 function levels.range(level)
     local layout = level.layout
-    local count, rows, columns = table.unpack(layout.shape)
-    local step = math.max(1, count * rows * columns // shown_range.MOST_VALUES)
-    local collected = shown_range.collector(layout.dtype, count // step * rows * columns, columns)
-    for z = (step - 1) // 2 % count + 1, count, step do
-        local file, at = slice_at(level, z)
-        for row = 0, rows - 1 do
-            collected.add(file:get(at + row * layout.row_bytes, layout.row_bytes))
-        end
-    end
-    return collected.result()
+    return shown_range.of_rows(layout.shape, layout.dtype, function(row)
+        local file, at = slice_at(level, row // layout.shape[2] + 1)
+        return file:get(at + row % layout.shape[2] * layout.row_bytes, layout.row_bytes)
+    end)
 end
 
 return levels

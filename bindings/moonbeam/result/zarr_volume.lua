@@ -223,7 +223,7 @@ local function make_pyramids(self)
                 or ("volume %d, level %d, slice"):format(k, i))
         end
         local channel = channels[(k - 1) % #channels + 1]
-        local least, greatest, low, high = levels.range(own[#own])
+        local least, greatest, low, high = levels.range(own[1])
         if least then
             channel.least = math.min(channel.least or least, least)
             channel.greatest = math.max(channel.greatest or greatest, greatest)

@@ -92,6 +92,12 @@ local function find(self, at)
         fail("io", "zarr", nil, "%s/%s: the file is damaged: its index refers to %d bytes at %d, "
             .. "the file has %d", array.name, self.key, bytes, offset, file:bytes())
     end
+    local index = 16 * count + (array.shard.checksum and 4 or 0)
+    if bytes > 0 and (array.shard.at_start and offset < index
+        or not array.shard.at_start and offset + bytes > file:bytes() - index) then
+        fail("io", "zarr", nil, "%s/%s: the file is damaged: its index refers to %d bytes at %d, "
+            .. "where the index itself is", array.name, self.key, bytes, offset)
+    end
     return file, offset, bytes
 end
 
@@ -113,16 +119,17 @@ local function most_bytes(array, dtype)
     return bytes + bytes // 250 + 128
 end
 
--- Are elements what the bytes of a chunk are?
-local function is_plain(array)
-    return array.codec == "none" and not array.samples
+-- Are elements what the bytes of a chunk are, in the order of the volume? Chunks in another order
+-- are read whole.
+local function is_plain(self)
+    return self.array.codec == "none" and not self.array.samples and not self.turned
 end
 
 -- Memory for a decoded chunk and for decoding it, the same for all chunks: {rows, scratch}; empty
 -- where chunks are read as they are.
 local function decoder(self, device)
     local made = tables.group()
-    if is_plain(self.array) then
+    if is_plain(self) then
         return made
     end
     local _ <close> = on_error(function() made:release() end)
@@ -133,26 +140,56 @@ local function decoder(self, device)
     return made
 end
 
+-- Fills a part of a block with the value of chunks that are not there.
+local function fill_empty(self, part)
+    local fill = self.array.fill
+    part:fill(self.dtype:find "^[ui]" and (fill ~= fill and 0
+        or math.max(-2^31, math.min(2^31 - 1, fill)) // 1 | 0) or fill)
+end
+
+-- A decoded chunk as an array of the axes of the volume, from the 0-based element `from` on.
+local function view_of(self, rows, from, part)
+    local whole <close> = rows:reshape(table.unpack(self.array.chunks))
+    local ranges, order = {}, {}
+    for axis, first in ipairs(from) do
+        ranges[axis] = first + 1
+    end
+    for k, axis in ipairs(self.space) do
+        ranges[axis] = {from[axis] + 1, from[axis] + part.shape[k]}
+        order[k] = 1
+        for _, other in ipairs(self.space) do
+            order[k] = order[k] + (other < axis and 1 or 0)
+        end
+    end
+    local own = whole:view(table.unpack(ranges))
+    if not self.turned then
+        return own
+    end
+    local straight <close> = own
+    return straight:permute(table.unpack(order))
+end
+
 -- The part of a chunk that a view takes: `from` is the 0-based first element in the chunk.
 local function copy_chunk(self, part, at, from, memory)
     local array = self.array
     local file, offset, bytes = find(self, at)
     if not file then
-        local whole = self.dtype:find "^[ui]" and (array.fill ~= array.fill and 0
-            or math.max(-2^31, math.min(2^31 - 1, array.fill)) // 1 | 0)
-        part:fill(whole or array.fill)
-        return
+        return fill_empty(self, part)
     end
     local steps = volumes.dense_steps(array.chunks, self.dtype)
-    if is_plain(array) then
-        if bytes < steps[1] * array.chunks[1] then
-            fail("io", "zarr", nil, "%s/%s: the file is truncated or damaged: a chunk has %d bytes "
-                .. "instead of %d", array.name, self.key, bytes, steps[1] * array.chunks[1])
-        end
+    if array.codec == "none" and not array.samples and bytes < steps[1] * array.chunks[1] then
+        fail("io", "zarr", nil, "%s/%s: the file is truncated or damaged: a chunk has %d bytes "
+            .. "instead of %d", array.name, self.key, bytes, steps[1] * array.chunks[1])
+    end
+    if is_plain(self) then
+        local own = {}
         for axis, first in ipairs(from) do
             offset = offset + first * steps[axis]
         end
-        file:read(part, offset, {table.unpack(steps, #steps - #part.shape + 1)}, array.swap)
+        for k, axis in ipairs(self.space) do
+            own[k] = steps[axis]
+        end
+        file:read(part, offset, own, array.swap)
         return
     end
     if bytes > most_bytes(array, self.dtype) then
@@ -160,13 +197,7 @@ local function copy_chunk(self, part, at, from, memory)
             .. "can have", array.name, self.key, bytes)
     end
     file:read_tiff(memory.rows, page_of(array, offset, bytes), 0, 0, memory.scratch)
-    local whole <close> = memory.rows:reshape(table.unpack(array.chunks))
-    local ranges = {}
-    for axis, first in ipairs(from) do
-        local lead = axis - (#from - #part.shape)
-        ranges[axis] = lead < 1 and first + 1 or {first + 1, first + part.shape[lead]}
-    end
-    local own <close> = whole:view(table.unpack(ranges))
+    local own <close> = view_of(self, memory.rows, from, part)
     mb.convert(own, self.dtype, {out = part})
 end
 
@@ -176,23 +207,26 @@ end
 local volume = volumes.file_class {}
 
 -- Calls fn(at, from, ranges) for the chunks that a block of one volume meets. `place`: the 0-based
--- indices along the axes before those of the volume.
+-- indices along the axes that are none of the volume.
 local function each_chunk(self, place, first, extents, fn)
-    local chunks, lead = self.array.chunks, #place
-    local at, from, ranges = {}, {}, {}
+    local chunks = self.array.chunks
+    local at, from, ranges, low, high, own = {}, {}, {}, {}, {}, {}
+    for i, axis in ipairs(self.others) do
+        low[axis], high[axis] = place[i], place[i]
+    end
+    for k, axis in ipairs(self.space) do
+        low[axis], high[axis], own[axis] = first[k], first[k] + extents[k] - 1, k
+    end
     local function along(axis)
         if axis > #chunks then
             return fn(at, from, ranges)
         end
-        local k = axis - lead
-        local low = k < 1 and place[axis] or first[k]
-        local high = k < 1 and low or low + extents[k] - 1
-        for c = low // chunks[axis], high // chunks[axis] do
-            local begin = math.max(low, c * chunks[axis])
-            local last = math.min(high, c * chunks[axis] + chunks[axis] - 1)
+        for c = low[axis] // chunks[axis], high[axis] // chunks[axis] do
+            local begin = math.max(low[axis], c * chunks[axis])
+            local last = math.min(high[axis], c * chunks[axis] + chunks[axis] - 1)
             at[axis], from[axis] = c, begin - c * chunks[axis]
-            if k >= 1 then
-                ranges[k] = {begin - low + 1, last - low + 1}
+            if own[axis] then
+                ranges[own[axis]] = {begin - low[axis] + 1, last - low[axis] + 1}
             end
             along(axis + 1)
         end
@@ -310,8 +344,6 @@ local function found(name)
     end
     if #array.shape < 2 then
         refuse(name, "the array has %d axes; a volume has two or three", #array.shape)
-    elseif array.swap and array.codec ~= "none" and array.dtype:find "^c" then
-        refuse(name, "complex numbers in big-endian order and compressed are not read")
     end
     for _, extent in ipairs(array.shape) do
         if extent < 1 then
@@ -321,27 +353,47 @@ local function found(name)
     return array, image
 end
 
+-- Do axes follow each other as in the array?
+local function ordered(space)
+    for k = 2, #space do
+        if space[k] < space[k - 1] then
+            return false
+        end
+    end
+    return true
+end
+
 --- A Zarr array as a volume (moonbeam.volumes): FOLDER.zarr (the finest level of an OME-Zarr image,
 -- or the array itself) or FOLDER.zarr/PATH. `meta`: {spacing, unit} as the image has them, voxel
 -- (in m: {pixel, row, step}, as far as they are told), channels, frames, slices, axes (of one
--- volume: 2 or 3), interval (of frames in s) and named (what is told of the channels). An
--- array with the axes c and t before its last is read as a TIFF hyperstack is: all pages, (page, y,
--- x), in the order of the array; with `channel` or `frame` (1-based) one volume.
+-- volume: 2 or 3), interval (of frames in s) and named (what is told of the channels). The axes are
+-- found by their names, in any order; a volume is always (z, y, x). An array with the axes c and t
+-- is read as a TIFF hyperstack is: all pages, (page, y, x), those of a channel and frame one after
+-- another; with `channel` or `frame` (1-based) one volume.
 function zarr.open(name, options)
     local array, image = found(name)
-    local rank = #array.shape
-    local names, own = ome_image.axes(array, image, name)
-    local lead, counts = ome_image.leading(array, names, own, options, name)
-    local shape = {table.unpack(array.shape, rank - own + 1)}
+    local names, space = ome_image.axes(array, image, name)
+    local others = ome_image.others(names, space)
+    local lead, counts = ome_image.leading(array, names, others, options, name)
+    local own, turned = #space, not ordered(space)
+    local function extents(axes)
+        return tables.mapped(axes, function(axis) return array.shape[axis] end)
+    end
+    if array.swap and (array.codec ~= "none" or turned) and array.dtype:find "^c" then
+        refuse(name, "complex numbers in big-endian order and %s are not read",
+            turned and "with axes in another order than z, y, x" or "compressed")
+    end
+    local shape = extents(space)
     local units, scale = image.units or {}, own == 3 and image.scale or nil
-    local meta = {unit = units.z, spacing = scale and tonumber(scale[rank - 2]) or nil,
-        voxel = ome_image.voxel(image, names, own), axes = own, channels = counts.channel or 1,
+    local meta = {unit = units.z, spacing = scale and tonumber(scale[space[1]]) or nil,
+        voxel = ome_image.voxel(image, names, space), axes = own, channels = counts.channel or 1,
         frames = counts.frame or 1, slices = own == 3 and shape[1] or 1, named = image.named,
         interval = ome_image.interval(image, names)}
     local self = setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,
-        compressed = array.codec ~= "none", lead = lead, own = shape, shape = shape}, volume)
+        compressed = array.codec ~= "none", lead = lead, own = shape, shape = shape,
+        space = space, others = others, turned = turned}, volume)
     if not lead then
-        self.counts = {table.unpack(array.shape, 1, rank - own)}
+        self.counts = extents(others)
         self.shape = {meta.channels * meta.frames * meta.slices, shape[own - 1], shape[own]}
     end
     return self

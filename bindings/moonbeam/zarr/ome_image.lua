@@ -1,7 +1,7 @@
 --- What an OME-Zarr group says of its image, and which axes of an array are those of a volume.
 --
--- The axes c and t before the last ones are channels and frames, as in a TIFF hyperstack. Other
--- axes there have one element.
+-- The axes c and t are channels and frames, as in a TIFF hyperstack. Further axes that are none of
+-- a volume have one element.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -50,12 +50,19 @@ local function scale_by(...)
 end
 
 -- The level of an image with the smallest voxels along x, the first of equal ones; its scale.
-local function finest_of(image)
+local function finest_of(image, axes)
     local best, scale
+    local function size(own)
+        for axis, name in ipairs(axes) do
+            if name == "x" then
+                return own and own[axis] or 0
+            end
+        end
+        return own and own[#own] or 0
+    end
     for _, level in ipairs(image.datasets) do
         local own = type(level) == "table" and scale_by(level.coordinateTransformations)
-        if type(level) == "table" and (not best or own and scale and #own > 0 and #scale > 0
-            and own[#own] > 0 and own[#own] < scale[#scale]) then
+        if type(level) == "table" and (not best or size(own) > 0 and size(own) < size(scale)) then
             best, scale = level, own
         end
     end
@@ -114,14 +121,30 @@ local function instead(folder, attributes)
     return "the group has no image (multiscales), and no array is in its folder"
 end
 
+-- The name of an axis; that of a single letter in lower case.
+local function plain(name)
+    return #name == 1 and name:lower() or name
+end
+
+-- The names of the axes that an image tells, and their units by these.
+local function axes_of(image)
+    local axes, units = {}, {}
+    for i, axis in ipairs(type(image.axes) == "table" and image.axes or {}) do
+        axes[i] = plain(type(axis) == "table" and tostring(axis.name) or tostring(axis))
+        units[axes[i]] = type(axis) == "table" and type(axis.unit) == "string" and axis.unit or nil
+    end
+    return axes, units
+end
+
 --- The image of an OME group: {folder of the finest level, axes (their names), units (by these),
 -- scale, named (named_of)}.
 function ome_image.of(folder, attributes)
     local ome = type(attributes.ome) == "table" and attributes.ome or attributes
     local image = type(ome.multiscales) == "table" and ome.multiscales[1]
-    local finest, scale
+    local finest, scale, axes, units
     if type(image) == "table" and type(image.datasets) == "table" then
-        finest, scale = finest_of(image)
+        axes, units = axes_of(image)
+        finest, scale = finest_of(image, axes)
     end
     local path = finest and finest.path
     if type(path) ~= "string" then
@@ -129,51 +152,68 @@ function ome_image.of(folder, attributes)
     elseif path:find "^/" or ("/" .. path .. "/"):find("/../", 1, true) then
         refuse(folder, "the image is at '%s', outside the folder", path:sub(1, 40))
     end
-    local made = {folder = folder .. "/" .. path, axes = {}, units = {}, named = named_of(ome),
+    return {folder = folder .. "/" .. path, axes = axes, units = units, named = named_of(ome),
         scale = scale}
-    for i, axis in ipairs(type(image.axes) == "table" and image.axes or {}) do
-        made.axes[i] = type(axis) == "table" and tostring(axis.name) or tostring(axis)
-        made.units[made.axes[i]] = type(axis) == "table" and type(axis.unit) == "string"
-            and axis.unit or nil
-    end
-    return made
 end
 
 local OPTIONS <const> = {c = "channel", t = "frame"}
 local USUAL <const> = {"x", "y", "z", "c", "t"} -- the last axis first
 
--- Axes with the names of space are read where they are the last ones, in the order z, y, x.
-local function check_order(names, own, name)
-    local rank, has = #names, {}
-    for _, each in ipairs(names) do
-        has[each] = true
-    end
-    for i, expected in ipairs {"x", "y", has.z and "z" or nil} do
-        if has.x and has.y and (names[rank + 1 - i] ~= expected or i > own) then
-            refuse(name, "its axes are %s; z, y and x are read where they are the last ones, in "
-                .. "this order: save it with the axes t, c, z, y, x", table.concat(names, ", "))
+-- The axes of space by their names, in the order z, y, x; nil where none has the names x and y.
+-- Without z, the one other axis with more than one element stands for it.
+local function by_name(array, names, name)
+    local at, other = {}, {}
+    for axis, each in ipairs(names) do
+        if at[each] and each:find "^[xyz]$" then
+            refuse(name, "its axes are %s: two have the name '%s'", table.concat(names, ", "), each)
         end
+        at[each] = axis
+        if not OPTIONS[each] and not each:find "^[xyz]$" then
+            other[#other + 1] = (array.shape[axis] > 1 or axis == #names - 2) and axis or nil
+        end
+    end
+    if at.x and at.y then
+        return {at.z or #other == 1 and other[1] or at.y, at.y, at.x}, at.z or #other == 1
     end
 end
 
---- The names of all axes, and how many of the last are those of a volume.
+--- The names of all axes, and which of them are those of a volume, {z, y, x} or {y, x}: by their
+-- names in any order, or else the last ones.
 function ome_image.axes(array, image, name)
     local rank, names = #array.shape, {}
     local told = #image.axes == rank and image.axes or array.names
-    local own = 0
+    local own, space = 0, {}
     for axis = rank, 1, -1 do
-        names[axis] = told and told[axis] or USUAL[rank + 1 - axis] or "t"
+        names[axis] = told and plain(told[axis]) or USUAL[rank + 1 - axis] or "t"
         own = (own == rank - axis and own < 3 and not OPTIONS[names[axis]]) and own + 1 or own
     end
+    local named, three = by_name(array, names, name)
+    if named then
+        return names, three and named or {named[2], named[3]}
+    end
     own = own < 2 and math.min(rank, 3) or own
-    check_order(names, own, name)
-    return names, own
+    for k = 1, own do
+        space[k] = rank - own + k
+    end
+    return names, space
+end
+
+--- The axes that are none of a volume, in the order of the array.
+function ome_image.others(names, space)
+    local list, within = {}, {}
+    for _, axis in ipairs(space) do
+        within[axis] = true
+    end
+    for axis in ipairs(names) do
+        list[#list + 1] = not within[axis] and axis or nil
+    end
+    return list
 end
 
 -- How many channels and frames there are.
-local function counts_of(array, names, own, name)
+local function counts_of(array, names, others, name)
     local counts = {}
-    for axis = 1, #array.shape - own do
+    for _, axis in ipairs(others) do
         local extent, option = array.shape[axis], OPTIONS[names[axis]]
         if extent > 1 and (not option or (counts[option] or 1) > 1) then
             fail("argument", "zarr.open", option, "%s: axis %d ('%s') has the extent %d, which no "
@@ -184,9 +224,10 @@ local function counts_of(array, names, own, name)
     return counts
 end
 
---- The 0-based indices along the axes before the volume's own; nil where all of them are wanted.
-function ome_image.leading(array, names, own, options, name)
-    local counts, lead = counts_of(array, names, own, name), {}
+--- The 0-based indices along the axes `others`, which are none of a volume; nil where all of them
+-- are wanted.
+function ome_image.leading(array, names, others, options, name)
+    local counts, lead = counts_of(array, names, others, name), {}
     for _, option in pairs(OPTIONS) do
         local most = counts[option] or 1
         if (options[option] or 1) > most then
@@ -194,9 +235,9 @@ function ome_image.leading(array, names, own, options, name)
                 options[option], most)
         end
     end
-    for axis = 1, #array.shape - own do
+    for i, axis in ipairs(others) do
         local option = OPTIONS[names[axis]]
-        lead[axis] = array.shape[axis] > 1 and (options[option] or 1) - 1 or 0
+        lead[i] = array.shape[axis] > 1 and (options[option] or 1) - 1 or 0
     end
     local several = (counts.channel or 1) * (counts.frame or 1) > 1
     return not (several and not options.channel and not options.frame) and lead or nil, counts
@@ -213,12 +254,11 @@ end
 
 --- The size of a voxel in m, as far as the image says it: {step, row, pixel}. Each axis has a unit
 -- of its own.
-function ome_image.voxel(image, names, own)
-    local rank, made = #names, {}
+function ome_image.voxel(image, names, space)
+    local made = {}
     for i, name in ipairs {"step", "row", "pixel"} do
-        local axis = rank - 3 + i
-        local meters = (own == 3 or i > 1) and image.scale
-            and units_of.meters((image.units or {})[names[axis]])
+        local axis = space[#space - 3 + i]
+        local meters = axis and image.scale and units_of.meters((image.units or {})[names[axis]])
         local value = meters and tonumber(image.scale[axis])
         made[name] = value and value > 0 and value < math.huge and value * meters or nil
     end

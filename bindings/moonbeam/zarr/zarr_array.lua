@@ -111,8 +111,11 @@ local function format_2(name, facts)
         made.codec = "none"
     end
     local separator = facts.dimension_separator or "."
+    if separator ~= "." and separator ~= "/" then
+        refuse(name, "chunk keys with the separator %s are not read", shown(separator))
+    end
     function made.key(indices)
-        return #indices == 0 and "0" or table.concat(indices, separator == "/" and "/" or ".")
+        return #indices == 0 and "0" or table.concat(indices, separator)
     end
     made.fill = facts.fill_value
     return made
@@ -133,6 +136,9 @@ local function take_codecs(made, codecs, inner)
         local plain = type(kind) == "string" and kind ~= "lz4" and kind:gsub("^numcodecs%.", "")
         local decoder = plain and decoder_of(made.name, plain, facts.cname, codec)
         if kind == "bytes" then
+            if facts.endian ~= nil and facts.endian ~= "big" and facts.endian ~= "little" then
+                refuse(made.name, "bytes of the order %s are not read", shown(facts.endian))
+            end
             made.swap = facts.endian == "big"
         elseif decoder and made.codec ~= "none" then
             refuse(made.name, "its chunks are compressed twice, by %s too: save it with one of "
@@ -195,13 +201,13 @@ local function format_3(name, facts)
     end
     made.chunks = extents(name, "chunk_shape", configuration(grid).chunk_shape, #made.shape)
     local separator = configuration(keys).separator or keys.name == "v2" and "." or "/"
-    local prefix = keys.name == "default" and "c" or nil
+    if separator ~= "." and separator ~= "/" then
+        refuse(name, "chunk keys with the separator %s are not read", shown(separator))
+    end
+    local prefix = keys.name == "default" and {"c"} or {}
     function made.key(indices)
-        local list = {prefix, table.unpack(indices)}
-        if not prefix and #indices == 0 then
-            return "0"
-        end
-        return table.concat(list, separator == "." and "." or "/")
+        local list = table.move(indices, 1, #indices, #prefix + 1, {prefix[1]})
+        return #list == 0 and "0" or table.concat(list, separator)
     end
     take_codecs(made, facts.codecs, false)
     made.fill = facts.fill_value
@@ -213,6 +219,10 @@ end
 
 -- The JSON of a file as a table, or nil where there is no such file.
 local function document(path)
+    local facts = core.system.stat(path)
+    if facts and facts.kind ~= "file" then
+        refuse(path, "it is no file")
+    end
     local file = io.open(path, "rb")
     if not file then
         return nil
@@ -226,10 +236,43 @@ local function document(path)
     return value
 end
 
--- A number from a fill value; what is none counts as 0.
-local function fill_of(value)
-    local words = {NaN = 0 / 0, Infinity = math.huge, ["-Infinity"] = -math.huge}
-    return type(value) == "number" and value or words[value] or 0
+-- The facts, of the format that their file is for.
+local function of_format(name, facts, format)
+    if facts.zarr_format ~= format then
+        refuse(name, "zarr_format is %s instead of %d", shown(facts.zarr_format), format)
+    end
+    return facts
+end
+
+-- What integers can be: the least and the greatest, by what is stored.
+local RANGES <const> = {u8 = {0, 255}, u16 = {0, 65535}, i32 = {-2^31, 2^31 - 1},
+    i8 = {-128, 127}, i16 = {-32768, 32767}, u32 = {0, 2^32 - 1}}
+local WORDS <const> = {NaN = 0 / 0, Infinity = math.huge, ["-Infinity"] = -math.huge}
+
+-- The value of a float that is told by its bits, "0x7fc00000"; nil where it is not.
+local function of_bits(text, dtype)
+    local form = ({f32 = {"<I4", "<f", 8}, f64 = {"<I8", "<d", 16}})[dtype]
+    local digits = form and text:match "^0x(%x+)$"
+    return digits and #digits == form[3]
+        and string.unpack(form[2], string.pack(form[1], tonumber(digits, 16))) or nil
+end
+
+-- The value of chunks that are not there. Format 2 may have none (null, which JSON gives as false):
+-- that is 0, as zarr-python has it. Complex ones, in two parts, count as their first one.
+local function fill_of(made, format)
+    local value, range = made.fill, RANGES[made.samples or made.dtype]
+    if not value and format == 2 then
+        return 0
+    elseif made.dtype:find "^c" and type(value) == "table" then
+        value = value[1]
+    end
+    local number = type(value) == "number" and value or not range and WORDS[value]
+        or type(value) == "string" and of_bits(value, made.dtype)
+    if not number or range and (number % 1 ~= 0 or number < range[1] or number > range[2]) then
+        refuse(made.name, "fill_value is %s, which no element of type %s is", shown(made.fill),
+            made.samples or made.dtype)
+    end
+    return number
 end
 
 --- The description of the array in a folder, or nil where there is none.
@@ -237,13 +280,13 @@ function zarr_array.describe(folder)
     local facts = document(folder .. "/zarr.json")
     local made
     if facts and facts.node_type == "array" then
-        made = format_3(folder, facts)
+        made = format_3(folder, of_format(folder, facts, 3))
     elseif not facts then
         facts = document(folder .. "/.zarray")
-        made = facts and format_2(folder, facts)
+        made = facts and format_2(folder, of_format(folder, facts, 2))
     end
     if made then
-        made.fill = fill_of(made.fill)
+        made.fill = fill_of(made, facts.zarr_format)
         core.target.reads(folder)
     end
     return made
