@@ -7,7 +7,6 @@ local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 local is_model = require "moonbeam.internal.command_line.psf_origin"
 local measured_psf = require "moonbeam.internal.command_line.measured_psf"
-local psf_options = require "moonbeam.internal.command_line.psf_options"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -16,6 +15,7 @@ local finite = require "moonbeam.internal.finite"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
 local large_tiff = require "moonbeam.internal.command_line.large_tiff"
 local progress = require "moonbeam.progress"
+local psf_options = require "moonbeam.internal.command_line.psf_options"
 
 local convolution = declared.of(mb.convolution.convolve).options
 local tiling = declared.of(mb.tiles.convolve).options
@@ -44,8 +44,9 @@ local options = cli.parse(arg, {
     cli.shared.overwrite,
     cli.option(spheres.count, {"spheres", type = cli.up_to(1 << 20)}),
     {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model)"},
-    {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni"),
-        default = "gaussian", doc = "of the PSF; the last two take the optics below"},
+    {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni",
+        "richards_wolf"), default = "gaussian", doc = "of the PSF; all but the first take the "
+            .. "optics below"},
     {"psf-size", value = "Z,Y,X", type = cli.extents(3), default = {33, 33, 33},
         doc = "extents of the model"},
     {"sigma", value = "Z,Y,X", type = cli.numbers, default = {6, 2, 2},

@@ -263,7 +263,7 @@ if not options.psf then
     options.one_plane = #shape == 2 or shape[1] == 1 or options.psf_size
         and (#options.psf_size == 2 or #options.psf_size == 3 and options.psf_size[1] == 1)
     local slices = given_image.slices_told(image.meta, shape, options.image)
-    if slices then
+    if slices and not options.axes then
         cli.wrong("%s, and --axes %s%s that they are not (the model of a PSF differs)", slices,
             (image.meta.frames or 1) > 1 and "T" or "",
             (image.meta.channels or 1) > 1 and "C" or "")

@@ -149,6 +149,10 @@ describe("deconvolve.lua without a PSF", function()
                 assert.equal(count, select(2, text:gsub("richards_wolf has it", "")), text)
             end
         end
+        local simulated = "scripts/convolve.lua -n 6,32,32 --psf-size 3,9,9 --na 1.4 -d host "
+            .. "--overwrite -o FOLDER/b.npy --model "
+        assert.matches("--model richards_wolf has it", must(simulated .. "born_wolf"), 1, true)
+        assert.is_nil(must(simulated .. "richards_wolf"):find("has it", 1, true)) -- the advice
         assert.matches("gibson_lanni: --depth is for it", must("scripts/psf.lua -o FOLDER/b.npy "
             .. "--na 1.2 --depth 2000 --index-sample 1.36 --size 3,9,9 --step 300 --wavelength 520 "
             .. "--pixel 100 -d host --overwrite"), 1, true)
@@ -166,6 +170,23 @@ describe("deconvolve.lua without a PSF", function()
         local got <close> = mb.npy.read(folder .. "/a.npy")
         helper.assert_close(want, got, 0)
         exact(must("scripts/deconvolve.lua FOLDER/plane.tif -o FOLDER/a.npy --na 1.4 %s", optics))
+    end)
+
+    it("asks whether channels are slices, and the advice works", function()
+        local out <close> = mb.tiff.create(folder .. "/channels.tif", {shape = {20, 24},
+            dtype = "u16", channels = 3, frames = 1})
+        for channel = 1, 3 do
+            local plane <close> = mb.random({20, 24}, {seed = channel, dtype = "u16", high = 900})
+            out:volume(channel, 1):write({0, 0}, plane)
+        end
+        out:finish()
+        local command = "scripts/deconvolve.lua FOLDER/channels.tif -o FOLDER/c.tif --na 0.8 "
+            .. "--step 300 --psf-size 9 " .. optics
+        local text, status = run(command)
+        assert.equal(2, status)
+        assert.matches("--axes Z says so, and --axes C that they are not", text, 1, true)
+        assert.matches("PSF +9 x 9, born_wolf", must(command .. " --axes C"))
+        assert.matches("PSF +5 x 9 x 9, born_wolf", must(command .. " --axes Z"))
     end)
 
     it("works on a stack plane by plane with a model of one plane", function()
