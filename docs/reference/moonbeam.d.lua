@@ -1940,6 +1940,19 @@ function mb.psf.confocal(size, options) end
 ---@param options? moonbeam.options.psf_crop
 function mb.psf.crop(a, options) end
 
+---@class moonbeam.options.psf_from_beads
+---@field size? any odd extents of the box of a bead, {z, y, x}
+---@field bead_diameter? number of the beads; 0: points
+---@field spacing? any distances of samples, {z, y, x}, in the unit of bead_diameter
+---@field saturation? number value from which the camera is saturated
+---@field step? any a function that is called for every bead and round of alignment
+---@field iterations? integer of Richardson-Lucy with the bead
+
+---The PSF of an image of beads (z, y, x): psf.from_beads(image [, options]).
+---@param image moonbeam.array 
+---@param options? moonbeam.options.psf_from_beads
+function mb.psf.from_beads(image, options) end
+
 ---@class moonbeam.options.psf_gaussian
 ---@field center? number|number[] 0-based position of the peak; default (n - 1) / 2 rounded down, the default center of otf
 ---@field normalize? boolean true: the sum is 1; false: the peak is 1
