@@ -6,7 +6,6 @@
 -- at n / 2: say center = "fft" for those.
 
 local mb = require "moonbeam"
-local beads = require "moonbeam.psf.beads"
 local bessel = require "moonbeam.psf.bessel"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -450,7 +449,6 @@ function psf.resample(a, from, to, options)
     return array_of(values, size, a.device, psf.sum)
 end
 
-psf.from_beads = beads.from_beads
 psf.on_voxel = top.on_voxel
 psf.richards_wolf, psf.confocal, psf.two_photon = instruments.richards_wolf, instruments.confocal,
     instruments.two_photon
@@ -510,15 +508,6 @@ return whole_call.module(psf, "psf", {
             usual = "from sheet_na and excitation"},
         {"sheet_na", "number", "numerical aperture of the sheet's beam", above = 0},
         {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0})},
-    from_beads = {"image: array", declared.options(
-        {"size", "any", "odd extents of the box of a bead, {z, y, x}",
-            usual = "31, at most half the image"},
-        {"bead_diameter", "number", "of the beads; 0: points", min = 0, default = 0},
-        {"spacing", "any", "distances of samples, {z, y, x}, in the unit of bead_diameter"},
-        {"saturation", "number", "value from which the camera is saturated",
-            usual = "the image's largest"},
-        {"step", "any", "a function that is called for every bead and round of alignment"},
-        {"iterations", "count", "of Richardson-Lucy with the bead", default = 20})},
     on_voxel = "a: array, center: any",
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",

@@ -48,7 +48,7 @@ function bead_psf.check(options)
 end
 
 --- Opens the image. Returns the extents of the PSF and a function that makes it on a device and
--- returns it and the report of mb.psf.from_beads.
+-- returns it and the report of mb.beads.psf.
 function bead_psf.open(options, device, say)
     options.image = options.from_beads
     local image = given_image.open(options, say)
@@ -64,7 +64,7 @@ function bead_psf.open(options, device, say)
     local function make(step)
         local volume <close> = image:stored(1, 1)
         local loaded <close> = mb.volumes.load(volume, device)
-        return mb.psf.from_beads(loaded, {size = options.given.size and options.size or nil,
+        return mb.beads.psf(loaded, {size = options.given.size and options.size or nil,
             bead_diameter = options.bead_diameter or 0, saturation = options.saturation,
             spacing = {options.step, options.pixel, options.pixel}, step = step})
     end

@@ -5,13 +5,15 @@
 -- lists of Lua, bead by bead; the pool has the image, a smoothed copy, and boxes of one size.
 
 local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local sampling = require "moonbeam.psf.sampling"
+local whole_call = require "moonbeam.internal.whole"
 
 local beads = {}
 
-local WHAT <const> = "psf.from_beads"
+local WHAT <const> = "beads.psf"
 local SMOOTH <const> = 1 -- sigma, voxels, of the image in which maxima are looked for
 local REACH <const> = 2 -- voxels: a maximum is the largest value so far around it
 local CLEAR <const> = 8 -- standard deviations of the noise, above the median
@@ -531,7 +533,7 @@ local function none_left(report)
         report.saturated, report.close, report.faint, report.unlike)
 end
 
---- The PSF of an image of beads (z, y, x): psf.from_beads(image [, options]). Beads are maxima of
+--- The PSF of an image of beads (z, y, x): beads.psf(image [, options]). Beads are maxima of
 -- the smoothed image, 8 standard deviations of its noise above its median. Left out are those
 -- nearer to a border than half the box, saturated (3 values or more at the image's largest, or at
 -- the option's), too close (another one in the box), too faint (a fifth of the median), or unlike
@@ -543,7 +545,7 @@ end
 -- level; step(), called for every bead and round. Returns an f32 array of sum 1 whose center is the
 -- middle, and {found, chosen, border, saturated, close, faint, unlike, shifts}: counts, and the
 -- places of the chosen beads, 0-based. Errors: argument (no bead is left), shape.
-function beads.from_beads(image, options)
+function beads.psf(image, options)
     local spacing = check(image, options)
     local size = size_of(image, options)
     local chosen, report = {}, {found = 0}
@@ -593,4 +595,14 @@ function beads.from_beads(image, options)
     return sampling.divided(result, mb.psf.sum), report
 end
 
-return beads
+return whole_call.module(beads, "beads", {
+    psf = {"image: array", declared.options(
+        {"size", "any", "odd extents of the box of a bead, {z, y, x}",
+            usual = "31, at most half the image"},
+        {"bead_diameter", "number", "of the beads; 0: points", min = 0, default = 0},
+        {"spacing", "any", "distances of samples, {z, y, x}, in the unit of bead_diameter"},
+        {"saturation", "number", "value from which the camera is saturated",
+            usual = "the image's largest"},
+        {"step", "any", "a function that is called for every bead and round of alignment"},
+        {"iterations", "count", "of Richardson-Lucy with the bead", default = 20})},
+})
