@@ -1,7 +1,8 @@
---- Writes a model of a point spread function to a file, with the size of its voxels and how it was
--- made.
+--- Writes a point spread function to a file, a model or that of an image of beads, with the size of
+-- its voxels and how it was made.
 
 local mb = require "moonbeam"
+local bead_psf = require "moonbeam.internal.command_line.bead_psf"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 local large_tiff = require "moonbeam.internal.command_line.large_tiff"
@@ -32,21 +33,25 @@ local options = cli.parse(arg, {
         also = {"shape", "nx", "nxy", "psf-size", "extents"},
         doc = "extents, or Y,X: one plane; the focus is in the middle, (n - 1) / 2 rounded down"},
     psf_options.list(),
+    bead_psf.OPTIONS,
     large_tiff.OPTION, cli.shared.overwrite,
     {"plan", doc = "print the bytes; compute and write nothing"},
     cli.shared.device, cli.shared.budget,
     {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ"},
     cli.option(pictures.gamma, {default = 2, of = "picture"}),
-    cli.shared.sz, cli.shared.quiet, cli.shared.log,
+    cli.shared.sz, cli.shared.quiet, cli.shared.log, cli.shared.progress,
     notes = "All lengths are in nanometers. The sum of the values is 1. deconvolve can use twice "
         .. "the slices of its\nimage, less one; more is cut off.\n"
         .. "Exit status: 0 done, 1 failed, 2 wrong use.",
 })
 
 local say = cli.speakers(options)
-options.one_plane = options.size[1] == 1
-psf_options.check(options)
-local missing = psf_options.missing(options)
+bead_psf.check(options)
+options.one_plane = not options.from_beads and options.size[1] == 1
+if not options.from_beads then
+    psf_options.check(options)
+end
+local missing = options.from_beads and {} or psf_options.missing(options)
 if not options.output and not options.plan then
     table.insert(missing, 1, "--output")
 end
@@ -54,20 +59,29 @@ cli.missing(missing)
 if psf_options.count(options) > 1 then
     cli.wrong("a file has one PSF: give one wavelength; deconvolve takes one for each channel")
 end
-psf_options.try(options)
+if not options.from_beads then
+    psf_options.try(options)
+end
 local device = cli.device(options)
 large_tiff.check(options, options.output)
 if not options.plan then
-    cli.outputs(options, {}, {{"output", extensions = FORMATS, folder = true}, {"preview"}})
+    cli.outputs(options, {options.from_beads}, {{"output", extensions = FORMATS, folder = true},
+        {"preview"}})
 end
 
 local size = options.size
 local function make()
     return psf_options.make(options, size, device, 1)
 end
+if options.from_beads then
+    size, make = bead_psf.open(options, device, say)
+end
 
-psf_options.tell(options, say)
-say("PSF        %s, %s", table.concat(size, " x "), psf_options.text(options, 1))
+if not options.from_beads then
+    psf_options.tell(options, say)
+end
+say("PSF        %s, %s", table.concat(size, " x "), options.from_beads
+    or psf_options.text(options, 1))
 if options.step then
     say("voxel      %g x %g x %g nm (z, y, x)", options.step, options.pixel, options.pixel)
 else
@@ -84,11 +98,18 @@ if options.plan then
     return
 end
 
-local made
+local made, report
 local measured = process_memory.measured(device, function()
-    made = make()
+    if options.from_beads then
+        made, report = bead_psf.run(options, make)
+    else
+        made = make()
+    end
 end)
 local psf <close> = made
+if report then
+    bead_psf.tell(report, say)
+end
 say("measured   peak %s (%d bytes)", format_bytes(measured), measured)
 
 -- The values along an axis through the middle; none in a dry run.
@@ -130,8 +151,10 @@ end
 say("width      %s across%s (full width at half maximum)", width_text(3, options.pixel),
     size[1] > 1 and (", %s along the axis"):format(width_text(1, options.step)) or "")
 
-local parameters = psf_options.settings(options, 1)
-parameters.model, parameters.device = options.model, device.id
+local parameters = report and {beads = report.chosen, found = report.found,
+    bead_diameter = options.bead_diameter, image = options.from_beads}
+    or psf_options.settings(options, 1)
+parameters.model, parameters.device = not report and options.model or nil, device.id
 if options.output:lower():find "%.npy$" then
     mb.images.write(options.output, psf, {overwrite = options.overwrite})
 else

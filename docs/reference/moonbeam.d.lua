@@ -5,6 +5,7 @@
 local mb = {}
 
 mb.array = {}
+mb.beads = {}
 mb.chunked = {}
 mb.cluster = {}
 mb.convolution = {}
@@ -389,6 +390,19 @@ function array:transpose() end
 ---@param range any 
 ---@param ... any 
 function array:view(range, ...) end
+
+---@class moonbeam.options.beads_psf
+---@field size? any odd extents of the box of a bead, {z, y, x}
+---@field bead_diameter? number of the beads; 0: points
+---@field spacing? any distances of samples, {z, y, x}, in the unit of bead_diameter
+---@field saturation? number value from which the camera is saturated
+---@field step? any a function that is called for every bead and round of alignment
+---@field iterations? integer of Richardson-Lucy with the bead
+
+---The PSF of an image of beads (z, y, x): beads.psf(image [, options]).
+---@param image moonbeam.array 
+---@param options? moonbeam.options.beads_psf
+function mb.beads.psf(image, options) end
 
 ---@class moonbeam.options.chunked_plan
 ---@field axis? integer the axis along which the inputs are cut

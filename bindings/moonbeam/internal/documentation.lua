@@ -270,7 +270,7 @@ end
 --- Public modules by topic, for help and as folders of the reference.
 documentation.TOPICS = {
     arrays = {"array", "device", "fft", "op", "picture", "statistics", "system"},
-    deconvolution = {"convolution", "deconv", "metrics", "psf", "tiled_deconv", "tiles"},
+    deconvolution = {"beads", "convolution", "deconv", "metrics", "psf", "tiled_deconv", "tiles"},
     files = {"h5", "images", "npy", "result", "stream", "tiff", "view", "volumes"},
     memory = {"chunked", "debug", "ledger", "mem", "plan", "pool"},
     prompt = {"help", "plot", "progress", "show", "usage"},

@@ -186,6 +186,8 @@ local examples = {
     ["psf.sum"] = "mb.psf.sum(mb.random({5, 5, 5}))",
     ["psf.center"] = "mb.psf.center(mb.psf.gaussian({5, 5, 5}, {1, 1, 1}))",
     ["psf.on_voxel"] = "mb.psf.on_voxel(mb.psf.gaussian({5, 5, 5}, {1, 1, 1}), {2, 2.4, 1.8})",
+    ["beads.psf"] = "image = mb.psf.gaussian({15, 21, 21}, {2, 2, 2})\n"
+        .. "found, report = mb.beads.psf(image, {size = {9, 9, 9}})",
     ["psf.crop"] = "mb.psf.crop(mb.psf.gaussian({15, 15, 15}, {1, 1, 1}))",
     ["psf.background"] = "mb.psf.background(mb.random({5, 5, 5}))",
     ["psf.bessel_j0"] = "mb.psf.bessel_j0(2.4)",

@@ -1,0 +1,104 @@
+--- The PSF of an image of beads as the command line of moonbeam psf describes it: its options, the
+-- work, and what is said of the beads.
+
+local cli = require "moonbeam.internal.cli"
+local given_image = require "moonbeam.internal.deconvolve.given_image"
+local mb = require "moonbeam"
+local progress = require "moonbeam.progress"
+
+local bead_psf = {}
+
+bead_psf.OPTIONS = {
+    {"from-beads", value = "FILE", doc = "the PSF is that of an image of beads, not a model: beads "
+        .. "are found, aligned and averaged"},
+    {"bead-diameter", value = "NM", type = cli.between(0), doc = "--from-beads: of the beads, "
+        .. "which is taken out (default: points)"},
+    {"saturation", value = "X", type = cli.between(0), doc = "--from-beads: value from which the "
+        .. "camera is saturated (default: the image's largest, where a bead has it 3 times)"},
+    {"channel", value = "N", type = cli.count, doc = "--from-beads: of an image of several"},
+    {"frame", value = "N", type = cli.count, also = {"time"}, doc = "--from-beads: of an image of "
+        .. "several times"},
+}
+table.move(given_image.OPTIONS, 1, #given_image.OPTIONS, #bead_psf.OPTIONS + 1, bead_psf.OPTIONS)
+
+local OWN <const> = {"bead_diameter", "saturation", "channel", "frame", "axes", "pages",
+    "image_number"}
+local MODEL <const> = {"model", "na", "index", "index_sample", "depth", "wavelength", "excitation",
+    "pinhole", "sheet", "sheet_na", "field", "polarization"}
+
+local function refuse(options, names, text)
+    for _, name in ipairs(names) do
+        if options.given[name] then
+            cli.wrong(text, (name:gsub("_", "-")))
+        end
+    end
+end
+
+--- Ends the program where options do not go together.
+function bead_psf.check(options)
+    if options.from_beads then
+        refuse(options, MODEL, "--%s is for a model, and --from-beads measures the PSF: leave one "
+            .. "of them out")
+        if not (options.output or options.plan) then
+            cli.missing {"--output"}
+        end
+    else
+        refuse(options, OWN, "--%s is for --from-beads FILE, which is missing")
+    end
+end
+
+--- Opens the image. Returns the extents of the PSF and a function that makes it on a device and
+-- returns it and the report of mb.beads.psf.
+function bead_psf.open(options, device, say)
+    options.image = options.from_beads
+    local image = given_image.open(options, say)
+    if image:is_series() then
+        cli.wrong("%s has %d channels and %d times, and a PSF is of one: give --channel and "
+            .. "--frame", options.image, image.channels, image.frames)
+    elseif #image.shape ~= 3 then
+        cli.wrong("%s has %d axes, and a PSF is measured in a stack (z, y, x): --axes Z says that "
+            .. "planes are slices", options.image, #image.shape)
+    end
+    cli.missing({not options.pixel and "--pixel" or nil, not options.step and "--step" or nil},
+        "the image does not say the size of its voxels")
+    local function make(step)
+        local volume <close> = image:stored(1, 1)
+        local loaded <close> = mb.volumes.load(volume, device)
+        return mb.beads.psf(loaded, {size = options.given.size and options.size or nil,
+            bead_diameter = options.bead_diameter or 0, saturation = options.saturation,
+            spacing = {options.step, options.pixel, options.pixel}, step = step})
+    end
+    local size
+    cli.checked(mb.dry_run, function()
+        local psf <close> = make()
+        size = psf.shape
+    end)
+    return size, function(bar)
+        return cli.tried({}, make, bar)
+    end
+end
+
+--- Runs make, which bead_psf.open returned, with progress, and says what the beads were.
+function bead_psf.run(options, make)
+    local bar = progress.new("beads", 0, {quiet = options.quiet})
+    local psf, report = make(function()
+        bar:step(1)
+    end)
+    bar:finish()
+    return psf, report
+end
+
+--- Says how many beads were found, how many were taken, and why others were left out.
+function bead_psf.tell(report, say)
+    local parts = {}
+    for _, each in ipairs {{"border", "nearer to a border than half the box"},
+        {"saturated", "saturated"}, {"close", "too close to another"}, {"faint", "too faint"},
+        {"unlike", "unlike the others"}} do
+        local count = report[each[1]]
+        parts[#parts + 1] = count > 0 and ("%d %s"):format(count, each[2]) or nil
+    end
+    say("beads      %d found, %d averaged%s", report.found, report.chosen,
+        #parts > 0 and "; left out: " .. table.concat(parts, ", ") or "")
+end
+
+return bead_psf
