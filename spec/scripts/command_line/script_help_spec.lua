@@ -17,7 +17,7 @@ describe("scripts", function()
     local names = {table.unpack(MORE)}
     for _, name in ipairs(files.list "scripts") do
         if name:find "^[%l_]+%.lua$" or name:find "^[%l_]+$" and name ~= "bench"
-            and name ~= "examples" and name ~= "fuzzing" then
+            and name ~= "examples" and name ~= "fuzzing" and name ~= "quality" then
             names[#names + 1] = name
         end
     end

@@ -141,9 +141,9 @@ function methods:iterations(volume, psf, settings, most)
     local extents, tries = held_out.extent(volume.shape, most)
     local share = tables.product(extents) / tables.product(volume.shape)
     self.say("search     half of the photons%s is deconvolved until it predicts the other half "
-        .. "worse: at most %d iterations, which take about as long as %s", share < 1
-        and " of " .. table.concat(extents, " x ") .. " voxels" or "", tries, share < 1
-        and ("%.2g of the image's"):format(share * tries) or "those of the image")
+        .. "worse: at most %d iterations; it takes about %s as long as the iterations after it",
+        share < 1 and " of " .. table.concat(extents, " x ") .. " voxels" or "", tries,
+        share < 1 and ("%.2g to %.2g times"):format(share, 2 * share) or "one to two times")
     local search
     do -- nobody knows how long it takes
         local _ <close> = progress.watch("searching the end", {quiet = self.options.quiet})
