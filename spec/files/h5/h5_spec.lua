@@ -624,6 +624,10 @@ f["i8"] = np.array([-3, 4], "i1")
 f["i16"] = np.array([-300, 4], ">i2")
 f["u32"] = np.array([4000000000, 1], "u4")
 f["i64"] = np.array([2**40, -1], "i8")
+f["i64_big"] = np.array([-2**63, -(2**60 + 2**8)], ">i8")
+f["wide"] = np.array([5, 2**53 + 1], "i8")
+f["wide_big"] = np.array([5, -(2**53 + 1)], ">i8")
+f["wide_u"] = np.array([5, 2**64 - 1], "u8")
 f["flag"] = np.array([True, False])
 f["fixed"] = np.array([b"abc", b"de"])
 f["none"] = h5py.Empty("f")
@@ -634,11 +638,16 @@ f.attrs["shape"] = np.array([[1, 2], [3, 4]])']==]):format(python, path))
         local f <close> = assert(mb.h5.open(path))
         for name, expected in pairs {
             i8 = { "i32", -3, 4 }, i16 = { "i32", -300, 4 }, u32 = { "f64", 4000000000, 1 },
-            i64 = { "f64", 2 ^ 40, -1 },
+            i64 = { "f64", 2 ^ 40, -1 }, i64_big = { "f64", -0x1p63, -(2 ^ 60 + 2 ^ 8) },
         } do
             local a <close> = f:read(name)
             assert.equal(expected[1], a.dtype)
             assert.same({ expected[2], expected[3] }, a:to_table())
+        end
+        for _, name in ipairs { "wide", "wide_big", "wide_u" } do
+            local text, err = helper.failure(f.read, f, name)
+            assert.equal("unsupported", err.code)
+            assert.is_truthy(text:find("integers of 64 bits beyond 2^53", 1, true), text)
         end
         assert.same({ 1, 0 }, f:value "flag")
         assert.same({ "abc", "de" }, f:value "fixed")

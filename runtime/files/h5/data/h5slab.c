@@ -123,6 +123,49 @@ static uint64_t stored_ranges(const mb_h5_dataset *dataset, const mb_range *rang
     return elements;
 }
 
+/* Asked by libhdf5 about each value that the memory's type may not have; it takes all negative ones
+** for such. */
+static H5T_conv_ret_t notice_inexact(H5T_conv_except_t what, hid_t from_type, hid_t to_type,
+                                     void *from, void *to, void *inexact)
+{
+    uint64_t value;
+    (void)to_type, (void)to;
+    if (what != H5T_CONV_EXCEPT_PRECISION)
+        return H5T_CONV_UNHANDLED;
+    memcpy(&value, from, sizeof value);
+    if (H5Tget_order(from_type) == H5T_ORDER_BE)
+        value = __builtin_bswap64(value);
+    if (H5Tget_sign(from_type) == H5T_SGN_2 && (int64_t)value < 0)
+        value = -value; /* 2^63 for the least one */
+    /* A float64 has what is at most 53 bits long, zeros at the end left out. */
+    if (value == 0 || value >> __builtin_ctzll(value) >> 53 == 0)
+        return H5T_CONV_UNHANDLED;
+    *(bool *)inexact = true;
+    return H5T_CONV_ABORT;
+}
+
+/* H5Dread, for which whole numbers of 64 bits that a float64 has not are an error. */
+static mb_status read_space(mb_h5_dataset *dataset, mb_dtype dtype, hid_t memory, hid_t space,
+                            void *host)
+{
+    bool inexact = false;
+    const char *stored = dataset->info.stored;
+    const bool wide = dtype == MB_F64 && (strcmp(stored, "i64") == 0 || strcmp(stored, "u64") == 0);
+    H5_OWNED hid_t type = memory_type(dataset, dtype);
+    H5_OWNED hid_t how = wide ? H5Pcreate(H5P_DATASET_XFER) : -1;
+    if (wide)
+        H5Pset_type_conv_cb(how, notice_inexact, &inexact);
+    if (H5Dread(dataset->id, type, memory, space, wide ? how : H5P_DEFAULT, host) >= 0)
+        return MB_STATUS_OK;
+    if (!inexact)
+        return mb_h5_failure(dataset->file, dataset->path, "read");
+    mb_h5_quiet();
+    return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
+                   "'%s' of '%s' has integers of 64 bits beyond 2^53, of which a float64, as which "
+                   "they are read, has not every one; save the image as float32",
+                   dataset->path, dataset->file->path);
+}
+
 /* One transfer between the file and dense host memory, where both have the elements in the same
 ** order. */
 static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
@@ -135,18 +178,16 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
         return mb_h5_raw_read(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
     if (dataset->id < 0)
         return mb_h5_raw_write(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
-    H5_OWNED hid_t type = memory_type(dataset, dtype), space = H5Dget_space(dataset->id);
+    H5_OWNED hid_t space = H5Dget_space(dataset->id);
     H5_OWNED hid_t memory = rank > 0 ? H5Screate_simple(rank, count, NULL) : H5S_ALL;
     herr_t result = 0;
     if (rank > 0)
         result = H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL);
-    if (result >= 0)
-        result = reading ? H5Dread(dataset->id, type, memory, space, H5P_DEFAULT, host)
-                         : H5Dwrite(dataset->id, type, memory, space, H5P_DEFAULT, host);
-    if (result < 0)
+    if (result >= 0 && reading)
+        return read_space(dataset, dtype, memory, space, host);
+    H5_OWNED hid_t type = memory_type(dataset, dtype);
+    if (result < 0 || H5Dwrite(dataset->id, type, memory, space, H5P_DEFAULT, host) < 0)
         return mb_h5_failure(dataset->file, dataset->path, reading ? "read" : "write");
-    if (reading)
-        return MB_STATUS_OK;
     if (dataset->file->disk.error != 0)
         return mb_h5_refused(dataset->file, dataset->path, "write");
     mb_h5_sample(dataset, ranges, dtype, host, elements);
@@ -162,13 +203,12 @@ static mb_status read_lines(mb_h5_dataset *dataset, const mb_range *ranges, mb_d
     const hsize_t columns = count[dataset->axes[2]], lines = elements / columns;
     const hsize_t extent[2] = {lines, (hsize_t)pitch}, part[2] = {lines, columns},
                   origin[2] = {0, 0};
-    H5_OWNED hid_t type = memory_type(dataset, dtype), space = H5Dget_space(dataset->id);
+    H5_OWNED hid_t space = H5Dget_space(dataset->id);
     H5_OWNED hid_t memory = H5Screate_simple(2, extent, NULL);
     if (H5Sselect_hyperslab(memory, H5S_SELECT_SET, origin, NULL, part, NULL) < 0 ||
-        H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL) < 0 ||
-        H5Dread(dataset->id, type, memory, space, H5P_DEFAULT, host) < 0)
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL) < 0)
         return mb_h5_failure(dataset->file, dataset->path, "read");
-    return MB_STATUS_OK;
+    return read_space(dataset, dtype, memory, space, host);
 }
 
 /* Reads frames of a dataset whose rows come first in the file: row by row or frame by frame,
