@@ -18,7 +18,7 @@ local grids = require "moonbeam.deconv.deconv_grid"
 
 local WHAT = "gradient_consensus"
 -- The iterations do not stop by themselves before: from a flat start fewer are a second blur.
-local LEAST <const> = 0
+local LEAST <const> = 10
 -- A seed has a stream of random numbers of its own for so many iterations.
 local STREAM <const> = 20 -- bits
 
