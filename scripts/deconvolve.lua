@@ -186,6 +186,9 @@ local function check_method()
             refuse(name)
         end
     end
+    if options.metrics and options.tiles == "blended" then
+        cli.wrong("--metrics is not for --tiles blended, where each tile has iterations of its own")
+    end
     for _, name in ipairs {"curve", "snapshots"} do
         if options[name] and not (taken.iterations and (name ~= "curve"
             or options.method == "rl")) then
@@ -526,11 +529,19 @@ end
 results.tell(job, options.output, least, greatest)
 results.write_log(job, one, memory)
 if options.curve then
-    noise:curve()
-    say("picture    %s (the misfit)", options.curve)
+    cli.afterwards("--curve", options.curve, function()
+        noise:curve()
+        say("picture    %s (the misfit)", options.curve)
+    end)
 end
-if options.snapshots and noise:sheet(file_name.base(options.image), caption(),
-    options.pixel and options.pixel * 1e-9) then
-    say("picture    %s (the snapshots)", options.snapshots)
+if options.snapshots then
+    cli.afterwards("--snapshots", options.snapshots, function()
+        if noise:sheet(file_name.base(options.image), caption(),
+            options.pixel and options.pixel * 1e-9) then
+            say("picture    %s (the snapshots)", options.snapshots)
+        end
+    end)
 end
-pictures(one)
+if one.preview or one.preview_image then
+    cli.afterwards("--preview", one.preview or one.preview_image, pictures, one)
+end

@@ -226,6 +226,9 @@ end
 --- Does what comes after a result that is complete. `what` ("--preview") and `path` name it.
 -- A failure is a warning, and the program ends with status 1; a stop stays one.
 function cli.afterwards(what, path, fn, ...)
+    if core.dry.on() then
+        return fn(...)
+    end
     local ok, problem = pcall(fn, ...)
     if ok then
         return

@@ -97,6 +97,8 @@ local SHELL <const> = {
     {"deconvolve F -o O.tif --na 1.4 --wavelength 520", "no PSF is given", "%-%-pixel is missing"},
     {"deconvolve F -o O.tif --plan", "no PSF is given", "%-%-na, %-%-wavelength and %-%-pixel"},
     {"deconvolve I I -o O.tif", "the PSF is the image itself", "%-%-into FOLDER"},
+    {"deconvolve I K -o O.tif --tiles blended --tile 4,8,8 --metrics",
+        "%-%-metrics is not for %-%-tiles blended", "iterations of its own"},
     {"deconvolve I K -o O.tif --preview-z 2", "%-%-preview%-z is for %-%-preview", "not given"},
     {"deconvolve I K -o O.tif -p x.png --preview-z 900", "plane 900", "the stack has %d+"},
     {"deconvolve I K -o O.tif -p x.jpg", "'x.jpg'", "must end in .png"},
