@@ -195,7 +195,7 @@ describe("the PSF of beads", function()
         end
         local flat <close> = mb.full({9, 32, 32}, 3)
         local plane <close> = mb.zeros {32, 32}
-        refused("argument", "no bead can be used: 0 found", flat)
+        refused("argument", "the image has no bead", flat)
         refused("argument", "odd extents", flat, {size = {9, 10, 9}})
         refused("argument", "bead_diameter needs spacing", flat, {bead_diameter = 2})
         refused("shape", "this one has 2 axes", plane)
