@@ -226,7 +226,8 @@ function seeds.make(folder)
             text = "ImageJ=1.53t\nimages=3\nslices=3\nspacing=0.3\nunit=micron\n"},
     } do
         local encodable = kind.method ~= "zstd" or not core.rawfile.lacks "zstd"
-        list[#list + 1] = encodable and {name = kind[1], kind = "image", extension = "tif", values = {}, protected = {},
+        list[#list + 1] = encodable and {name = kind[1], kind = "image", extension = "tif",
+            values = {}, protected = {},
             text = tiff_encoder.encode(tiff_encoder.sample(3, 20, 21, kind.dtype), kind)} or nil
     end
     add_folders(list, folder)
