@@ -528,8 +528,8 @@ end
 
 local function none_left(report)
     if report.found == 0 then
-        fail("argument", WHAT, "image", "the image has no bead: nothing is 8 standard deviations of "
-            .. "its noise above its median")
+        fail("argument", WHAT, "image", "the image has no bead: nothing is 8 standard deviations "
+            .. "of its noise above its median")
     end
     fail("argument", WHAT, "image", "no bead can be used: %d found, %d nearer to a border than "
         .. "half the box, %d saturated, %d too close to another, %d too faint, %d unlike the "
