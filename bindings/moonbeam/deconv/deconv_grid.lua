@@ -7,7 +7,6 @@ local arguments = require "moonbeam.internal.arguments"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local finite = require "moonbeam.internal.finite"
 local gate = require "moonbeam.deconv.value_gate"
 local on_error = require "moonbeam.internal.on_error"
 local psf_tools = require "moonbeam.psf"
@@ -79,15 +78,6 @@ function grid.layout(what, shape, kernel, center, options, device)
     layout.grid = mb.fft.good_grid(layout.grid, {device = device, given = options.size})
     whole.found, whole.rounded = center.found, true
     return layout
-end
-
---- The mean of an image; 1 in a dry run. Raises where it is no number: a transform would spread
--- that over everything.
-function grid.mean(what, image)
-    local array <close> = mb.reduce(image, "mean")
-    local mean = image.device.dry and 1 or array:item()
-    finite.check_sum(mean, image, what, "the image")
-    return mean
 end
 
 -- The samples of a grid without the room behind its rows: a dense copy.
@@ -176,9 +166,9 @@ function states:__close(err)
 end
 
 --- What an iteration starts from, to be closed: {layout; n, the samples of a row; dry; mean, of the
--- image; measured, the image on the grid where that continues it; otf; estimate, the caller's,
--- unless an error ends the iteration; report}. `poisson`: also eps, and divide, options of
--- rl_update and rl_consensus.
+-- image; zero, whether it is 0 everywhere; measured, the image on the grid where that continues
+-- it; otf; estimate, the caller's, unless an error ends the iteration; report}. `poisson`: also
+-- eps, and divide, options of rl_update and rl_consensus.
 function grid.prepared(what, image, psf, options, poisson)
     arguments.blurred(image, psf, what, options)
     local spread <close>, psf_share = gate.psf(what, psf)
@@ -192,15 +182,17 @@ function grid.prepared(what, image, psf, options, poisson)
     if options.weights then
         gate.weights(what, options.weights)
     end
-    local mean, share
+    local mean, share, zero
     if poisson then
         mean, share = gate.image(what, image, convolution.product(layout.grid),
             options.total_variation ~= nil, options.part)
+        zero = mean == 0
     else
-        mean, share = grid.mean(what, image), 0
+        mean, zero = gate.gaussian(what, image)
+        share = 0
     end
     local state = setmetatable({layout = layout, n = layout.grid[#layout.grid], own = {},
-        dry = image.device.dry, mean = mean, measured = image,
+        dry = image.device.dry, mean = mean, zero = zero, measured = image,
         report = {iterations = 0, metrics = {}, clipped = {image = share, psf = psf_share}}},
         states)
     local _ <close> = on_error(function() states.__close(state, true) end)
@@ -288,7 +280,7 @@ end
 function grid.result(what, state, signed)
     local result = cropped(state.estimate, state.layout)
     local _ <close> = on_error(function() result:release() end)
-    gate.result(what, result, state.mean == 0, signed)
+    gate.result(what, result, state.zero, signed)
     return result, state.report
 end
 

@@ -158,27 +158,6 @@ function gate.psf(what, psf)
     return mb.binary(copy, "max", {scalar = 0, out = copy}), share
 end
 
---- Raises an error unless the sum of a result, whose values are not negative unless `signed`, is
--- that of finite values, which are not 0 everywhere. `zero`: the image is.
-function gate.judge_result(what, sum, zero, signed)
-    if sum ~= sum or math.abs(sum) == math.huge then
-        fail("argument", what, nil, "the result has values that are not finite (NaN or infinite): "
-            .. "the iterations have left what f32 can hold; are the image and the PSF in "
-            .. "proportion?")
-    elseif sum == 0 and not zero and not signed then
-        fail("argument", what, nil, "the result is 0 everywhere, and the image is not: do weights, "
-            .. "PSF or start leave nothing of it?")
-    end
-end
-
---- The same for a result itself. Waits for the device.
-function gate.result(what, result, zero, signed)
-    local sum <close> = mb.reduce(result, "sum")
-    if not result.device.dry then
-        gate.judge_result(what, sum:item(), zero, signed)
-    end
-end
-
 -- The mean, the largest and the least of an array's values; nothing in a dry run.
 local function range_of(array)
     local mean <close> = mb.reduce(array, "mean")
@@ -189,21 +168,59 @@ local function range_of(array)
     end
 end
 
+--- Looks at an image for Gaussian noise: values below 0 are measurements like others. Returns its
+-- mean, and whether it is 0 everywhere; 1 in a dry run. Errors: argument (not finite).
+function gate.gaussian(what, image)
+    local mean, most, least = range_of(image)
+    if not mean then
+        return 1
+    end
+    finite.check_sum(mean, image, what, "the image")
+    return mean, most == 0 and least == 0
+end
+
+--- Raises an error unless a result is finite, and not 0 everywhere unless the image is (`zero`).
+-- `sum`: of its values or, where these may be negative, their largest magnitude.
+function gate.judge_result(what, sum, zero)
+    if sum ~= sum or math.abs(sum) == math.huge then
+        fail("argument", what, nil, "the result has values that are not finite (NaN or infinite): "
+            .. "the iterations have left what f32 can hold; are the image and the PSF in "
+            .. "proportion?")
+    elseif sum == 0 and not zero then
+        fail("argument", what, nil, "the result is 0 everywhere, and the image is not: do weights, "
+            .. "PSF or start leave nothing of it?")
+    end
+end
+
+--- The same for a result itself. `signed`: its values may be negative. Waits for the device.
+function gate.result(what, result, zero, signed)
+    if signed then
+        local mean, most, least = range_of(result)
+        if mean then
+            gate.judge_result(what, mean == mean and math.max(most, -least) or mean, zero)
+        end
+        return
+    end
+    local sum <close> = mb.reduce(result, "sum")
+    if not result.device.dry then
+        gate.judge_result(what, sum:item(), zero)
+    end
+end
+
 --- Looks at what a linear filter is given: values below 0 are values like others there. Returns
 -- whether the image is 0 everywhere; nil in a dry run.
 -- Errors: argument (a PSF or an image that is not finite, a PSF of zeros).
 function gate.linear(what, image, psf)
     local weight, above, below = range_of(psf)
-    local mean, most, least = range_of(image)
-    if not mean then
+    if not weight then
+        gate.gaussian(what, image)
         return nil
     end
     finite.check_sum(weight, psf, what, "the PSF")
     if above == 0 and below == 0 then
         fail("argument", what, "psf", "the PSF is 0 everywhere: nothing would be left")
     end
-    finite.check_sum(mean, image, what, "the image")
-    return most == 0 and least == 0
+    return select(2, gate.gaussian(what, image))
 end
 
 --- Raises an error unless the result of a linear filter is finite, and not 0 everywhere unless the

@@ -85,6 +85,29 @@ local function add(part, tile, sink, device, give)
     end
 end
 
+-- Notes how many values of a tile are below 0: of its own voxels, without margins, so that each
+-- voxel counts once.
+local function note_below(clipped, block, tile)
+    local first, extents, elements = {}, {}, 1
+    for i, high in ipairs(tile.high) do
+        first[i], extents[i] = tile.low[i] - tile.from[i], high - tile.low[i]
+        elements = elements * extents[i]
+    end
+    local own <close> = block:view(convolution.ranges(first, extents))
+    local counts <close> = gate.counts(own)
+    clipped.tiles[tile.number] = {
+        below = counts and not block.device.dry and counts:item(2) or 0, elements = elements}
+end
+
+-- The sums of that over the tiles: how many values are below 0, and of how many.
+local function below_of(clipped)
+    local below, elements = 0, 0
+    for _, noted in pairs(clipped.tiles) do
+        below, elements = below + noted.below, elements + noted.elements
+    end
+    return below, elements
+end
+
 -- Adds parts of estimates to the sink, in the order of the tiles: what other devices add is waited
 -- for. With a journal the parts are only kept.
 local function compute(job, states, each, settings)
@@ -94,8 +117,7 @@ local function compute(job, states, each, settings)
         local estimate <close>, report = deconv.richardson_lucy(dense or blocks[1],
             states[device.id].psf, settings)
         each.clipped.psf = report.clipped.psf
-        each.clipped.below = each.clipped.below + report.clipped.image * estimate.elements
-        each.clipped.of = each.clipped.of + estimate.elements
+        note_below(each.clipped, blocks[1], tile)
         local part <close> = estimate:view(convolution.ranges(tile.inside, tile.extents))
         fade(part, tile, job)
         if job.kept then
@@ -220,7 +242,7 @@ function blended.run(job, devices, plan, tiles_of, call)
     local tiles, kept, times = with_ramps(own, job), job.kept, {}
     local parts <close> = kept and kept:parts("parts", tiles) or nil
     local each = {reads = {{job.source, sweep.around}}, writes = {parts or sink}}
-    local clipped = {below = 0, of = 0, psf = 0, light = 0}
+    local clipped = {tiles = {}, psf = 0, light = 0}
     each.clipped = clipped
     setmetatable(settings, {__index = {part = function(mean) -- for deconv.value_gate
         clipped.light = math.max(clipped.light, mean)
@@ -263,11 +285,12 @@ function blended.run(job, devices, plan, tiles_of, call)
     else
         work(devices) -- what has been added cannot be taken back
     end
-    if clipped.of > 0 and clipped.light == 0 and not devices[1].dry then
-        gate.judge("tiled_deconv", 0, clipped.below, clipped.of, 1)
+    local below, of = below_of(clipped)
+    if of > 0 and clipped.light == 0 and not devices[1].dry then
+        gate.judge("tiled_deconv", 0, below, of, 1)
     end
     return {iterations = options.iterations, metrics = {},
-        clipped = {image = clipped.below / math.max(1, clipped.of), psf = clipped.psf},
+        clipped = {image = below / math.max(1, of), psf = clipped.psf},
         seam = leads and alive.on(devices, function(live)
             return blended.seam(sink, own, live[1])
         end) or nil}, times, sink
