@@ -35,6 +35,21 @@ local MEANT <const> = {o = "--into FOLDER", output = "--into FOLDER", resume = "
     continue = "--skip-done", plan = "reconstruct --plan of one scan",
     ["dry-run"] = "reconstruct --plan of one scan"}
 
+-- --device and --budget of moonbeam, which stand before the name of the command: a list.
+local function before_command()
+    local words, first = {}, -1
+    while arg[first - 1] do
+        first = first - 1
+    end
+    for at = first + 1, -1 do
+        local name, value = arg[at]:match "^(%-%-%l+)=?(.*)$"
+        if name == "--device" or name == "--budget" then
+            words[#words + 1] = name .. "=" .. (arg[at]:find "=" and value or arg[at + 1])
+        end
+    end
+    return words
+end
+
 local own, scans, passed = divided(arg)
 local options = cli.parse(own, {
     usage = "batch SCAN... [options] [-- OPTIONS OF reconstruct]",
@@ -55,7 +70,10 @@ local options = cli.parse(own, {
         .. "Exit status: 0 all scans have results, 1 some failed, 2 wrong use, 130 interrupted.",
 })
 
-if #scans == 0 then
+if mb.device.dry() then
+    cli.wrong("each scan has a process of its own, which --plan does not see: plan one scan with "
+        .. "reconstruct")
+elseif #scans == 0 then
     cli.wrong("SCAN is missing: give one scan or more")
 end
 local replaces = false
@@ -115,9 +133,13 @@ local function quoted(words)
     return table.concat(list, " ")
 end
 
+local BEFORE <const> = before_command()
+
 -- Reconstructs a scan: returns "done", "failed" or "interrupted", and the exit status.
 local function reconstruct(scan, name)
-    local words = {core.system.program(), "reconstruct", scan, "-o", name}
+    local words = {core.system.program()}
+    table.move(BEFORE, 1, #BEFORE, #words + 1, words)
+    table.move({"reconstruct", scan, "-o", name}, 1, 4, #words + 1, words)
     if core.unfinished.exists(name) and options.skip_done then
         words[#words + 1] = "--resume"
     end

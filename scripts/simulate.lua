@@ -75,6 +75,7 @@ local options = cli.parse(arg, {
     {"distance", value = "M", type = cli.bounded {above = 0, max = 1e6}, default = 0.01,
         doc = "phase: distance from the sample to the detector"},
     cli.option(noise.seed, {default = 1}),
+    {"plan", doc = "print the memory of every step; compute and write nothing"},
     cli.shared.device, cli.shared.overwrite, cli.shared.quiet, cli.shared.log,
     cli.shared.progress,
     suggest = function(word)
@@ -83,6 +84,9 @@ local options = cli.parse(arg, {
     end,
 })
 
+if options.plan then
+    cli.plan_all {}
+end
 local OUTPUTS <const> = {{"OUT", extensions = file_name.HDF5, what = "scans are HDF5 files"}}
 cli.outputs(options, false, OUTPUTS)
 if options.given.energy and options.energy < LEAST_ENERGY then

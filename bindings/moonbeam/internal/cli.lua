@@ -353,16 +353,14 @@ function cli.devices(options)
     return list
 end
 
--- Plans the command as `moonbeam --plan` does, by the words that were typed, and ends the program.
--- What is planned needs the name of a result, which --plan does not, and writes nothing.
-local function plan_all(options)
+--- Plans the command as `moonbeam --plan` does, by the words that were typed and those of the list
+-- `more`, and ends the program.
+function cli.plan_all(more)
     local words = {[0] = arg[0]}
     for _, word in ipairs(arg) do
         words[#words + 1] = word ~= "--plan" and word or nil
     end
-    if not options.output and not options.into then
-        table.move({"-o", "result.tif"}, 1, 2, #words + 1, words)
-    end
+    table.move(more, 1, #more, #words + 1, words)
     rawset(_G, "arg", words)
     os.exit(require "moonbeam.internal.script".plan(arg[0]), true)
 end
@@ -372,7 +370,8 @@ end
 function cli.devices_with_data(options)
     local list = cli.devices(options)
     if list[1].planned and options.plan and not device.dry() then
-        plan_all(options)
+        -- What is planned needs the name of a result, which --plan does not, and writes nothing.
+        cli.plan_all(not (options.output or options.into) and {"-o", "result.tif"} or {})
     elseif list[1].planned and not device.dry() then
         cli.wrong("--device %s holds no data; moonbeam --plan --device %s %s ... plans the command "
             .. "on it", list[1].id, list[1].id, program)
