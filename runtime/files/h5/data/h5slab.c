@@ -150,7 +150,9 @@ static mb_status read_space(mb_h5_dataset *dataset, mb_dtype dtype, hid_t memory
 {
     bool inexact = false;
     const char *stored = dataset->info.stored;
-    const bool wide = dtype == MB_F64 && (strcmp(stored, "i64") == 0 || strcmp(stored, "u64") == 0);
+    /* Lists, such as times, are no images. */
+    const bool wide = dtype == MB_F64 && dataset->info.rank >= 2 &&
+                      (strcmp(stored, "i64") == 0 || strcmp(stored, "u64") == 0);
     H5_OWNED hid_t type = memory_type(dataset, dtype);
     H5_OWNED hid_t how = wide ? H5Pcreate(H5P_DATASET_XFER) : -1;
     if (wide)
