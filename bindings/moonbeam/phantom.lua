@@ -8,6 +8,7 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local whole_call = require "moonbeam.internal.whole"
+local generator = require "moonbeam.internal.quantities.random_numbers"
 
 local phantom = {}
 
@@ -55,16 +56,6 @@ function phantom.heights(rows)
         heights[row] = (rows - 1) / 2 - (row - 1)
     end
     return heights
-end
-
--- Numbers in [0, 1) that depend on the seed alone (a linear congruential generator of 48 bits, as
--- drand48).
-local function generator(seed)
-    local state = ((seed << 16) + 0x330e) & 0xffffffffffff
-    return function()
-        state = (state * 0x5deece66d + 0xb) & 0xffffffffffff
-        return state / (1 << 48)
-    end
 end
 
 --- A volume with spheres at random places, voxels that an edge crosses in proportion.

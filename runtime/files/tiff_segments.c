@@ -4,6 +4,7 @@
 ** behind them a decoded segment. Every thread's first failure is kept and reported by the caller's.
 */
 #include "files/tiff_segments.h"
+#include "core/exact_64.h"
 
 #include "files/codecs/chunk_codecs.h"
 #include <inttypes.h>
@@ -185,15 +186,14 @@ static void unpack_samples(const uint8_t *row, int64_t bits, int64_t first, int6
     } while (0)
 /* The same where not every sample has a value of the wide type: the index of the first that has
 ** none, or `count`. */
-#define WIDEN_EXACTLY(narrow, limit)                                                               \
+#define WIDEN_EXACTLY(narrow, magnitude)                                                           \
     do {                                                                                           \
         for (int64_t i = 0; i < count; i++) {                                                      \
             narrow sample;                                                                         \
             memcpy(&sample, from + i * (int64_t)sizeof sample, sizeof sample);                     \
-            const double wide = (double)sample;                                                    \
-            if (!(wide < (limit)) || (narrow)wide != sample)                                       \
+            if (!mb_is_exact_64(magnitude(sample)))                                                \
                 return i;                                                                          \
-            ((double *)to)[i] = wide;                                                              \
+            ((double *)to)[i] = (double)sample;                                                    \
         }                                                                                          \
     } while (0)
 
@@ -201,9 +201,9 @@ static void unpack_samples(const uint8_t *row, int64_t bits, int64_t first, int6
 static int64_t widen(mb_tiff_samples samples, void *to, const char *from, int64_t count)
 {
     if (samples == MB_TIFF_I64)
-        WIDEN_EXACTLY(int64_t, 0x1p63);
+        WIDEN_EXACTLY(int64_t, mb_magnitude_64);
     else if (samples == MB_TIFF_U64)
-        WIDEN_EXACTLY(uint64_t, 0x1p64);
+        WIDEN_EXACTLY(uint64_t, (uint64_t));
     else if (samples == MB_TIFF_I8)
         WIDEN(int32_t, int8_t);
     else if (samples == MB_TIFF_I16)

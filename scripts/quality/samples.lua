@@ -2,6 +2,7 @@
 -- blurred by a widefield PSF and counted as photons.
 
 local mb = require "moonbeam"
+local generator = require "moonbeam.internal.quantities.random_numbers"
 
 local samples = {NAMES = {"beads", "filaments", "bodies"}}
 
@@ -13,15 +14,6 @@ local BACKGROUND <const> = 0.1 -- of the mean of the structures
 function samples.psf(device)
     return mb.psf.richards_wolf({11, 31, 31}, {na = 1.2, wavelength = 520, index = 1.33,
         pixel = PIXEL, step = STEP, device = device})
-end
-
--- Numbers in [0, 1) of a seed (drand48).
-local function generator(seed)
-    local state = ((seed << 16) + 0x330e) & 0xffffffffffff
-    return function()
-        state = (state * 0x5deece66d + 0xb) & 0xffffffffffff
-        return state / (1 << 48)
-    end
 end
 
 -- Spheres in a volume, as many as go to so many voxels each.

@@ -7,6 +7,7 @@
 ** memory; whatever is strided is gathered before.
 */
 #include "files/h5/data/h5data.h"
+#include "core/exact_64.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,10 +136,9 @@ static H5T_conv_ret_t notice_inexact(H5T_conv_except_t what, hid_t from_type, hi
     memcpy(&value, from, sizeof value);
     if (H5Tget_order(from_type) == H5T_ORDER_BE)
         value = __builtin_bswap64(value);
-    if (H5Tget_sign(from_type) == H5T_SGN_2 && (int64_t)value < 0)
-        value = -value; /* 2^63 for the least one */
-    /* A float64 has what is at most 53 bits long, zeros at the end left out. */
-    if (value == 0 || value >> __builtin_ctzll(value) >> 53 == 0)
+    if (H5Tget_sign(from_type) == H5T_SGN_2)
+        value = mb_magnitude_64((int64_t)value);
+    if (mb_is_exact_64(value))
         return H5T_CONV_UNHANDLED;
     *(bool *)inexact = true;
     return H5T_CONV_ABORT;
