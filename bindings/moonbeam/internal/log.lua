@@ -27,8 +27,8 @@ end
 function log.tell_unchecked()
     local name, others = core.rawfile.unchecked()
     if name then
-        log.warn(("the checksum behind compressed data of '%s'%s is cut off: the data are complete, "
-            .. "and nothing tells whether they are right"):format(name,
+        log.warn(("the checksum behind compressed data of '%s'%s is cut off: the data are "
+            .. "complete, and nothing tells whether they are right"):format(name,
             others and " and of other files" or ""))
     end
 end
