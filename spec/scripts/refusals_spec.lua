@@ -196,15 +196,30 @@ describe("commands refuse", function()
     end)
 
     it("pipes, which would wait for a writer", function()
-        for _, name in ipairs { "pipe.h5", "pipe.npy", "pipe.tif" } do
+        local scan <const> = path "scan.h5" .. " -d host -o %s "
+        local frames <const> = "%s --angles 0:180 --angle-unit deg --no-log -d host -o %s"
+        assert(mb.system.mkdir(path "pipe.zarr"))
+        for _, case in ipairs {
+            { "pipe.h5", "reconstruct.lua %s -d host -o %s" },
+            { "pipe.npy", "deconvolve.lua %s psf.npy -d host -o %s" },
+            { "pipe.tif", "deconvolve.lua %s psf.npy -d host -o %s" },
+            { "pipe.npy", "reconstruct.lua " .. frames },
+            { "pipe.zarr/zarr.json", "reconstruct.lua " .. frames, "pipe.zarr" },
+            { "pipe.lua", "reconstruct.lua " .. scan .. "--recipe %s", swap = true },
+            { "pipe.txt", "reconstruct.lua " .. scan .. "--angles-path %s --angle-unit deg",
+                swap = true },
+            { "pipe.conf", "import_recipe.lua %s -o %s.lua" },
+        } do
+            local name = case[1]
             assert(os.execute(("mkfifo '%s'"):format(path(name))))
-            local program = name == "pipe.h5" and "reconstruct.lua %s -d host -o %s"
-                or "deconvolve.lua %s psf.npy -d host -o %s"
-            local text, status = helper.run_program("scripts/" .. program:format(path(name),
-                path "new.h5"), nil,
+            local input, result = path(case[3] or name), path "new.h5"
+            local program = case[2]:format(case.swap and result or input,
+                case.swap and input or result)
+            local text, status = helper.run_program("scripts/" .. program, nil,
                 "timeout 20 " .. helper.program)
             assert.equal(1, status)
-            assert.matches("not an ordinary file", text)
+            assert.matches(name == "pipe.zarr/zarr.json" and "it is no file"
+                or "not an ordinary file", text)
             os.remove(path(name))
         end
     end)

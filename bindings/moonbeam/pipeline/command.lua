@@ -10,6 +10,7 @@ local chain = require "moonbeam.pipeline.chain"
 local cli = require "moonbeam.internal.cli"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
+local input_file = require "moonbeam.internal.files.input_file"
 local large_tiff = require "moonbeam.internal.command_line.large_tiff"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method_options = require "moonbeam.tomo.method_options"
@@ -77,7 +78,7 @@ local function read_recipe(name)
     end
     local signature
     do
-        local file <close>, problem = io.open(path, "rb")
+        local file <close>, problem = input_file.open(path)
         if not file then
             fail("io", "recipe", nil, "%s", problem)
         end

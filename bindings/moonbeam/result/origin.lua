@@ -1,6 +1,7 @@
 -- Where a result comes from: what every format says about how it was made.
 
 local core = require "moonbeam.core"
+local input_file = require "moonbeam.internal.files.input_file"
 local ranges = require "moonbeam.scan.series.ranges"
 local tables = require "moonbeam.internal.tables"
 
@@ -30,7 +31,7 @@ local function command_line()
 end
 
 local function read_all(name)
-    local file = io.open(name, "rb")
+    local file = input_file.open(name)
     if not file then
         return nil
     end

@@ -6,6 +6,7 @@
 local axes = require "moonbeam.scan.statements.axes"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local input_file = require "moonbeam.internal.files.input_file"
 local ranges = require "moonbeam.scan.series.ranges"
 
 local growing = {}
@@ -22,7 +23,7 @@ local WRITER <const>, SWMR <const> = 1, 4
 
 -- The flags in the head of an HDF5 file; 0 where there are none.
 local function flags_of(path)
-    local file <close> = io.open(path, "rb")
+    local file <close> = input_file.open(path)
     local head = file and file:read(12) or ""
     return #head == 12 and head:sub(1, 8) == "\137HDF\r\n\26\n" and head:byte(9) >= 2
         and head:byte(12) or 0

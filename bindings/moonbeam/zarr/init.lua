@@ -206,8 +206,8 @@ end
 
 local volume = volumes.file_class {}
 
--- Calls fn(at, from, ranges) for the chunks that a block of one volume meets, until it returns true.
--- `place`: the 0-based indices along the axes that are none of the volume.
+-- Calls fn(at, from, ranges) for the chunks that a block of one volume meets, until it returns
+-- true. `place`: the 0-based indices along the axes that are none of the volume.
 local function each_chunk(self, place, first, extents, fn)
     local chunks = self.array.chunks
     local at, from, ranges, low, high, own = {}, {}, {}, {}, {}, {}

@@ -8,6 +8,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local input_file = require "moonbeam.internal.files.input_file"
 local read_json = require "moonbeam.internal.json_reader"
 
 local zarr_array = {}
@@ -223,7 +224,7 @@ local function document(path)
     if facts and facts.kind ~= "file" then
         refuse(path, "it is no file")
     end
-    local file = io.open(path, "rb")
+    local file = input_file.open(path)
     if not file then
         return nil
     end

@@ -3,6 +3,7 @@
 
 local core = require "moonbeam.core"
 local file_name = require "moonbeam.internal.file_name"
+local input_file = require "moonbeam.internal.files.input_file"
 local mb = require "moonbeam"
 
 local HEAD <const> = 1 << 18 -- bytes in which TIFF and Zarr files say how they were made
@@ -16,7 +17,7 @@ end
 
 -- TIFF, of ImageJ (UTF-16) or OME (escaped), and Zarr have JSON of them.
 local function in_json(path)
-    local file <close> = io.open(path, "rb")
+    local file <close> = input_file.open(path)
     local text = (file and file:read(HEAD) or ""):gsub("%z", ""):gsub("&quot;", '"')
     for parameters in text:gmatch '"parameters":(%b{})' do
         if parameters:find('"model":', 1, true) and parameters:find('"na":', 1, true)
