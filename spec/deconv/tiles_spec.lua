@@ -305,7 +305,5 @@ describe("tiles.convolve", function()
         local psf <close> = mb.ones { 3, 3 }
         assert.matches("wrap",
             (helper.failure(tiles.convolve, image, psf, { boundary = "circular" })))
-        assert.matches("whole",
-            (helper.failure(tiles.convolve, image, psf, { center = { 0.5, 1 } })))
     end)
 end)

@@ -10,6 +10,7 @@ local alive = require "moonbeam.stream.alive"
 local convolution = require "moonbeam.convolution"
 local gate = require "moonbeam.deconv.value_gate"
 local deconv = require "moonbeam.deconv"
+local grids = require "moonbeam.deconv.deconv_grid"
 local fail = require "moonbeam.internal.fail"
 local search = require "moonbeam.tiles.search"
 local stops = require "moonbeam.stream.stops"
@@ -113,10 +114,10 @@ end
 local function compute(job, states, each, settings)
     return function(blocks, tile, device, give)
         blocks[1] = volumes.real(blocks[1])
+        each.tile = tile
         local dense <close> = not blocks[1].contiguous and blocks[1]:copy() or nil
-        local estimate <close>, report = deconv.richardson_lucy(dense or blocks[1],
-            states[device.id].psf, settings)
-        each.clipped.psf = report.clipped.psf
+        local estimate <close> = deconv.richardson_lucy(dense or blocks[1], states[device.id].psf,
+            settings)
         note_below(each.clipped, blocks[1], tile)
         local part <close> = estimate:view(convolution.ranges(tile.inside, tile.extents))
         fade(part, tile, job)
@@ -245,7 +246,8 @@ function blended.run(job, devices, plan, tiles_of, call)
     local clipped = {tiles = {}, psf = 0, light = 0}
     each.clipped = clipped
     setmetatable(settings, {__index = {part = function(mean) -- for deconv.value_gate
-        clipped.light = math.max(clipped.light, mean)
+        clipped.light = math.max(clipped.light, mean or 0)
+        return gate.block(each.tile.from)
     end}})
     each.again = kept ~= nil -- a file has each part by itself
     each.done = call and options.on_tile and function()
@@ -254,7 +256,8 @@ function blended.run(job, devices, plan, tiles_of, call)
     end
     local function work(live)
         local states <close> = sweep.states(live, job.psf, function(state, _, psf)
-            state.psf = psf:view()
+            state.psf, settings.center, clipped.psf = grids.spread("richardson_lucy", psf,
+                job.given)
         end)
         each.compute = compute(job, states, each, settings)
         local set = sweep.settings(job, live, plan, 1)
@@ -306,11 +309,12 @@ function blended.prepare(job)
             .. "replicate")
     end
     job.margin, job.ramp, job.most, job.kernel, job.settings = {}, {}, {}, {}, {}
-    for _, name in ipairs {"center", "normalize", "eps", "floor", "min", "acceleration",
+    for _, name in ipairs {"normalize", "eps", "floor", "min", "acceleration",
         "total_variation", "spacing", "boundary", "background"} do
         job.settings[name] = options[name]
     end
     gate.variation("richardson_lucy", options.total_variation, job.source.shape, options.spacing)
+    job.given = grids.center("richardson_lucy", job.psf, options.center)
     for i, k in ipairs(job.psf.shape) do
         job.ramp[i] = math.max(1, (k + 3) // 4)
         job.margin[i] = math.max((k + 1) // 2 + job.ramp[i], options.margin or 0)

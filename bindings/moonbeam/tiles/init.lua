@@ -14,7 +14,9 @@ local convolution = require "moonbeam.convolution"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
+local gate = require "moonbeam.deconv.value_gate"
 local psf_tools = require "moonbeam.psf"
+local top = require "moonbeam.psf.top"
 local search = require "moonbeam.tiles.search"
 local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
@@ -35,17 +37,14 @@ local function job_of(what, source, psf, sink, options, usual)
         fail("unsupported", what, "boundary",
             "tiles do not wrap around: boundary is zero, reflect, mirror or replicate")
     end
-    local center = psf_tools.center(psf, options.center)
+    local given = psf_tools.center(psf, options.center)
+    local center = top.voxel(given)
     convolution.layout(source.shape, psf.shape, center,
         {boundary = options.boundary, correlate = options.correlate})
     local job = {what = what, source = source, psf = psf, sink = sink, options = options,
-        center = center, devices = sweep.devices(options, usual), below = {}, before = {},
+        given = given, devices = sweep.devices(options, usual), below = {}, before = {},
         most = {}, shape = source.shape, kernel = psf.shape, tile = options.tile}
     for i, k in ipairs(psf.shape) do
-        if center[i] ~= math.floor(center[i]) then
-            fail("argument", what, "center",
-                "tiles need a center of whole numbers: a shift by phase reaches across all of them")
-        end
         local above = center[i]
         job.below[i] = k - 1 - above
         if options.correlate then
@@ -64,8 +63,7 @@ end
 local function check(job, corner, tile)
     if tile and finite.spread(corner) then
         local piece <close> = job.source:read(tile.from, tile.take, corner.device)
-        finite.fail(piece, "tiles.convolve",
-            ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
+        finite.fail(piece, "tiles.convolve", gate.block(tile.from))
     end
 end
 
@@ -85,7 +83,7 @@ local function run(job, devices, plan, tiles_of, on_tile)
     local states <close> = sweep.states(devices, job.psf, function(state, device, psf)
         state.corner = mb.zeros({1}, {device = device})
         state.otf = convolution.transfer(psf, plan.grid,
-            {center = job.center, normalize = options.normalize or false})
+            {center = job.given, normalize = options.normalize or false})
     end)
     local times = sweep.run(sweep.settings(job, devices, plan, 1), plan.grid,
         tiles_of(search.cut(job.shape, job.shape, job.kernel, job.before, plan.counts)), {
