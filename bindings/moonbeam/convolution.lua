@@ -185,7 +185,7 @@ local CONVOLVE = declared.options(LAYOUT,
 --
 -- Values of the PSF below 0 are values like others, and its sum may be 0, as those of edge filters
 -- are. It is refused where values are not finite, or all are 0 or too small for f32; with
--- `normalize`, also where its sum is 0 or less, or nothing beside the sum of its magnitudes. Such
+-- `normalize`, also where its sum is 0 or less, or nothing beside its norm. Such
 -- values of the image are not looked for here, where the whole image would have to be read first:
 -- one that is not finite makes the whole result so, which the commands and tiles see
 -- (internal/finite.lua). With `otf`, the PSF only tells extents.

@@ -81,7 +81,7 @@ describe("the files of convolve", function()
     it("are refused for values of the PSF that nothing can be made of", function()
         for name, text in pairs {bad = "1 of 75 values of the PSF are not finite",
             none = "the PSF is 0 everywhere", tiny = "the values of the PSF are too small for "
-            .. "float32: the largest is 7.32e-40, and one must be at least 1e-32"} do
+            .. "float32: their norm is 1.71e-39, and it must be at least 1e-32"} do
             for _, more in ipairs {"", TILES .. "--normalize", "--plan"} do
                 fails(1, text, CONVOLVE .. "--psf FOLDER/%s.npy %s", "image.npy", name, more)
             end
@@ -89,8 +89,8 @@ describe("the files of convolve", function()
                 .. "--psf FOLDER/%s.npy", name)
         end
         for _, more in ipairs {"", TILES} do
-            fails(1, "the PSF sums to 0, its magnitudes to 52, and it cannot be divided by such a "
-                .. "sum: leaving --normalize out takes it as it is", CONVOLVE
+            fails(1, "the PSF sums to 0, its values have a norm of 26.5, and it cannot be divided "
+                .. "by such a sum: leaving --normalize out takes it as it is", CONVOLVE
                 .. "--psf FOLDER/edge.npy --normalize %s", "image.npy", more)
         end
     end)
