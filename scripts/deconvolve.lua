@@ -294,9 +294,9 @@ local function new_journal(each)
     return kept_runs.open(options, asked, options.image, each and each.output)
 end
 local journal -- of the one image
-local _ <close> = setmetatable({}, {__close = function()
+local _ <close> = setmetatable({}, {__close = function(_, problem)
     if journal then
-        journal:close()
+        journal:close(problem)
     end
 end})
 if not options.plan then

@@ -209,7 +209,7 @@ function gate.judge_result(what, sum, zero)
             .. "proportion?")
     elseif sum == 0 and not zero then
         fail("argument", what, nil, "the result is 0 everywhere, and the image is not: do weights, "
-            .. "PSF or start leave nothing of it?")
+            .. "PSF or start leave nothing of it, or was too much subtracted from the image?")
     end
 end
 

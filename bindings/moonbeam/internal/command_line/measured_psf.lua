@@ -98,13 +98,18 @@ local function compare_voxels(told, options)
     end
 end
 
+--- Does a PSF of so many axes serve every plane of an image of `rank` axes?
+function measured_psf.serves_planes(axes, rank, options)
+    return axes == 2 and rank == 3 and not options.psf_spacing
+end
+
 --- Ends the program where the file of options.psf cannot be opened, is not for images of `rank`
 -- axes, or an option for it lacks another. `slices`: what to do where the image's planes may be
 -- slices, or nil. `planes`: a PSF of one plane serves every plane of a stack. Returns the PSF's
 -- extents.
 function measured_psf.check(options, rank, slices, planes)
     local psf <close> = cli.tried({}, mb.images.open, options.psf)
-    if planes and #psf.shape == 2 and rank == 3 and not options.psf_spacing then
+    if planes and measured_psf.serves_planes(#psf.shape, rank, options) then
         return {1, psf.shape[1], psf.shape[2]}
     elseif #psf.shape ~= rank and rank == 2 and slices then
         cli.wrong("%s; the PSF %s is a stack (or give a PSF of (y, x))", slices, options.psf)
