@@ -86,8 +86,8 @@ local function add(part, tile, sink, device, give)
     end
 end
 
--- Notes how many values of a tile are below 0: of its own voxels, without margins, so that each
--- voxel counts once.
+-- Notes of a tile {how many values are below 0, of how many, mean}: of its own voxels, without
+-- margins, so that each voxel counts once; the mean is that of all.
 local function note_below(clipped, block, tile)
     local first, extents, elements = {}, {}, 1
     for i, high in ipairs(tile.high) do
@@ -96,17 +96,19 @@ local function note_below(clipped, block, tile)
     end
     local own <close> = block:view(convolution.ranges(first, extents))
     local counts <close> = gate.counts(own)
-    clipped.tiles[tile.number] = {
-        below = counts and not block.device.dry and counts:item(2) or 0, elements = elements}
+    clipped.tiles[tile.number] = {counts and not block.device.dry and counts:item(2) or 0,
+        elements, clipped.mean}
 end
 
--- The sums of that over the tiles: how many values are below 0, and of how many.
+-- The same of all tiles: how many values are below 0, of how many, and the largest mean. What an
+-- earlier version has noted of a tile is nothing.
 local function below_of(clipped)
-    local below, elements = 0, 0
+    local below, elements, light = 0, 0, 0
     for _, noted in pairs(clipped.tiles) do
-        below, elements = below + noted.below, elements + noted.elements
+        below, elements = below + (noted[1] or 0), elements + (noted[2] or 0)
+        light = math.max(light, noted[3] or 1)
     end
-    return below, elements
+    return below, elements, light
 end
 
 -- Adds parts of estimates to the sink, in the order of the tiles: what other devices add is waited
@@ -204,14 +206,17 @@ end
 
 -- The tiles that are left, and whether there are any; and what a sweep needs to note them.
 local function begin(kept, tiles, parts, settings, each)
-    local left, _, all = kept:pending(1, tiles, {parts})
-    local count = 0
+    local left, known, all = kept:pending(1, tiles, {parts})
+    local count, noted = 0, each.clipped.tiles
+    for number, row in pairs(known) do
+        noted[number] = row
+    end
     kept:check_disk(volumes.bytes(parts))
     kept:has("%d of %d tiles", #tiles - all, #tiles)
     settings.hashes = true
     function each.finished(tile, facts)
         count = count + 1
-        kept:note(1, tile, facts.hash)
+        kept:note(1, tile, facts.hash, noted[tile.number])
         kept:reached("%d of %d tiles", #tiles - all + count, #tiles)
     end
     return left, all > 0
@@ -243,10 +248,10 @@ function blended.run(job, devices, plan, tiles_of, call)
     local tiles, kept, times = with_ramps(own, job), job.kept, {}
     local parts <close> = kept and kept:parts("parts", tiles) or nil
     local each = {reads = {{job.source, sweep.around}}, writes = {parts or sink}}
-    local clipped = {tiles = {}, psf = 0, light = 0}
+    local clipped = {tiles = {}, psf = 0}
     each.clipped = clipped
     setmetatable(settings, {__index = {part = function(mean) -- for deconv.value_gate
-        clipped.light = math.max(clipped.light, mean or 0)
+        clipped.mean = mean or clipped.mean
         return gate.block(each.tile.from)
     end}})
     each.again = kept ~= nil -- a file has each part by itself
@@ -280,7 +285,7 @@ function blended.run(job, devices, plan, tiles_of, call)
             return ok or error(err, 0)
         end)
         if tile_ranks.shared() then
-            tile_ranks.wait()
+            clipped.tiles = tile_ranks.gather(clipped.tiles)
         end
         if leads then
             add_up(parts, tiles, sink)
@@ -288,8 +293,8 @@ function blended.run(job, devices, plan, tiles_of, call)
     else
         work(devices) -- what has been added cannot be taken back
     end
-    local below, of = below_of(clipped)
-    if of > 0 and clipped.light == 0 and not devices[1].dry then
+    local below, of, light = below_of(clipped)
+    if of > 0 and light == 0 and not devices[1].dry then
         gate.judge("tiled_deconv", 0, below, of, 1)
     end
     return {iterations = options.iterations, metrics = {},
