@@ -102,9 +102,15 @@ local function run(job, devices, plan, tiles_of, on_tile)
                 on_tile(done, plan.total)
             end,
         })
+    for _, lane in ipairs(times.lanes) do
+        if lane.lost then -- its tiles that are whole were looked at before the next ones
+            sums:forget(lane.device)
+        end
+    end
     local by_tile = sums:read()
-    for i, tile in ipairs(by_tile and tiles_there or {}) do
-        check(job, by_tile[i][1], tile)
+    for _, tile in ipairs(by_tile and tiles_there or {}) do
+        local own = by_tile[tile.number] or {}
+        check(job, own[1] or 0, tile)
     end
     return {times}
 end
