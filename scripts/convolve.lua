@@ -5,17 +5,18 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
-local is_model = require "moonbeam.internal.command_line.psf_origin"
 local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local finite = require "moonbeam.internal.finite"
+local on_error = require "moonbeam.internal.on_error"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
 local large_tiff = require "moonbeam.internal.command_line.large_tiff"
 local progress = require "moonbeam.progress"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
+local voxel_size = require "moonbeam.tiff.voxel"
 
 local convolution = declared.of(mb.convolution.convolve).options
 local tiling = declared.of(mb.tiles.convolve).options
@@ -43,7 +44,9 @@ local options = cli.parse(arg, {
         .. "nothing"},
     cli.shared.overwrite,
     cli.option(spheres.count, {"spheres", type = cli.up_to(1 << 20)}),
-    {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model)"},
+    {"psf", value = "FILE", doc = "the PSF: .npy, .tif or .h5 (default: a model); one plane "
+        .. "serves every plane of a stack"},
+    measured_psf.SPACING,
     {"model", value = "NAME", type = cli.choice("gaussian", "born_wolf", "gibson_lanni",
         "richards_wolf"), default = "gaussian", doc = "of the PSF; all but the first take the "
             .. "optics below"},
@@ -83,7 +86,11 @@ local options = cli.parse(arg, {
         .. "--mem).\n"
         .. "With --boundary circular a sphere near an edge comes back at the opposite one; with "
         .. "the others it does not.\n"
-        .. "With --image the image may be larger than the memory of the device and of the host.",
+        .. "With --image the image may be larger than the memory of the device and of the host; "
+        .. "its pixel and step\nare those of its file where they are not typed.\n"
+        .. "Values of a PSF below 0 are values like others, and its sum may be 0, as that of an "
+        .. "edge filter is. Refused\nare PSFs with NaN or infinite values, of zeros, or with "
+        .. "--normalize of a sum that is not above 0, and images\nwith NaN or infinite values.",
 })
 cli.preview_range(options)
 if not options.image then
@@ -104,6 +111,9 @@ local devices = cli.devices_with_data(options)
 local device = devices[1]
 local id = device.id
 local format_bytes = mb.device.format_bytes
+local function say(...)
+    cli.print((string.format(...):gsub("^(%a+) +", "%1 ")))
+end
 
 -- What was done with a PSF of these extents, for captions.
 local function caption_of(kernel)
@@ -123,6 +133,22 @@ local function picture(path, volume, name, caption, voxel)
     end
 end
 
+-- The size of a voxel: of a measured PSF only what is typed or the image's file says (`meta`, nil
+-- for spheres), because a default is none of it. Returns what is typed and goes to the result.
+local function take_voxel(meta, flat)
+    local typed = {}
+    if options.psf or options.model ~= "gaussian" and meta then
+        for _, name in ipairs {"pixel", "step"} do
+            options[name] = options.given[name] and options[name] or nil
+        end
+        typed = meta and given_image.voxel(options, meta, flat, say) or typed
+        for _, name in ipairs(options.psf and {} or {"pixel", "step"}) do
+            options[name] = options[name] or optics_defaults[name]
+        end
+    end
+    return typed
+end
+
 -- The model of these extents.
 local function model(size, on)
     if options.model == "gaussian" then
@@ -134,11 +160,14 @@ local function model(size, on)
 end
 
 -- Ends the program where the PSF cannot be had for an image of these extents: its file is opened,
--- its model made of one voxel.
-local function check_psf(shape)
+-- its model made of one voxel. `slices`: what to do where the image's planes may be slices, or nil.
+local function check_psf(shape, slices)
     local extents = options.psf_size
     if options.psf then
-        extents = measured_psf.check(options, #shape)
+        extents = measured_psf.check(options, #shape, slices, true)
+    elseif #shape < 2 then
+        cli.wrong("the model of a PSF is for planes and stacks, and this image has one axis: give "
+            .. "a measured PSF with --psf")
     else
         cli.checked(model, {1, 1, 1}, "host"):release()
         psf_options.warn(options)
@@ -151,19 +180,19 @@ local function check_psf(shape)
     end
 end
 
-local function load_psf()
+-- The PSF for an image of `rank` axes.
+local function load_psf(rank)
     if options.psf then
-        local loaded <close> = cli.tried({}, mb.images.read, options.psf, "host")
-        local found = mb.psf.background(loaded)
-        if found.flat and not is_model(options.psf) then
-            cli.warn("the PSF stands on a background of %.4g, %.3g %% of its sum, which is "
-                .. "convolved too", found.level, 100 * found.share)
-        end
-        local real <close> = loaded:cast("f32")
-        finite.check_sum(mb.bound(0, real.sum, real), real, "convolve", "the PSF")
+        local real <close> = measured_psf.read(options, "host", say, rank, true)
         return real:to(id)
+    elseif rank == 3 then
+        return model(options.psf_size, id)
     end
-    return model(options.psf_size, id)
+    say("PSF        the image is one plane: the PSF is the plane in focus")
+    local _, rows, columns = table.unpack(options.psf_size)
+    local plane <close> = model({1, rows, columns}, id)
+    local flat <close> = plane:reshape {rows, columns}
+    return flat:view()
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -188,15 +217,23 @@ local function from_file_to_file()
             and "; or, where they are slices, --axes Z" or "")
     end
     stack_picture.check(source.shape, options.preview_z)
-    check_psf(source.shape)
+    local typed = take_voxel(meta, #source.shape == 2)
+    check_psf(source.shape, given_image.slices_told(meta, source.shape, options.image))
     check_outputs {options.image, options.psf}
-    local psf <close> = load_psf()
+    local psf <close> = load_psf(#source.shape)
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
     local settings = {boundary = boundary, normalize = options.normalize}
     local function whole()
         local image <close> = mb.volumes.load_real(source, device)
-        return mb.convolution(image, psf, {boundary = boundary, normalize = options.normalize,
-            consume = true})
+        local result = mb.convolution(image, psf, {boundary = boundary,
+            normalize = options.normalize, consume = true})
+        local _ <close> = on_error(function() result:release() end)
+        local sum <close> = mb.reduce(result, "sum")
+        if not result.device.dry and not finite.is_number(sum:item()) then
+            local read <close> = mb.volumes.load(source, "host")
+            finite.fail(read, "convolve", "the image")
+        end
+        return result
     end
     local known = mb.plan.peaks(function()
         whole():release()
@@ -245,7 +282,8 @@ local function from_file_to_file()
     end
     local _ <close> = process_memory.hold(device, known)
     local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32",
-        meta = meta, tiff_layout = options.tiff_layout, overwrite = options.overwrite})
+        meta = next(typed) and voxel_size.said(meta, typed) or meta,
+        tiff_layout = options.tiff_layout, overwrite = options.overwrite})
     local started = mb.system.clock()
     local others = {} -- what the other devices took
     local peak, host_peak = process_memory.measured(device, function()
@@ -265,10 +303,6 @@ local function from_file_to_file()
             end
         else
             local result <close> = whole()
-            if finite.spread(result) then
-                local image <close> = mb.volumes.load(source, "host")
-                finite.fail(image, "convolve", "the image")
-            end
             mb.volumes.store(out:volume(), result)
         end
         device:sync()
@@ -293,6 +327,7 @@ options.boundary = options.boundary or "circular"
 if options.tiles == "always" and options.mode ~= "same" then
     cli.wrong("--tiles gives --mode same: leave --mode %s out", options.mode)
 end
+take_voxel()
 check_psf(options.size)
 check_outputs {options.psf}
 
@@ -356,7 +391,7 @@ local image = step("image", function()
 end)
 picture(options.preview_image, mb.volumes.of_array(image), simulated_name, "not convolved",
     simulated_voxel)
-local psf = step("PSF", load_psf)
+local psf = step("PSF", load_psf, 3)
 kernel = psf.shape
 local flux = mb.bound(0, image.sum, image)
 local result

@@ -12,6 +12,7 @@ local image_list = require "moonbeam.internal.command_line.image_list"
 local kept_runs = require "moonbeam.internal.deconvolve.kept_runs"
 local large_tiff = require "moonbeam.internal.command_line.large_tiff"
 local log = require "moonbeam.internal.log"
+local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 local noise_told = require "moonbeam.internal.command_line.noise_told"
 local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
@@ -98,8 +99,7 @@ local options = cli.parse(arg, {
             .. "psf), faces (their median), none, or a number"},
     cli.option(crop.energy, {"psf-crop", value = "PART", default = false,
         doc = "crop the PSF to the box that has this part of its sum along every axis"}),
-    {"psf-spacing", value = "Z,Y,X", type = cli.numbers,
-        doc = "distance of a measured PSF's samples: resampled to --step and --pixel"},
+    measured_psf.SPACING,
     psf_options.list(),
     {"psf-size", value = "N", type = cli.extents(),
         doc = "model: lateral extent in px, or Z,Y,X; Y,X is one plane, and the stack is worked on "
@@ -294,9 +294,9 @@ local function new_journal(each)
     return kept_runs.open(options, asked, options.image, each and each.output)
 end
 local journal -- of the one image
-local _ <close> = setmetatable({}, {__close = function()
+local _ <close> = setmetatable({}, {__close = function(_, problem)
     if journal then
-        journal:close()
+        journal:close(problem)
     end
 end})
 if not options.plan then

@@ -8,7 +8,9 @@
 -- The transfer function of a PSF of few planes (form "auto" of mb.otf: at most 31) is kept in
 -- planes: then 4 bytes per voxel, and 4 a voxel of those planes.
 --
--- With center c of a PSF h of extents k (0-based, psf.center):
+-- A PSF whose center lies between voxels is shifted to the nearest one (psf.on_voxel): tiles do the
+-- same, which a shift by phase, that reaches across all of them, could not. With that center c of a
+-- PSF h of extents k (0-based, psf.center):
 --   convolve:   r[n] = sum over j of h[j] a[n - j + c]
 --   correlate:  r[n] = sum over j of h[j] a[n + j - c], its adjoint
 -- mode "same": the image's extents. "full": n + k - 1, "valid": n - k + 1, both as in scipy.signal
@@ -20,7 +22,9 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local gate = require "moonbeam.deconv.value_gate"
 local psf_tools = require "moonbeam.psf"
+local top = require "moonbeam.psf.top"
 local whole_call = require "moonbeam.internal.whole"
 
 local convolution = {}
@@ -114,13 +118,28 @@ convolution.product = declared("convolution.product", {{"values", "list", "what 
         return result
     end)
 
+-- The same of a PSF that has passed the gate, with a center as psf.center returns it.
+local function transfer_of(psf, grid, center, options)
+    local placed <close>, whole = top.placed(psf, center)
+    local scale = 1 / convolution.product(grid)
+    if options.normalize then
+        scale = scale / psf_tools.sum(placed)
+    end
+    local form = options.form or "auto"
+    if form == "auto" and center.found and not center.rounded then
+        form = "whole"
+    end
+    return mb.otf(placed, grid, {center = whole, scale = scale, form = form,
+        reach = center.found and psf.shape[1] - 1 or nil})
+end
+
 --- The transfer function of a PSF on a grid, with the 1/N of the inverse transform folded in.
 --
 -- Convolutions accept it as option `otf`. Release it when done. It depends on the extents and the
 -- center whether it is whole or in planes (mb.otf, form "auto"). A center that was found from
 -- values is not known to a dry run: then "auto" is whole, or, where a deconvolution has rounded it
 -- to whole voxels, there are planes enough for any center. form = "whole" is for products of one's
--- own with a spectrum.
+-- own with a spectrum. Errors: those of a PSF for convolve.
 convolution.transfer = declared("convolution.transfer", {
     {"psf", "array", "a point spread function", rank = {1, 3}},
     {"grid", "extents", "of the FFT grid"},
@@ -129,16 +148,8 @@ convolution.transfer = declared("convolution.transfer", {
         {"form", "choice", "what of the spectrum is kept", choices = {"auto", "whole", "planes"},
             default = "auto"}),
 }, function(psf, grid, options)
-    local scale = 1 / convolution.product(grid)
-    if options.normalize then
-        scale = scale / psf_tools.sum(psf)
-    end
-    local center, form = psf_tools.center(psf, options.center), options.form
-    if form == "auto" and center.found and not center.rounded then
-        form = "whole"
-    end
-    return mb.otf(psf, grid, {center = center, scale = scale, form = form,
-        reach = center.found and psf.shape[1] - 1 or nil})
+    gate.kernel("convolution.transfer", psf, options.normalize)
+    return transfer_of(psf, grid, psf_tools.center(psf, options.center), options)
 end)
 
 --- The in-place grid as a spectrum (a view of the same memory).
@@ -172,11 +183,14 @@ local CONVOLVE = declared.options(LAYOUT,
 
 --- Convolves an image with a PSF, by FFT.
 --
--- A value that is not finite makes the whole result so. That is not looked for here, where it would
--- make the caller wait; the commands and tiles do (internal/finite.lua). With `otf`, the PSF only
--- tells extents.
+-- Values of the PSF below 0 are values like others, and its sum may be 0, as those of edge filters
+-- are. It is refused where values are not finite, or all are 0 or too small for f32; with
+-- `normalize`, also where its sum is 0 or less, or nothing beside its norm. Such
+-- values of the image are not looked for here, where the whole image would have to be read first:
+-- one that is not finite makes the whole result so, which the commands and tiles see
+-- (internal/finite.lua). With `otf`, the PSF only tells extents.
 -- Returns the result, f32.
--- Errors: argument, shape, dtype, budget.
+-- Errors: argument (also such values), shape, dtype, budget.
 convolution.convolve = declared("convolve", {
     {"image", "array", "u8, u16 or f32, (z, y, x), (y, x) or (x)", rank = {1, 3}},
     {"psf", "array", "a point spread function of as many axes as the image", rank = {1, 3}},
@@ -187,8 +201,11 @@ convolution.convolve = declared("convolve", {
         fail("argument", "convolve", "view",
             "view = true returns the grid's own memory: give out or view, not both")
     end
-    local center = psf_tools.center(psf, options.center)
-    local layout = convolution.layout(image.shape, psf.shape, center,
+    if not options.otf then
+        gate.kernel("convolve", psf, options.normalize)
+    end
+    local given = psf_tools.center(psf, options.center)
+    local layout = convolution.layout(image.shape, psf.shape, top.voxel(given),
         {mode = options.mode, boundary = options.boundary,
         correlate = options.correlate, size = options.size, device = image.device})
     local n = layout.grid[#layout.grid]
@@ -198,8 +215,8 @@ convolution.convolve = declared("convolve", {
         image:release()
     end
     do
-        local made <close> = not options.otf and convolution.transfer(psf, layout.grid,
-            {center = center, normalize = options.normalize or false}) or nil
+        local made <close> = not options.otf and transfer_of(psf, layout.grid, given,
+            {normalize = options.normalize}) or nil
         convolution.apply(grid, options.otf or made, n, options.correlate)
     end
     local result = grid:view(convolution.ranges(layout.first, layout.shape))

@@ -300,12 +300,30 @@ describe("tiles.convolve", function()
         helper.assert_close(whole, got, 1e-5)
     end)
 
+    it("goes on with the other device where one is lost, late as well", function()
+        for _, calls in ipairs {"40 20", "150 10"} do
+            local output, status = helper.run_program("--leaks spec/fixtures/lose_convolve.lua "
+                .. calls)
+            assert.equal(0, status, output)
+            assert.equal("lost 6\n", output)
+        end
+    end)
+
+    it("sees a result that has left f32, wherever it is", function()
+        local psf <close> = mb.full({3, 3}, 20)
+        for _, at in ipairs {{1, 1}, {9, 12}, {20, 22}} do
+            local image <close> = mb.zeros {20, 22}
+            image:view(at[1], at[2]):fill(3e38)
+            local message, problem = helper.failure(tiles.convolve, image, psf, {tile = {8, 8}})
+            assert.equal("argument", problem.code)
+            assert.matches("the image's block from %(%d+, %d+%) on are finite but too large", message)
+        end
+    end)
+
     it("says what tiles cannot do", function()
         local image <close> = mb.ones { 8, 8 }
         local psf <close> = mb.ones { 3, 3 }
         assert.matches("wrap",
             (helper.failure(tiles.convolve, image, psf, { boundary = "circular" })))
-        assert.matches("whole",
-            (helper.failure(tiles.convolve, image, psf, { center = { 0.5, 1 } })))
     end)
 end)

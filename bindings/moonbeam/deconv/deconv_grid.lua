@@ -10,6 +10,7 @@ local fail = require "moonbeam.internal.fail"
 local gate = require "moonbeam.deconv.value_gate"
 local on_error = require "moonbeam.internal.on_error"
 local psf_tools = require "moonbeam.psf"
+local top = require "moonbeam.psf.top"
 
 local grid = {}
 
@@ -43,16 +44,31 @@ function grid.declared(name, options, f)
     return declared("deconv." .. name, {IMAGE[1], IMAGE[2], options = options}, f)
 end
 
+--- The center of a PSF, as psf.center takes it, without its negative values.
+-- Errors: argument (psf.center).
+function grid.center(what, psf, how)
+    local positive <close> = how == "mass" and gate.psf(what, psf) or nil
+    return psf_tools.center(positive or psf, how)
+end
+
+--- What an iteration takes of a PSF, an array to be closed: no value is negative, and the center
+-- lies on a voxel. `how`: the center as psf.center takes it. Returns also the center there, and the
+-- part of the PSF's |sum| that was below 0. Errors: argument (value_gate.psf, psf.center).
+function grid.spread(what, psf, how)
+    local positive <close>, share = gate.psf(what, psf)
+    local placed, center = top.placed(positive, psf_tools.center(positive, how))
+    return placed, center, share
+end
+
 --- The grid of an iteration, before any memory is taken: {grid, first, shape, kernel, center,
--- boundary}. `first` is where the image starts in the grid, 0-based. The center is rounded to whole
--- voxels: a shift by phase would give the PSF negative values, with which these iterations diverge,
--- and the table of the normalizer knows whole positions. Whether it was found from values
--- (psf.center) goes with it, and that it is rounded. `device`: where its transforms will run.
+-- boundary}. `first` is where the image starts in the grid, 0-based. The center is the nearest
+-- voxel, to which grid.spread brings the PSF: a shift by phase would give it negative values, with
+-- which these iterations diverge, and the table of the normalizer knows whole positions. Whether it
+-- was found from values (psf.center) goes with it, and that it is rounded. `device`: where its
+-- transforms will run.
 function grid.layout(what, shape, kernel, center, options, device)
-    local boundary, whole = options.boundary or "zero", {}
-    for i, value in ipairs(center) do
-        whole[i] = math.floor(value + 0.5)
-    end
+    local boundary, whole = options.boundary or "zero", top.voxel(center)
+    whole.found, whole.on_voxel = nil, true
     if boundary ~= "zero" then
         local layout = convolution.layout(shape, kernel, whole,
             {boundary = boundary, size = options.size, device = device})
@@ -171,10 +187,9 @@ end
 -- eps, and divide, options of rl_update and rl_consensus.
 function grid.prepared(what, image, psf, options, poisson)
     arguments.blurred(image, psf, what, options)
-    local spread <close>, psf_share = gate.psf(what, psf)
+    local spread <close>, center, psf_share = grid.spread(what, psf, options.center)
     psf = spread
-    local layout = grid.layout(what, image.shape, psf.shape,
-        psf_tools.center(psf, options.center), options, image.device)
+    local layout = grid.layout(what, image.shape, psf.shape, center, options, image.device)
     local continued = layout.boundary ~= "zero" and layout.boundary ~= "circular"
     if options.weights and continued then
         fail("argument", what, "weights", "weights are for boundary zero or circular")

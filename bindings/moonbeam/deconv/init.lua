@@ -4,9 +4,8 @@
 -- with a PSF (moonbeam.psf, moonbeam.convolution). Boundaries: "zero" looks beyond the image's
 -- edges: the estimate lives on a larger grid, only the image counts, and the normalizer H'(window)
 -- corrects for what was not seen (M. Bertero, P. Boccacci, 2005). "circular" wraps around on the
--- image's own extents. "reflect", "mirror", "replicate" continue the image and then wrap. The
--- iterations round the PSF's center to whole voxels; psf.resample(h, 1, 1, {center = "mass"})
--- brings it to one without making values negative. Wiener and Tikhonov take fractions as they are.
+-- image's own extents. "reflect", "mirror", "replicate" continue the image and then wrap. A PSF
+-- whose center lies between voxels is shifted to the nearest one (psf.on_voxel), by every method.
 --
 -- Memory of Richardson-Lucy per voxel of the grid: image 4 (u16: 2, u8: 1), estimate 4, transfer
 -- function 4, working grid 4, and the FFT library's work area where it needs one; heavy_ball takes
@@ -22,6 +21,7 @@ local gate = require "moonbeam.deconv.value_gate"
 local held_out = require "moonbeam.deconv.held_out"
 local photon_noise = require "moonbeam.deconv.photon_noise"
 local psf_tools = require "moonbeam.psf"
+local top = require "moonbeam.psf.top"
 local whole_call = require "moonbeam.internal.whole"
 
 local deconv = {}
@@ -47,8 +47,9 @@ deconv.layout = declared("deconv.layout", {SHAPE, PSF, options = convolution.opt
 -- richardson_lucy and landweber.
 deconv.transfer = declared("deconv.transfer", {PSF, SHAPE, options = grids.options},
     function(psf, shape, options)
-        local spread <close> = gate.psf("deconv.transfer", psf)
-        local layout = layout_of("deconv.transfer", shape, spread, options)
+        local spread <close>, center = grids.spread("deconv.transfer", psf, options.center)
+        local layout = layout_of("deconv.transfer", shape, spread,
+            {center = center, boundary = options.boundary, size = options.size})
         return convolution.transfer(spread, layout.grid,
             {center = layout.center, normalize = options.normalize})
     end)
@@ -184,16 +185,16 @@ end)
 -- Wiener and Tikhonov: one transform each way.
 local function linear(what, image, psf, options, laplacian)
     arguments.blurred(image, psf, what, options)
-    local zero = gate.linear(what, image, psf)
-    local center = psf_tools.center(psf, options.center)
+    local zero = gate.linear(what, image, psf, options.normalize)
+    local spread <close>, center = top.placed(psf, psf_tools.center(psf, options.center))
     local layout = convolution.layout(image.shape, psf.shape, center,
         {boundary = options.boundary, size = options.size, device = image.device})
     local n, points = layout.grid[#layout.grid], convolution.product(layout.grid)
     local grid <close> = mb.embed(image, layout.grid, {before = layout.before,
         boundary = layout.boundary})
     do
-        local scale = not options.normalize and 1 or 1 / psf_tools.sum(psf)
-        local otf <close> = mb.otf(psf, layout.grid, {center = center, scale = scale})
+        local scale = not options.normalize and 1 or 1 / psf_tools.sum(spread)
+        local otf <close> = mb.otf(spread, layout.grid, {center = center, scale = scale})
         local spectrum <close> = convolution.forward(grid, n)
         mb.wiener_filter(spectrum, otf, {lambda = options.lambda, laplacian = laplacian,
             scale = 1 / points, n = n})

@@ -1,5 +1,5 @@
 --- What measured values must be before an iteration divides by them, and what a result must be. All
--- methods ask here: whole, by tiles, and the search for the end.
+-- methods ask here: whole, by tiles, and the search for the end; so do convolutions of their PSF.
 --
 -- Counts and point spread functions are not negative, but what is measured may be: an offset or a
 -- background was subtracted, and noise is around 0 then. Values of an image below 0 count as 0
@@ -24,6 +24,11 @@ gate.PSF_LIMIT = 0.25
 -- and what is divided by it, in the range of f32. Total variation squares differences.
 local LARGEST_SUM <const>, LEAST_MEAN <const> = 1e35, 1e-30
 local LARGEST_SQUARED <const>, LEAST_SQUARED <const> = 1e18, 1e-15
+-- Below it f32 does not have a millionth of the values in full, and devices differ in what they
+-- make of the rest.
+local LEAST_NORM <const> = 1e-32
+-- A sum that is a smaller part of the norm is what rounding and noise have left.
+local LEAST_PART <const> = 1e-4
 local LARGEST <const> = 0x1.fffffep127 -- f32
 local ROUNDING <const> = 1e-9 -- sums that differ by less of them are equal
 local SUBTRACTED <const> = 1e-5 -- the same after f32 arithmetic
@@ -55,9 +60,14 @@ function gate.judge(what, sum, below, elements, points, squared)
     return mean, below / elements
 end
 
+--- What messages call the block of an image that begins at these places, 0-based.
+function gate.block(first)
+    return ("the image's block from (%s) on"):format(table.concat(first, ", "))
+end
+
 --- Looks at an image for Poisson noise. `part`: it is a part of one and may have nothing above 0;
--- part(mean) is told its mean. Returns its mean with negative values counted as 0 (1 in a dry run),
--- and their part.
+-- part(mean) is told its mean, and part() returns what messages call it. Returns its mean with
+-- negative values counted as 0 (1 in a dry run), and their part.
 -- Errors: argument.
 function gate.image(what, image, points, squared, part)
     local sum <close> = mb.reduce(image, "positive")
@@ -66,7 +76,7 @@ function gate.image(what, image, points, squared, part)
         return 1, 0
     end
     local total, below = sum:item(), counts and counts:item(2) or 0
-    finite.check_sum(total, image, what, "the image")
+    finite.check_sum(total, image, what, part and part() or "the image")
     if part then
         part(total / image.elements)
     end
@@ -86,6 +96,7 @@ function gate.weights(what, weights, name)
         return
     end
     local below, above, none = counts:item(2), counts:item(3), counts:item(4)
+    local mean = sum:item() / weights.elements
     if above + none > 0 or sum:item() == math.huge or sum:item() == -math.huge then
         fail("argument", what, "weights", "%d of %d values of %s are not finite (NaN or "
             .. "infinite): give numbers from 0, for bad pixels, to 1",
@@ -96,6 +107,9 @@ function gate.weights(what, weights, name)
     elseif sum:item() == 0 then
         fail("argument", what, "weights", "%s is 0 everywhere, and 0 says that a pixel is bad: "
             .. "nothing would count", name)
+    elseif mean < LEAST_NORM then
+        fail("argument", what, "weights", "the values of %s are too small for f32: their mean is "
+            .. "%.3g: give numbers from 0, for bad pixels, to 1", name, mean)
     end
 end
 
@@ -116,14 +130,31 @@ local function share_of(below, above, rounding)
     return below > rounding * above and below / (above + below) or 0
 end
 
+-- The norm of an argument's values; nothing in a dry run. Errors: argument (not finite; too small
+-- for f32, but not 0).
+local function norm_of(what, arg, name, array)
+    local reduced <close> = mb.reduce(array, "norm")
+    if array.device.dry then
+        return nil
+    end
+    local norm = reduced:item()
+    finite.check_sum(norm, array, what, name)
+    if norm > 0 and norm < LEAST_NORM then
+        fail("argument", what, arg, "the values of %s are too small for f32: their norm is %.3g, "
+            .. "and it must be at least %.3g: multiply %s by a number", name, norm, LEAST_NORM,
+            name)
+    end
+    return norm
+end
+
 --- The part of the |sum| of a PSF that lies below 0; 0 in a dry run.
--- Errors: argument (values that are not finite, none above 0).
+-- Errors: argument (values that are not finite, none above 0, all too small for f32).
 function gate.psf_share(what, psf)
     local sum, above = sums_of(what, psf, psf, "positive")
-    if not sum then
-        return 0
-    elseif above <= 0 then
+    if sum and above <= 0 then
         fail("argument", what, "psf", "no value of the PSF is above 0; its sum must be positive")
+    elseif not norm_of(what, "psf", "the PSF", psf) then
+        return 0
     end
     return share_of(above - sum, above, ROUNDING)
 end
@@ -158,29 +189,19 @@ function gate.psf(what, psf)
     return mb.binary(copy, "max", {scalar = 0, out = copy}), share
 end
 
--- The mean, the largest and the least of an array's values; nothing in a dry run.
-local function range_of(array)
-    local mean <close> = mb.reduce(array, "mean")
-    local most <close> = mb.reduce(array, "max")
-    local least <close> = mb.reduce(array, "min")
-    if not array.device.dry then
-        return mean:item(), most:item(), least:item()
-    end
-end
-
 --- Looks at an image for Gaussian noise: values below 0 are measurements like others. Returns its
--- mean, and whether it is 0 everywhere; 1 in a dry run. Errors: argument (not finite).
+-- mean, and whether it is 0 everywhere; 1 in a dry run. Errors: argument (not finite, too small).
 function gate.gaussian(what, image)
-    local mean, most, least = range_of(image)
-    if not mean then
+    local norm = norm_of(what, "image", "the image", image)
+    local mean <close> = mb.reduce(image, "mean")
+    if not norm then
         return 1
     end
-    finite.check_sum(mean, image, what, "the image")
-    return mean, most == 0 and least == 0
+    return mean:item(), norm == 0
 end
 
 --- Raises an error unless a result is finite, and not 0 everywhere unless the image is (`zero`).
--- `sum`: of its values or, where these may be negative, their largest magnitude.
+-- `sum`: of its values or, where these may be negative, their norm.
 function gate.judge_result(what, sum, zero)
     if sum ~= sum or math.abs(sum) == math.huge then
         fail("argument", what, nil, "the result has values that are not finite (NaN or infinite): "
@@ -188,48 +209,50 @@ function gate.judge_result(what, sum, zero)
             .. "proportion?")
     elseif sum == 0 and not zero then
         fail("argument", what, nil, "the result is 0 everywhere, and the image is not: do weights, "
-            .. "PSF or start leave nothing of it?")
+            .. "PSF or start leave nothing of it, or was too much subtracted from the image?")
     end
 end
 
 --- The same for a result itself. `signed`: its values may be negative. Waits for the device.
 function gate.result(what, result, zero, signed)
-    if signed then
-        local mean, most, least = range_of(result)
-        if mean then
-            gate.judge_result(what, mean == mean and math.max(most, -least) or mean, zero)
-        end
-        return
-    end
-    local sum <close> = mb.reduce(result, "sum")
+    local size <close> = mb.reduce(result, signed and "norm" or "sum")
     if not result.device.dry then
-        gate.judge_result(what, sum:item(), zero)
+        gate.judge_result(what, size:item(), zero)
     end
 end
 
---- Looks at what a linear filter is given: values below 0 are values like others there. Returns
--- whether the image is 0 everywhere; nil in a dry run.
--- Errors: argument (a PSF or an image that is not finite, a PSF of zeros).
-function gate.linear(what, image, psf)
-    local weight, above, below = range_of(psf)
-    if not weight then
-        gate.gaussian(what, image)
-        return nil
-    end
-    finite.check_sum(weight, psf, what, "the PSF")
-    if above == 0 and below == 0 then
+--- Looks at the PSF of a linear filter: values below 0 are values like others there, and its sum
+-- may be 0, unless it is divided by that (`normalize`).
+-- Errors: argument (values that are not finite, all 0 or too small for f32; a sum that is 0 or
+-- less, or nothing beside their norm).
+function gate.kernel(what, psf, normalize)
+    local norm = norm_of(what, "psf", "the PSF", psf)
+    local total <close> = normalize and mb.reduce(psf, "sum") or nil
+    if not norm then
+        return
+    elseif norm == 0 then
         fail("argument", what, "psf", "the PSF is 0 everywhere: nothing would be left")
+    elseif normalize and total:item() <= LEAST_PART * norm then
+        fail("argument", what, "psf", "the PSF sums to %.3g, its values have a norm of %.3g, and "
+            .. "it cannot be divided by such a sum: the option normalize = false takes it as it is",
+            total:item(), norm)
     end
+end
+
+--- Looks at what a linear filter is given. Returns whether the image is 0 everywhere; nil in a dry
+-- run. Errors: argument (those of gate.kernel; an image that is not finite or too small).
+function gate.linear(what, image, psf, normalize)
+    gate.kernel(what, psf, normalize)
     return select(2, gate.gaussian(what, image))
 end
 
 --- Raises an error unless the result of a linear filter is finite, and not 0 everywhere unless the
 -- image is (`zero`). Waits for the device.
 function gate.linear_result(what, result, image, zero)
-    local mean, most, least = range_of(result)
-    if mean then
-        finite.check_sum(mean, image, what, "the image")
-        gate.judge_result(what, math.max(most, -least), zero)
+    local norm <close> = mb.reduce(result, "norm")
+    if not result.device.dry then
+        finite.check_sum(norm:item(), image, what, "the image")
+        gate.judge_result(what, norm:item(), zero)
     end
 end
 

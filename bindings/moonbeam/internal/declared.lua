@@ -112,8 +112,19 @@ end
 
 local MOST_NAMES <const> = 12 -- that a message lists
 
+local elsewhere = setmetatable({}, {__mode = "k"})
+
+--- The options of another function (`others`, a list) that a list does not have: the error for one
+-- of them says this text.
+function declared.elsewhere(list, others, text)
+    elsewhere[list] = {others = others, text = text}
+end
+
 -- What to do about an option that the function `name` does not have.
 local function option_instead(key, list, name)
+    if elsewhere[list] and elsewhere[list].others[key] then
+        return elsewhere[list].text
+    end
     local near = strict.suggestion(key, strict.names(list))
     if near ~= "" then
         return near

@@ -10,9 +10,11 @@ local finite = {}
 local LARGEST = 3.4028234663852886e38
 local SLOW = 1 << 22 -- so many values are not checked one by one
 
-local function is_number(value)
+--- Is a value neither NaN nor infinite?
+function finite.is_number(value)
     return value == value and math.abs(value) < math.huge
 end
+local is_number = finite.is_number
 
 -- How many values of an image are not finite, and the plane of the first one.
 local function count_of(image)
@@ -76,17 +78,6 @@ function finite.check_sum(sum, image, op, name)
     if not is_number(sum) then
         finite.fail(image, op, name)
     end
-end
-
---- Whether transforms have spread values that are not finite over `result`. One element is enough
--- to know. Waits for the device.
-function finite.spread(result)
-    local first = {}
-    for i = 1, result.rank do
-        first[i] = 1
-    end
-    return not result.device.dry and result.elements > 0
-        and not is_number(result:item(table.unpack(first)))
 end
 
 return finite

@@ -72,7 +72,13 @@ function ways.mass(a, axis)
     if sum == 0 then
         fail("argument", "psf.center", "center", "the PSF sums to 0 and has no center of mass")
     end
-    return moment / sum
+    local place = moment / sum
+    if not (place >= 0 and place <= a.shape[axis] - 1) then
+        fail("argument", "psf.center", "center", "the center of mass is %.4g along axis %d, which "
+            .. "has 0 ... %d: values below 0, or not finite, move it; give center = \"maximum\" "
+            .. "or coordinates", place, axis, a.shape[axis] - 1)
+    end
+    return place
 end
 
 --- The center of a PSF: `how` is "middle" (default), "fft" (n / 2 rounded down), "maximum" (the
@@ -88,7 +94,7 @@ function psf.center(a, how)
                 #how, a.rank)
         end
         for i, value in ipairs(how) do
-            if type(value) ~= "number" or value < 0 or value > a.shape[i] - 1 then
+            if type(value) ~= "number" or not (value >= 0 and value <= a.shape[i] - 1) then
                 fail("argument", "psf.center", "center",
                     "element %d of center must lie in 0 ... %d", i, a.shape[i] - 1)
             end

@@ -49,23 +49,36 @@ function top.coordinate(sums)
     return math.abs(place - voxel) <= ON_VOXEL and voxel or place
 end
 
+--- The voxel that is nearest to a center (psf.center): whole numbers, and whether it was found.
+function top.voxel(center)
+    local whole = {found = center.found}
+    for axis, value in ipairs(center) do
+        whole[axis] = math.floor(value + 0.5)
+    end
+    return whole
+end
+
+-- By how much a center lies beside its voxel along an axis, -0.5 to 0.5.
+local function fraction_of(center, axis)
+    local fraction = center[axis] - math.floor(center[axis] + 0.5)
+    return math.abs(fraction) > ON_VOXEL and fraction or 0
+end
+
 --- A PSF whose center lies on a voxel, the nearest one: psf.on_voxel(a, center), center a list of
 -- coordinates as psf.center returns it. Returns an f32 array of the same shape and the center's new
 -- coordinates, whole numbers. Each sample is the mean of two neighbors along every axis, weighted
 -- by the fraction: no value becomes negative, and no kernel without negative weights blurs less.
--- What moves beyond a face is lost. A center on a voxel keeps the values. Memory does not depend on
--- the center. Errors: argument (center).
+-- What moves beyond a face is lost. A center on a voxel, to 0.001 of it, keeps the values. Memory
+-- does not depend on the center. Errors: argument (center).
 function top.on_voxel(a, center)
     if #center ~= a.rank then
         fail("argument", "psf.on_voxel", "center", "center has %d numbers; the PSF has %d axes",
             #center, a.rank)
     end
-    local whole = {found = center.found}
     local result = a:cast("f32")
     local _ <close> = on_error(function() result:release() end)
     for axis, n in ipairs(a.shape) do
-        whole[axis] = math.floor(center[axis] + 0.5)
-        local fraction = center[axis] - whole[axis]
+        local fraction = fraction_of(center, axis)
         if n > 1 then
             local from, to = {}, {}
             for i, extent in ipairs(a.shape) do
@@ -83,7 +96,21 @@ function top.on_voxel(a, center)
             mb.binary(target, "add", {b = neighbors, out = target})
         end
     end
-    return result, whole
+    return result, top.voxel(center)
+end
+
+--- What convolutions and deconvolutions take of a PSF with this center (psf.center): an array to be
+-- closed, on_voxel of the PSF, or a view of the PSF where its center lies on a voxel; and the
+-- center, which says so (on_voxel). A center that was found from values is not known to a dry run:
+-- then it is on_voxel in any case.
+function top.placed(a, center)
+    local between = center.found and not center.on_voxel
+    for axis = 1, #center do
+        between = between or fraction_of(center, axis) ~= 0
+    end
+    local whole = top.voxel(center)
+    whole.on_voxel = true
+    return between and top.on_voxel(a, center) or a:view(), whole
 end
 
 return top

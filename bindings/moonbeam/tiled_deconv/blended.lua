@@ -10,6 +10,7 @@ local alive = require "moonbeam.stream.alive"
 local convolution = require "moonbeam.convolution"
 local gate = require "moonbeam.deconv.value_gate"
 local deconv = require "moonbeam.deconv"
+local grids = require "moonbeam.deconv.deconv_grid"
 local fail = require "moonbeam.internal.fail"
 local search = require "moonbeam.tiles.search"
 local stops = require "moonbeam.stream.stops"
@@ -85,8 +86,8 @@ local function add(part, tile, sink, device, give)
     end
 end
 
--- Notes how many values of a tile are below 0: of its own voxels, without margins, so that each
--- voxel counts once.
+-- Notes of a tile {how many values are below 0, of how many, mean}: of its own voxels, without
+-- margins, so that each voxel counts once; the mean is that of all.
 local function note_below(clipped, block, tile)
     local first, extents, elements = {}, {}, 1
     for i, high in ipairs(tile.high) do
@@ -95,17 +96,19 @@ local function note_below(clipped, block, tile)
     end
     local own <close> = block:view(convolution.ranges(first, extents))
     local counts <close> = gate.counts(own)
-    clipped.tiles[tile.number] = {
-        below = counts and not block.device.dry and counts:item(2) or 0, elements = elements}
+    clipped.tiles[tile.number] = {counts and not block.device.dry and counts:item(2) or 0,
+        elements, clipped.mean}
 end
 
--- The sums of that over the tiles: how many values are below 0, and of how many.
+-- The same of all tiles: how many values are below 0, of how many, and the largest mean. What an
+-- earlier version has noted of a tile is nothing.
 local function below_of(clipped)
-    local below, elements = 0, 0
+    local below, elements, light = 0, 0, 0
     for _, noted in pairs(clipped.tiles) do
-        below, elements = below + noted.below, elements + noted.elements
+        below, elements = below + (noted[1] or 0), elements + (noted[2] or 0)
+        light = math.max(light, noted[3] or 1)
     end
-    return below, elements
+    return below, elements, light
 end
 
 -- Adds parts of estimates to the sink, in the order of the tiles: what other devices add is waited
@@ -113,10 +116,10 @@ end
 local function compute(job, states, each, settings)
     return function(blocks, tile, device, give)
         blocks[1] = volumes.real(blocks[1])
+        each.tile = tile
         local dense <close> = not blocks[1].contiguous and blocks[1]:copy() or nil
-        local estimate <close>, report = deconv.richardson_lucy(dense or blocks[1],
-            states[device.id].psf, settings)
-        each.clipped.psf = report.clipped.psf
+        local estimate <close> = deconv.richardson_lucy(dense or blocks[1], states[device.id].psf,
+            settings)
         note_below(each.clipped, blocks[1], tile)
         local part <close> = estimate:view(convolution.ranges(tile.inside, tile.extents))
         fade(part, tile, job)
@@ -203,14 +206,17 @@ end
 
 -- The tiles that are left, and whether there are any; and what a sweep needs to note them.
 local function begin(kept, tiles, parts, settings, each)
-    local left, _, all = kept:pending(1, tiles, {parts})
-    local count = 0
+    local left, known, all = kept:pending(1, tiles, {parts})
+    local count, noted = 0, each.clipped.tiles
+    for number, row in pairs(known) do
+        noted[number] = row
+    end
     kept:check_disk(volumes.bytes(parts))
     kept:has("%d of %d tiles", #tiles - all, #tiles)
     settings.hashes = true
     function each.finished(tile, facts)
         count = count + 1
-        kept:note(1, tile, facts.hash)
+        kept:note(1, tile, facts.hash, noted[tile.number])
         kept:reached("%d of %d tiles", #tiles - all + count, #tiles)
     end
     return left, all > 0
@@ -242,10 +248,11 @@ function blended.run(job, devices, plan, tiles_of, call)
     local tiles, kept, times = with_ramps(own, job), job.kept, {}
     local parts <close> = kept and kept:parts("parts", tiles) or nil
     local each = {reads = {{job.source, sweep.around}}, writes = {parts or sink}}
-    local clipped = {tiles = {}, psf = 0, light = 0}
+    local clipped = {tiles = {}, psf = 0}
     each.clipped = clipped
     setmetatable(settings, {__index = {part = function(mean) -- for deconv.value_gate
-        clipped.light = math.max(clipped.light, mean)
+        clipped.mean = mean or clipped.mean
+        return gate.block(each.tile.from)
     end}})
     each.again = kept ~= nil -- a file has each part by itself
     each.done = call and options.on_tile and function()
@@ -254,7 +261,8 @@ function blended.run(job, devices, plan, tiles_of, call)
     end
     local function work(live)
         local states <close> = sweep.states(live, job.psf, function(state, _, psf)
-            state.psf = psf:view()
+            state.psf, settings.center, clipped.psf = grids.spread("richardson_lucy", psf,
+                job.given)
         end)
         each.compute = compute(job, states, each, settings)
         local set = sweep.settings(job, live, plan, 1)
@@ -277,7 +285,7 @@ function blended.run(job, devices, plan, tiles_of, call)
             return ok or error(err, 0)
         end)
         if tile_ranks.shared() then
-            tile_ranks.wait()
+            clipped.tiles = tile_ranks.gather(clipped.tiles)
         end
         if leads then
             add_up(parts, tiles, sink)
@@ -285,8 +293,8 @@ function blended.run(job, devices, plan, tiles_of, call)
     else
         work(devices) -- what has been added cannot be taken back
     end
-    local below, of = below_of(clipped)
-    if of > 0 and clipped.light == 0 and not devices[1].dry then
+    local below, of, light = below_of(clipped)
+    if of > 0 and light == 0 and not devices[1].dry then
         gate.judge("tiled_deconv", 0, below, of, 1)
     end
     return {iterations = options.iterations, metrics = {},
@@ -306,11 +314,12 @@ function blended.prepare(job)
             .. "replicate")
     end
     job.margin, job.ramp, job.most, job.kernel, job.settings = {}, {}, {}, {}, {}
-    for _, name in ipairs {"center", "normalize", "eps", "floor", "min", "acceleration",
+    for _, name in ipairs {"normalize", "eps", "floor", "min", "acceleration",
         "total_variation", "spacing", "boundary", "background"} do
         job.settings[name] = options[name]
     end
     gate.variation("richardson_lucy", options.total_variation, job.source.shape, options.spacing)
+    job.given = grids.center("richardson_lucy", job.psf, options.center)
     for i, k in ipairs(job.psf.shape) do
         job.ramp[i] = math.max(1, (k + 3) // 4)
         job.margin[i] = math.max((k + 1) // 2 + job.ramp[i], options.margin or 0)

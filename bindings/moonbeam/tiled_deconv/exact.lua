@@ -171,8 +171,7 @@ function runs:mean(y)
         local sum = by_tile[i][1]
         if sum ~= sum or math.abs(sum) == math.huge then
             local block <close> = y:read(tile.first, tile.extents, self.devices[1])
-            finite.check_sum(sum, block, WHAT,
-                ("the image's block from (%s) on"):format(table.concat(tile.first, ", ")))
+            finite.check_sum(sum, block, WHAT, gate.block(tile.first))
         end
     end
     local mean, share = 1, 0
@@ -240,7 +239,7 @@ function runs:states()
     local job, plan, options = self.job, self.plan, self.job.options
     local there = plan.kept or self.kept_states
     return there or sweep.states(self.devices, job.psf, function(own, _, given)
-        local psf <close>, share = gate.psf(WHAT, given)
+        local psf <close>, _, share = grids.spread(WHAT, given, job.given)
         plan.psf_share = share -- also of states that are kept
         own.otf = convolution.transfer(psf, plan.grid,
             {center = job.middle, normalize = options.normalize})
@@ -564,8 +563,8 @@ function exact.prepare(job)
         fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
     end
     gate.variation(WHAT, options.total_variation, source.shape, options.spacing)
-    local spread <close> = options.center == "mass" and gate.psf(WHAT, psf) or nil
-    domain.prepare(job, psf_tools.center(spread or psf, options.center))
+    job.given = grids.center(WHAT, psf, options.center)
+    domain.prepare(job, job.given)
     job.shape = job.estimate -- the larger of what is cut
 end
 

@@ -81,7 +81,9 @@ local function job_of(source, psf, sink, options, usual, planning)
     for _, entry in ipairs(ONLY[mode == "exact" and "blended" or "exact"]) do
         local value = options[entry.name]
         if value ~= nil and value ~= false and entry.name ~= "scratch" then
-            fail("unsupported", WHAT, entry.name, "%s is not for mode %s", entry.name, mode)
+            fail("unsupported", WHAT, entry.name, "%s is not for mode %s: leave it out, or give "
+                .. "the option mode = '%s'", entry.name, mode, mode == "exact" and "blended"
+                or "exact")
         end
     end
     local job = {what = WHAT, source = source, psf = psf, sink = sink, options = options,
@@ -157,6 +159,9 @@ end
 function tiled.journal(path, options)
     return tile_journal.open(path, options)
 end
+
+declared.elsewhere(OPTIONS, rl, "; tiles do not have it: mb.deconv.richardson_lucy does, which "
+    .. "works on the whole image at once")
 
 -- A function that makes an array for the result on a device, as a volume.
 local function maker(shape, device)

@@ -201,6 +201,7 @@ function methods:identify(job)
             return
         end
         self.kept:identify(identity)
+        self.is_same = true
         if self.options.overwrite and not self.kept.values.replaces then
             self.kept:note_value("replaces", true)
         end
@@ -241,15 +242,18 @@ function methods:finish()
     end
 end
 
---- Ends this process's work: the folder stays if another process can go on with it.
-function methods:close()
+--- Ends this process's work: the folder stays if another process can go on with it. `problem`: what
+-- ended the work, or nil. With values that were refused it would end again.
+function methods:close(problem)
     local kept = self.kept
     if not kept then
         return
     elseif self.options.tell and tile_ranks.leads() and kept.run and not kept.removed
         and kept:keeps() then
-        self.options.tell(("'%s' keeps %s: go on with the option resume = true, or start anew with "
-            .. "the option discard = true"):format(kept.folder, self.progress or "what was there"))
+        local again = self.is_same and type(problem) == "table" and problem.code == "argument"
+        self.options.tell(("'%s' keeps %s: %s the option discard = true"):format(kept.folder,
+            self.progress or "what was there", again and "with these values it ends again; remove "
+            .. "it with" or "go on with the option resume = true, or start anew with"))
     end
     kept:close()
 end

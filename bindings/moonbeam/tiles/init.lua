@@ -14,7 +14,9 @@ local convolution = require "moonbeam.convolution"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
+local gate = require "moonbeam.deconv.value_gate"
 local psf_tools = require "moonbeam.psf"
+local top = require "moonbeam.psf.top"
 local search = require "moonbeam.tiles.search"
 local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
@@ -35,17 +37,14 @@ local function job_of(what, source, psf, sink, options, usual)
         fail("unsupported", what, "boundary",
             "tiles do not wrap around: boundary is zero, reflect, mirror or replicate")
     end
-    local center = psf_tools.center(psf, options.center)
+    local given = psf_tools.center(psf, options.center)
+    local center = top.voxel(given)
     convolution.layout(source.shape, psf.shape, center,
         {boundary = options.boundary, correlate = options.correlate})
     local job = {what = what, source = source, psf = psf, sink = sink, options = options,
-        center = center, devices = sweep.devices(options, usual), below = {}, before = {},
+        given = given, devices = sweep.devices(options, usual), below = {}, before = {},
         most = {}, shape = source.shape, kernel = psf.shape, tile = options.tile}
     for i, k in ipairs(psf.shape) do
-        if center[i] ~= math.floor(center[i]) then
-            fail("argument", what, "center",
-                "tiles need a center of whole numbers: a shift by phase reaches across all of them")
-        end
         local above = center[i]
         job.below[i] = k - 1 - above
         if options.correlate then
@@ -59,49 +58,41 @@ local function job_of(what, source, psf, sink, options, usual)
     return job
 end
 
--- Raises where a result with this corner is not finite. It waits for the device, but not for what
--- is read and written meanwhile.
-local function check(job, corner, tile)
-    if tile and finite.spread(corner) then
-        local piece <close> = job.source:read(tile.from, tile.take, corner.device)
-        finite.fail(piece, "tiles.convolve",
-            ("the image's block from (%s) on"):format(table.concat(tile.from, ", ")))
+-- Raises where the sum of the result of a tile is not finite.
+local function check(job, sum, tile)
+    if not finite.is_number(sum) then
+        local piece <close> = job.source:read(tile.from, tile.take, mb.device "host")
+        finite.fail(piece, "tiles.convolve", gate.block(tile.from))
     end
-end
-
-local function note_corner(corner, part)
-    local ranges = {}
-    for i = 1, part.rank do
-        ranges[i] = {1, 1}
-    end
-    local element <close> = part:view(table.unpack(ranges))
-    local only <close> = element:reshape(1)
-    mb.convert(only, "f32", {out = corner})
 end
 
 -- All tiles, or some: the same function is planned and run. Returns the times, a list of one.
 local function run(job, devices, plan, tiles_of, on_tile)
     local options, n, done, last = job.options, plan.grid[#plan.grid], 0, {}
-    local states <close> = sweep.states(devices, job.psf, function(state, device, psf)
-        state.corner = mb.zeros({1}, {device = device})
+    local tiles_there = tiles_of(search.cut(job.shape, job.shape, job.kernel, job.before,
+        plan.counts))
+    local sums <close> = sweep.tally(devices, plan.total, 1)
+    local states <close> = sweep.states(devices, job.psf, function(state, _, psf)
         state.otf = convolution.transfer(psf, plan.grid,
-            {center = job.center, normalize = options.normalize or false})
+            {center = job.given, normalize = options.normalize or false})
     end)
-    local times = sweep.run(sweep.settings(job, devices, plan, 1), plan.grid,
-        tiles_of(search.cut(job.shape, job.shape, job.kernel, job.before, plan.counts)), {
+    local times = sweep.run(sweep.settings(job, devices, plan, 1), plan.grid, tiles_there, {
             reads = {{job.source, sweep.around}}, writes = {job.sink}, again = true,
             compute = function(blocks, tile, device, give)
-                local state = states[device.id]
-                check(job, state.corner, last[device.id])
+                local before = last[device.id]
+                if before and not device.dry then
+                    -- It waits for the device, but not for what is read and written meanwhile.
+                    check(job, sums:row(before)[1], before)
+                end
                 blocks[1] = volumes.real(blocks[1])
                 local grid <close> = mb.embed(blocks[1], plan.grid,
                     {before = tile.before, boundary = options.boundary})
                 blocks[1]:release()
-                convolution.apply(grid, state.otf, n, options.correlate)
+                convolution.apply(grid, states[device.id].otf, n, options.correlate)
                 local part <close> = grid:view(convolution.ranges(job.below, tile.extents))
-                -- Results that stay on a GPU are not looked at: that would wait for each tile.
+                sums:put(device, tile, mb.reduce(part, "sum"))
+                -- Where results stay on a GPU, all are looked at in the end: nothing else waits.
                 if device.kind == "host" or job.sink.place ~= device.id then
-                    note_corner(state.corner, part)
                     last[device.id] = tile
                 end
                 give(1, part)
@@ -112,10 +103,14 @@ local function run(job, devices, plan, tiles_of, on_tile)
             end,
         })
     for _, lane in ipairs(times.lanes) do
-        local id = lane.device.id
-        if not lane.lost then
-            check(job, states[id].corner, last[id])
+        if lane.lost then -- its tiles that are whole were looked at before the next ones
+            sums:forget(lane.device)
         end
+    end
+    local by_tile = sums:read()
+    for _, tile in ipairs(by_tile and tiles_there or {}) do
+        local own = by_tile[tile.number] or {}
+        check(job, own[1] or 0, tile)
     end
     return {times}
 end

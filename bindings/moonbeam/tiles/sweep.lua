@@ -96,6 +96,13 @@ function tally:begin(known)
     self.known, self.by = known, {}
 end
 
+--- Forgets the numbers that a device has, which is lost.
+function tally:forget(device)
+    for number, id in pairs(self.by) do
+        self.by[number] = id ~= device.id and id or nil
+    end
+end
+
 --- The numbers by tile, a list of lists, and their sums; nil in a dry run.
 function tally:read()
     local tiles, sums, used = tables.merged(self.known), {}, {}

@@ -6,6 +6,7 @@ local core = require "moonbeam.core"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
 local log = require "moonbeam.internal.log"
 local mb = require "moonbeam"
+local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 
 local image_list = {}
 
@@ -150,7 +151,9 @@ function image_list.compare(list, options)
                 given_image.warn(meta)
                 local shape = given_image.series(volume, options)
                 local own = #shape
-                each.why = axes and own ~= axes and (axes == 3
+                local fits = not axes or own == axes
+                    or measured_psf.serves_planes(axes, own, options)
+                each.why = not fits and (axes == 3
                     and given_image.slices_told(meta, shape, "it")
                     or ("it has %d axes, the PSF has %d"):format(own, axes)) or nil
                 first = first or not each.why and facts or nil

@@ -10,6 +10,10 @@ local surface = require "moonbeam.internal.command_line.surface"
 
 local measured_psf = {}
 
+--- The option that says how far apart the samples of a measured PSF are.
+measured_psf.SPACING = {"psf-spacing", value = "Z,Y,X", type = cli.numbers,
+    doc = "distance of a measured PSF's samples: resampled to --step and --pixel"}
+
 -- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
 -- stays. With "auto" nothing lies under a model.
 local function background_of(psf, options, say)
@@ -62,6 +66,27 @@ local function above_zero(psf, options, say)
     return left
 end
 
+-- The PSF as the kernel of a convolution: values below 0 are values like others. What lies under it
+-- stays, and is warned about.
+local function as_kernel(psf, options)
+    gate.kernel("convolve", psf, options.normalize)
+    local found = mb.psf.background(psf)
+    if found.flat and found.level > 0 and not is_model(options.psf) then
+        cli.warn("the PSF stands on a background of %.4g, %.3g %% of its sum, which is convolved "
+            .. "too", found.level, 100 * found.share)
+    end
+    return psf:cast("f32")
+end
+
+-- A PSF resampled to the image's voxels about its center, with sum 1, or with its own sum (`keep`).
+local function resampled(psf, options, keep)
+    local to = {options.step, options.pixel, options.pixel}
+    local sum = keep and mb.psf.sum(psf)
+    local result = mb.psf.resample(psf, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1,
+        {}), {center = options.center or "middle"})
+    return keep and mb.binary(result, "mul", {scalar = sum, out = result}) or result
+end
+
 -- Warns where the PSF's file says another size of voxels than the image's.
 local function compare_voxels(told, options)
     for _, name in ipairs {"pixel", "step"} do
@@ -73,13 +98,18 @@ local function compare_voxels(told, options)
     end
 end
 
+--- Does a PSF of so many axes serve every plane of an image of `rank` axes?
+function measured_psf.serves_planes(axes, rank, options)
+    return axes == 2 and rank == 3 and not options.psf_spacing
+end
+
 --- Ends the program where the file of options.psf cannot be opened, is not for images of `rank`
 -- axes, or an option for it lacks another. `slices`: what to do where the image's planes may be
 -- slices, or nil. `planes`: a PSF of one plane serves every plane of a stack. Returns the PSF's
 -- extents.
 function measured_psf.check(options, rank, slices, planes)
     local psf <close> = cli.tried({}, mb.images.open, options.psf)
-    if planes and #psf.shape == 2 and rank == 3 and not options.psf_spacing then
+    if planes and measured_psf.serves_planes(#psf.shape, rank, options) then
         return {1, psf.shape[1], psf.shape[2]}
     elseif #psf.shape ~= rank and rank == 2 and slices then
         cli.wrong("%s; the PSF %s is a stack (or give a PSF of (y, x))", slices, options.psf)
@@ -94,8 +124,8 @@ end
 
 --- The measured PSF of options.psf, which was checked, on a device, each step in place of the one
 -- before. Says what was done; where it was resampled, options.center becomes the middle. A PSF of
--- one plane for an image of `rank` axes gets the extent 1 in z.
-function measured_psf.read(options, id, say, rank)
+-- one plane for an image of `rank` axes gets the extent 1 in z. `kernel`: it is for a convolution.
+function measured_psf.read(options, id, say, rank, kernel)
     local psf, told = cli.tried({}, mb.images.read, options.psf, id)
     local counts = {told.channels or 1, told.frames or 1, told.slices or 1}
     table.sort(counts)
@@ -112,12 +142,13 @@ function measured_psf.read(options, id, say, rank)
         psf = f(owned, ...)
     end
     become(function(owned)
-        return cli.tried({}, above_zero, owned, options, say)
+        return cli.tried({["normalize = false"] = kernel and "leaving --normalize out"},
+            kernel and as_kernel or above_zero, owned, options, say)
     end)
     if options.psf_spacing then
-        local to = {options.step, options.pixel, options.pixel}
-        become(mb.psf.resample, options.psf_spacing, table.move(to, 4 - psf.rank, 3, 1, {}),
-            {center = options.center})
+        become(function(owned)
+            return cli.tried({}, resampled, owned, options, kernel)
+        end)
         options.center = "middle"
     end
     if psf.rank == 2 and rank == 3 then
@@ -125,7 +156,8 @@ function measured_psf.read(options, id, say, rank)
             local plane <close> = owned:reshape {1, owned.shape[1], owned.shape[2]}
             return plane:view()
         end)
-        say("PSF        one plane: every plane of the stack is deconvolved by itself")
+        say("PSF        one plane: every plane of the stack is %s by itself", kernel
+            and "convolved" or "deconvolved")
     end
     return psf
 end

@@ -6,6 +6,7 @@ local given_image = require "moonbeam.internal.deconvolve.given_image"
 local mb = require "moonbeam"
 local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
+local top = require "moonbeam.psf.top"
 
 local channel_psfs = {}
 local methods = {}
@@ -91,7 +92,7 @@ local function spread_of(options, shape, id, say, channel)
     if options.center == "maximum" or options.center == "mass" then
         local owned <close> = spread
         local center = mb.psf.center(owned, options.center)
-        spread, options.center = mb.psf.on_voxel(owned, center)
+        spread, options.center = top.placed(owned, center)
         say_shift(center, options.center, say)
     end
     if options.psf_crop then

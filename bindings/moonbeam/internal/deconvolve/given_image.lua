@@ -55,9 +55,10 @@ local function check_length(name, nm, options)
     end
 end
 
--- Pixel and step in nm: what is typed, else what the file says, which goes into the options.
--- Returns what is typed and not in the file, in m, which goes to the result; says what is taken.
-local function voxel_of(options, meta, flat, say)
+--- Pixel and step in nm: what is typed, else what the file of options.image says (`meta`), which
+-- goes into the options. `flat`: the image has no step. Returns what is typed and not in the file,
+-- in m, which goes to the result (tiff.voxel.said); says what is taken.
+function given_image.voxel(options, meta, flat, say)
     local typed, named = {}, {}
     for _, name in ipairs {"pixel", "step"} do
         local own = (meta.voxel or {})[name]
@@ -132,8 +133,8 @@ function given_image.open(options, say)
     local shape, channels, frames = given_image.series(source, options)
     local self = setmetatable({options = options, meta = source.meta, dtype = source.dtype,
         channels = channels, frames = frames}, metatable)
-    self.shape, self.typed = shape, voxel_of(options, source.meta, #shape == 2,
-        say)
+    self.shape = shape
+    self.typed = given_image.voxel(options, source.meta, #shape == 2, say)
     self.voxels = tables.product(shape)
     return self
 end

@@ -67,6 +67,15 @@ end
 
 -- ---- whole or tiles ----
 
+-- What is asked for that has no tiles, or nil; and what to do about it.
+local function without_tiles(options)
+    return options.method ~= "rl" and "--method " .. options.method
+        or options.mask and "--mask" or nil
+end
+local function instead_of(options)
+    return options.method ~= "rl" and "give --method rl" or "leave --mask out"
+end
+
 -- The mode of --tiles auto, and why. The program ends where the whole does not fit and what is
 -- asked for has no tiles; a plan says so.
 local function usual_mode(job)
@@ -76,13 +85,12 @@ local function usual_mode(job)
     end
     local why = ("the whole takes %s, the budget is %s"):format(format_bytes(whole),
         format_bytes(job.limit))
-    local what = options.method ~= "rl" and "--method " .. options.method
-        or options.mask and "--mask"
+    local what = without_tiles(options)
     if not what then
         return "exact", why
     end
     why = ("%s; %s has no tiles: give --budget %d or more, or %s"):format(why, what, whole,
-        options.method ~= "rl" and "--method rl" or "leave --mask out")
+        (instead_of(options):gsub("^give ", "")))
     if not options.plan then
         cli.stop(why)
     end
@@ -93,7 +101,8 @@ end
 -- all.
 function way.check_mode(options, mode)
     if mode ~= "auto" and mode ~= "none" and (options.method ~= "rl" or options.mask) then
-        cli.wrong("--tiles %s is for --method rl without --mask: leave it out", mode)
+        cli.wrong("--tiles %s has no %s: leave --tiles %s out, which works on the whole image at "
+            .. "once, or %s", mode, without_tiles(options), mode, instead_of(options))
     elseif mode == "blended" and options.boundary == "circular" then
         cli.wrong("--tiles blended does not wrap around the image: --tiles exact does")
     elseif mode == "blended" and options.output_dtype ~= "float32" then

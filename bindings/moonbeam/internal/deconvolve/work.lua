@@ -177,6 +177,16 @@ function methods:search(transfers)
     return ends, found
 end
 
+-- Raises the error of a volume. Of one of several it says which that is.
+local function fail_of(job, problem, channel, frame)
+    if job.image:is_series() and type(problem) == "table" and problem.code == "argument"
+        and problem.arg ~= "psf" then
+        problem.message = ("channel %d, time %d: %s; --channel and --frame work on one volume "
+            .. "alone"):format(channel, frame, problem.message)
+    end
+    error(problem, 0)
+end
+
 --- Deconvolves all volumes of the image. `out`: its result (nil: another rank has it); `ends`: the
 -- numbers of iterations by channel, if they were searched. Returns the range.
 function methods:volumes(out, ends, transfers)
@@ -194,7 +204,10 @@ function methods:volumes(out, ends, transfers)
                 or mb.volumes.planned(image.shape, job.dtype)
             local label = image:is_series() and ("channel %d, time %d"):format(channel, frame)
                 or "deconvolving"
-            local low, high = run(self, volume, sink, label, channel, transfers)
+            local ok, low, high = pcall(run, self, volume, sink, label, channel, transfers)
+            if not ok then
+                fail_of(job, low, channel, frame)
+            end
             if out then
                 out:done(channel, frame)
             end
