@@ -36,7 +36,7 @@ local options = cli.parse(arg, {
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, "
         .. "or a model of one.",
     {"image", positional = true, required = true, many = true,
-        doc = ".tif, .npy, .h5 (FILE.h5:/path) or .zarr; uint8, uint16 or float32"},
+        doc = ".tif, .npy, .h5 (FILE.h5:/path) or .zarr; integers or floats"},
     {"psf", value = "FILE", doc = "a file of the same kinds, also given as the second argument "
         .. "(default: the model of the options below)"},
     {"output", short = "o", value = "FILE",

@@ -138,14 +138,47 @@ static mb_array *check_block(lua_State *L, int64_t *steps)
     return array;
 }
 
-/* read(array, offset, steps [, swap]) */
+/* The samples whose name is on top of the stack, "" or nil for elements. */
+static mb_samples check_samples(lua_State *L)
+{
+    static const char *const kinds[] = {"",    "i8",  "i16",  "u32",
+                                        "i64", "u64", "bits", NULL}; /* as mb_samples */
+    return (mb_samples)luaL_checkoption(L, -1, "", kinds);
+}
+
+/* The list of numbers in the field `name` of the table at `index`, of which there are `count`;
+** false where there is no list. */
+static bool check_indices(lua_State *L, int index, const char *name, int count, int64_t *values)
+{
+    const bool there = lua_getfield(L, index, name) == LUA_TTABLE;
+    if (there && lua_rawlen(L, -1) != (lua_Unsigned)count)
+        mbl_fail(L, MB_STATUS_ARGUMENT, name, "%s must be a list of %d numbers", name, count);
+    for (int i = 0; there && i < count; i++) {
+        lua_rawgeti(L, -1, i + 1);
+        values[i] = mbl_check_integer(L, -1, name);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return there;
+}
+
+/* read(array, offset, steps [, {swap, samples, first}]): as mb_stored has them. */
 static int file_read(lua_State *L)
 {
-    int64_t steps[MB_MAX_RANK];
+    int64_t steps[MB_MAX_RANK], first[MB_MAX_RANK];
+    mb_stored stored = {.samples = MB_SAMPLES_AS_STORED};
     mb_rawfile *file = check_file(L);
     mb_array *array = check_block(L, steps);
     const uint64_t offset = mbl_check_offset(L, 3);
-    mbl_check(L, mb_rawfile_read(file, offset, steps, lua_toboolean(L, 5), array));
+    if (lua_istable(L, 5)) {
+        lua_getfield(L, 5, "swap");
+        stored.swap = lua_toboolean(L, -1);
+        lua_getfield(L, 5, "samples");
+        stored.samples = check_samples(L);
+        if (check_indices(L, 5, "first", array->shape.rank, first))
+            stored.first = first;
+    }
+    mbl_check(L, mb_rawfile_read(file, offset, steps, &stored, array));
     return 0;
 }
 
@@ -282,13 +315,11 @@ static const uint64_t *check_list(lua_State *L, int index, const char *name, int
 ** segment_rows, segment_columns, offsets, bytes}. Leaves its lists on the stack. */
 static mb_tiff_page check_page(lua_State *L, int index)
 {
-    static const char *const kinds[] = {"",    "i8",  "i16",  "u32",
-                                        "i64", "u64", "bits", NULL}; /* as mb_tiff_samples */
     int64_t offsets = 0, bytes = 0;
     luaL_checktype(L, index, LUA_TTABLE);
     lua_getfield(L, index, "samples");
     mb_tiff_page page = {
-        .samples = (mb_tiff_samples)luaL_checkoption(L, -1, "", kinds),
+        .samples = check_samples(L),
         .bits = mbl_option_integer(L, index, "bits", 0),
         .compression = mbl_option_integer(L, index, "compression", MB_TIFF_PLAIN),
         .predictor = mbl_option_integer(L, index, "predictor", 1),
@@ -308,7 +339,31 @@ static mb_tiff_page check_page(lua_State *L, int index)
     return page;
 }
 
-/* read_tiff(array, page, first_row, first_column [, scratch]); rows and columns are 0-based. */
+/* The place of a page in the table at `index`: {origin, extents, first, count, name} as
+** mb_samples_place has them; `first` and `count` may be left out, and so may the name of the file. */
+static mb_samples_place check_place(lua_State *L, int index, const char *name)
+{
+    int64_t extents[MB_MAX_RANK] = {0};
+    lua_getfield(L, index, "extents");
+    luaL_checktype(L, -1, LUA_TTABLE);
+    const lua_Unsigned rank = lua_rawlen(L, -1);
+    if (rank > MB_MAX_RANK)
+        mbl_fail(L, MB_STATUS_SHAPE, "extents", "a page has %d axes at most", MB_MAX_RANK);
+    check_indices(L, index, "extents", (int)rank, extents);
+    for (lua_Unsigned axis = 0; axis < rank; axis++)
+        if (extents[axis] < 1)
+            mbl_fail(L, MB_STATUS_SHAPE, "extents", "a page has the extent %lld",
+                     (long long)extents[axis]);
+    lua_getfield(L, index, "name"); /* stays on the stack, and so does the text */
+    mb_samples_place place = mb_samples_place_of(luaL_optstring(L, -1, name), (int)rank, extents);
+    check_indices(L, index, "origin", (int)rank, place.origin);
+    check_indices(L, index, "first", (int)rank, place.first);
+    check_indices(L, index, "count", (int)rank, place.count);
+    return place;
+}
+
+/* read_tiff(array, page, first_row, first_column [, scratch [, place]]); rows and columns are
+** 0-based. */
 static int file_read_tiff(lua_State *L)
 {
     mb_rawfile *file = check_file(L);
@@ -316,8 +371,13 @@ static int file_read_tiff(lua_State *L)
     const int64_t row = mbl_check_integer(L, 4, "first_row");
     const int64_t column = mbl_check_integer(L, 5, "first_column");
     mb_array *scratch = lua_isnoneornil(L, 6) ? NULL : mbl_check_array(L, 6);
-    lua_settop(L, 6);
-    const mb_tiff_page page = check_page(L, 3);
+    lua_settop(L, 7);
+    mb_tiff_page page = check_page(L, 3);
+    const int64_t extents[] = {page.rows, page.columns};
+    const mb_samples_place place = lua_isnil(L, 7)
+                                       ? mb_samples_place_of(mb_rawfile_path(file), 2, extents)
+                                       : check_place(L, 7, mb_rawfile_path(file));
+    page.place = &place;
     mbl_check(L, mb_tiff_read(file, &page, row, column, array, scratch));
     return 0;
 }

@@ -3879,7 +3879,7 @@ function mb.volumes.bytes(volume) end
 ---@param array moonbeam.array 
 function mb.volumes.complete(file, array) end
 
----Steps in bytes of a dense row-major array.
+---Steps in bytes of a dense row-major array of elements, or of samples that are widened ("i8", "i16", "u32", "i64" and "u64").
 ---@param shape table 
 ---@param dtype string 
 function mb.volumes.dense_steps(shape, dtype) end
@@ -3925,7 +3925,7 @@ function mb.volumes.pages(volume, pages) end
 ---@param dtype string 
 function mb.volumes.planned(shape, dtype) end
 
----Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap}.
+---Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap (big-endian), samples (what is stored, where that is widened to dtype: "i8" and "i16" to i32; "u32", "i64" and "u64" to f64)}.
 ---@param facts table 
 function mb.volumes.raw(facts) end
 

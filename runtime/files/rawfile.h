@@ -6,7 +6,8 @@
 ** - A created file is a target (files/target.h): mb_rawfile_finish gives it its name; one that is
 **   closed before is gone. A scratch file has no name at all: whatever happens to the process,
 **   nothing of it stays behind. A kept file has its name from the beginning, and stays.
-** - Files written here are little-endian, as this machine is; `swap` reads the other order.
+** - Files written here are little-endian, as this machine is, and have element types; mb_stored says
+**   what else is read.
 **
 ** Threads: one file belongs to one thread at a time; reading uses positions, not a cursor. While
 ** that thread keeps the file in use (mb_rawfile_use), others may call mb_rawfile_carry.
@@ -15,6 +16,7 @@
 #define MB_IO_RAWFILE_H
 
 #include "array/array.h"
+#include "core/samples.h"
 
 typedef struct mb_rawfile mb_rawfile;
 
@@ -52,10 +54,17 @@ uint64_t mb_rawfile_bytes(const mb_rawfile *file); /* size as opened, or as set 
 mb_status mb_rawfile_get(mb_rawfile *file, uint64_t offset, void *to, uint64_t count);
 mb_status mb_rawfile_put(mb_rawfile *file, uint64_t offset, const void *from, uint64_t count);
 
+/* How the elements of an array are stored. */
+typedef struct mb_stored {
+    bool swap;            /* big-endian */
+    mb_samples samples;   /* widened, unless MB_SAMPLES_AS_STORED */
+    const int64_t *first; /* indices in the whole array of what is read first, for messages */
+} mb_stored;
+
 /* Element (i, j, ...) of the array is at offset + i * steps[0] + j * steps[1] + ...; host arrays of
 ** any strides. On a dry device nothing is read or written. Polls the cancel flag. */
-mb_status mb_rawfile_read(mb_rawfile *file, uint64_t offset, const int64_t *steps, bool swap,
-                          mb_array *array);
+mb_status mb_rawfile_read(mb_rawfile *file, uint64_t offset, const int64_t *steps,
+                          const mb_stored *stored, mb_array *array);
 mb_status mb_rawfile_write(mb_rawfile *file, uint64_t offset, const int64_t *steps,
                            const mb_array *array);
 

@@ -1,15 +1,12 @@
 /*
 ** The pixels of a TIFF page (tiff_segments.h): decoders, predictors, and the walk over segments.
 ** Segments are decoded by several threads, each with a part of the scratch: the packed bytes, and
-** behind them a decoded segment. Every thread's first failure is kept and reported by the caller's.
+** behind them a decoded segment. The failure of the first segment that has one is the caller's.
 */
 #include "files/tiff_segments.h"
-#include "core/exact_64.h"
 
 #include "files/codecs/chunk_codecs.h"
-#include <inttypes.h>
 #include <omp.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- decoders: return how many bytes came out; a damaged input gives fewer than asked for ---- */
@@ -136,23 +133,10 @@ static void join_planes(uint8_t *row, int64_t columns, size_t element, uint8_t *
 
 /* ---- samples that are no element type ---- */
 
-static size_t sample_bytes(const mb_tiff_page *page, mb_dtype dtype)
-{
-    switch (page->samples) {
-    case MB_TIFF_I8: return 1;
-    case MB_TIFF_I16:
-    case MB_TIFF_BITS: return 2;
-    case MB_TIFF_U32: return 4;
-    case MB_TIFF_I64:
-    case MB_TIFF_U64: return 8;
-    default: return mb_dtype_bytes(dtype);
-    }
-}
-
 /* Bytes of so many samples from the beginning of a row on. */
 static uint64_t stored_bytes(const mb_tiff_page *page, size_t element, int64_t samples)
 {
-    if (page->samples != MB_TIFF_BITS)
+    if (page->samples != MB_SAMPLES_BITS)
         return mb_bytes_mul((uint64_t)samples, element);
     return mb_bytes_add(mb_bytes_mul((uint64_t)samples, (uint64_t)page->bits), 7) / 8;
 }
@@ -175,69 +159,12 @@ static void unpack_samples(const uint8_t *row, int64_t bits, int64_t first, int6
     }
 }
 
-/* `from` may be the end of `to`: each sample is read before its place is written. */
-#define WIDEN(wide, narrow)                                                                        \
-    do {                                                                                           \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            narrow sample;                                                                         \
-            memcpy(&sample, from + i * (int64_t)sizeof sample, sizeof sample);                     \
-            ((wide *)to)[i] = (wide)sample;                                                        \
-        }                                                                                          \
-    } while (0)
-/* The same where not every sample has a value of the wide type: the index of the first that has
-** none, or `count`. */
-#define WIDEN_EXACTLY(narrow, magnitude)                                                           \
-    do {                                                                                           \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            narrow sample;                                                                         \
-            memcpy(&sample, from + i * (int64_t)sizeof sample, sizeof sample);                     \
-            if (!mb_is_exact_64(magnitude(sample)))                                                \
-                return i;                                                                          \
-            ((double *)to)[i] = (double)sample;                                                    \
-        }                                                                                          \
-    } while (0)
-
-/* Returns `count`, or the index of the first sample that the wide type does not have. */
-static int64_t widen(mb_tiff_samples samples, void *to, const char *from, int64_t count)
-{
-    if (samples == MB_TIFF_I64)
-        WIDEN_EXACTLY(int64_t, mb_magnitude_64);
-    else if (samples == MB_TIFF_U64)
-        WIDEN_EXACTLY(uint64_t, (uint64_t));
-    else if (samples == MB_TIFF_I8)
-        WIDEN(int32_t, int8_t);
-    else if (samples == MB_TIFF_I16)
-        WIDEN(int32_t, int16_t);
-    else
-        WIDEN(double, uint32_t);
-    return count;
-}
-
-/* The error of a whole number that a float64 has not. */
-static mb_status inexact(const mb_rawfile *file, mb_tiff_samples samples, const char *sample,
-                         int64_t row, int64_t column)
-{
-    char text[32];
-    uint64_t value;
-    memcpy(&value, sample, sizeof value);
-    if (samples == MB_TIFF_I64)
-        snprintf(text, sizeof text, "%" PRId64, (int64_t)value);
-    else
-        snprintf(text, sizeof text, "%" PRIu64, value);
-    return mb_fail(
-        MB_STATUS_UNSUPPORTED, NULL,
-        "'%s' has the value %s, at row %lld and column %lld, 0-based: a float64, as which "
-        "integers of 64 bits are read, has not every whole number beyond 2^53; save the "
-        "image as float32",
-        mb_rawfile_path(file), text, (long long)row, (long long)column);
-}
-
 /* ---- segments ---- */
 
 static bool is_plain(const mb_tiff_page *page)
 {
     return page->compression == MB_TIFF_PLAIN && page->predictor == 1 &&
-           page->samples != MB_TIFF_BITS;
+           page->samples != MB_SAMPLES_BITS;
 }
 
 /* The parts of a thread's scratch: packed bytes, a decoded segment, and a row for the predictor; or
@@ -263,7 +190,7 @@ uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype)
     uint64_t packed, decoded, row;
     if (is_plain(page))
         return 0;
-    parts_of(page, sample_bytes(page, dtype), &packed, &decoded, &row);
+    parts_of(page, mb_samples_bytes(page->samples, dtype), &packed, &decoded, &row);
     return mb_bytes_add(mb_bytes_add(packed, decoded), row);
 }
 
@@ -287,7 +214,7 @@ static int64_t least(int64_t a, int64_t b)
 static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const window *w,
                               int64_t number, const mb_array *array, uint8_t *scratch)
 {
-    const int64_t element = (int64_t)sample_bytes(page, array->dtype);
+    const int64_t element = (int64_t)mb_samples_bytes(page->samples, array->dtype);
     const int64_t across = (page->columns + page->segment_columns - 1) / page->segment_columns;
     const int64_t top = number / across * page->segment_rows;
     const int64_t left = number % across * page->segment_columns;
@@ -335,7 +262,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
             got = mb_unpack_zlib(scratch, bytes, out, want);
         if (got < (size_t)((end_row - top) * row_bytes))
             return incomplete(file, number);
-        if (page->swap && page->predictor != 3 && page->samples != MB_TIFF_BITS)
+        if (page->swap && page->predictor != 3 && page->samples != MB_SAMPLES_BITS)
             mb_swap_bytes(out, got / (size_t)element, (size_t)element);
         for (int64_t y = 0; y < end_row - top; y++) {
             if (page->predictor == 2)
@@ -351,7 +278,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         char *to =
             (char *)array->data + ((y - w->row) * array->strides[0] + (first - w->column)) * wide;
         char *tail = to + columns * (wide - element); /* `to` itself where nothing is widened */
-        if (page->samples == MB_TIFF_BITS) {
+        if (page->samples == MB_SAMPLES_BITS) {
             unpack_samples(source + (y - top) * row_bytes, page->bits, first - left, columns,
                            (uint16_t *)(void *)to);
             continue;
@@ -364,11 +291,9 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
             if (page->swap)
                 mb_swap_bytes(tail, (uint64_t)columns, (size_t)element);
         }
-        if (page->samples != MB_TIFF_AS_STORED) {
-            const int64_t done = widen(page->samples, to, tail, columns);
-            if (done < columns)
-                return inexact(file, page->samples, tail + done * element, y, first + done);
-        }
+        if (page->samples != MB_SAMPLES_AS_STORED)
+            MB_TRY(mb_samples_widen(page->samples, to, tail, columns, page->place,
+                                    y * page->columns + first));
     }
     return MB_STATUS_OK;
 }
@@ -385,16 +310,13 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
                        "TIFF compression %lld with predictor %lld is not supported",
                        (long long)page->compression, (long long)page->predictor);
-    const mb_dtype wide = page->samples == MB_TIFF_BITS  ? MB_U16
-                          : page->samples >= MB_TIFF_U32 ? MB_F64
-                                                         : MB_I32;
-    if (page->samples == MB_TIFF_BITS &&
+    if (page->samples == MB_SAMPLES_BITS &&
         (page->bits < 1 || page->bits > 15 || page->predictor != 1))
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
                        "packed samples have 1 to 15 bits and no predictor, not %lld bits and "
                        "predictor %lld",
                        (long long)page->bits, (long long)page->predictor);
-    if (page->samples != MB_TIFF_AS_STORED && array->dtype != wide)
+    if (array->dtype != mb_samples_dtype(page->samples, array->dtype))
         return mb_fail(MB_STATUS_DTYPE, NULL, "the samples of the TIFF page are not read as %s",
                        mb_dtype_name(array->dtype));
     if (page->rows < 1 || page->columns < 1 || page->segment_rows < 1 ||
@@ -444,14 +366,17 @@ mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first
             threads = (int)(mb_array_bytes(scratch) / each);
     }
     mb_error failure = {.code = MB_STATUS_OK};
+    int64_t failed = end; /* of several failures the first segment's is reported */
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t i = from; i < end; i++) {
         uint8_t *own =
             each > 0 ? (uint8_t *)scratch->data + (uint64_t)omp_get_thread_num() * each : NULL;
         if (read_segment(file, page, &w, i, array, own) != MB_STATUS_OK) {
 #pragma omp critical(mb_tiff_failure)
-            if (failure.code == MB_STATUS_OK)
+            if (i < failed) {
                 failure = *mb_error_last();
+                failed = i;
+            }
         }
     }
     if (failure.code == MB_STATUS_OK)

@@ -1,10 +1,11 @@
---- TIFF stacks of one channel: integers of 8, 16 and 32 bit, floats of 16, 32 and 64 bit.
+--- TIFF stacks of one channel: integers of 8, 16, 32 and 64 bit, floats of 16, 32 and 64 bit.
 --
 -- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate,
 -- PackBits or Zstandard, with predictors, and ImageJ's stacks above 4 GB (one directory, all pages
--- behind one another). int8 and int16 are read as i32, uint32 as f64, and packed samples of 9 to 15
--- bits as u16. Writes uncompressed: classic TIFF; above 4 GB BigTIFF, or ImageJ's layout with
--- tiff_layout = "imagej". The pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
+-- behind one another). int8 and int16 are read as i32; uint32, int64 and uint64 as f64 (an integer
+-- of 64 bits that f64 does not have is an error); packed samples of 9 to 15 bits as u16. Writes
+-- uncompressed: classic TIFF; above 4 GB BigTIFF, or ImageJ's layout with tiff_layout = "imagej".
+-- The pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"

@@ -199,7 +199,7 @@ function reader:page(tags)
             .. "save it with a page for each slice", one(DEPTH))
     elseif not page.dtype then
         self:refuse("unsupported", "%d bits of sample format %d are not supported; integers of "
-            .. "8 to 16 and 32 bit and float are: save it as float of 32 bits", bits, format)
+            .. "8 to 16, 32 and 64 bit and float are: save it as float of 32 bits", bits, format)
     end
     self:segments(page, tags)
     if page.samples == "bits" then

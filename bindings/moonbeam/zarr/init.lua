@@ -140,9 +140,29 @@ local function decoder(self, device)
     return made
 end
 
+-- Where the chunk at `at` lies in the array, and what of it is taken: the part from the 0-based
+-- element `from` on. Elements beyond the array's shape may be anything.
+local function place_of(self, part, at, from)
+    local array = self.array
+    local place = {name = array.name, origin = {}, extents = array.chunks, first = from, count = {}}
+    for axis, index in ipairs(at) do
+        place.origin[axis], place.count[axis] = index * array.chunks[axis], 1
+    end
+    for k, axis in ipairs(self.space) do
+        place.count[axis] = part.shape[k]
+    end
+    return place
+end
+
 -- Fills a part of a block with the value of chunks that are not there.
-local function fill_empty(self, part)
+local function fill_empty(self, part, at)
     local fill = self.array.fill
+    if self.array.inexact_fill then
+        fail("unsupported", "zarr", nil, "%s: the chunk '%s' is not there, and the fill_value is "
+            .. "%s: integers of 64 bits are read as float64, which does not have this one; save "
+            .. "the image as float32", self.array.name, self.array.key(at),
+            self.array.inexact_fill)
+    end
     part:fill(self.dtype:find "^[ui]" and (fill ~= fill and 0
         or math.max(-2^31, math.min(2^31 - 1, fill)) // 1 | 0) or fill)
 end
@@ -174,7 +194,7 @@ local function copy_chunk(self, part, at, from, memory)
     local array = self.array
     local file, offset, bytes = find(self, at)
     if not file then
-        return fill_empty(self, part)
+        return fill_empty(self, part, at)
     end
     local steps = volumes.dense_steps(array.chunks, self.dtype)
     if array.codec == "none" and not array.samples and bytes < steps[1] * array.chunks[1] then
@@ -189,14 +209,15 @@ local function copy_chunk(self, part, at, from, memory)
         for k, axis in ipairs(self.space) do
             own[k] = steps[axis]
         end
-        file:read(part, offset, own, array.swap)
+        file:read(part, offset, own, {swap = array.swap})
         return
     end
     if bytes > most_bytes(array, self.dtype) then
         fail("io", "zarr", nil, "%s/%s: the file is damaged: a chunk has %d bytes, more than it "
             .. "can have", array.name, self.key, bytes)
     end
-    file:read_tiff(memory.rows, page_of(array, offset, bytes), 0, 0, memory.scratch)
+    file:read_tiff(memory.rows, page_of(array, offset, bytes), 0, 0, memory.scratch,
+        place_of(self, part, at, from))
     local own <close> = view_of(self, memory.rows, from, part)
     mb.convert(own, self.dtype, {out = part})
 end
