@@ -139,8 +139,9 @@ end
 function zarr_volume.create(path, options)
     path = path:gsub("/+$", "")
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
-        options = setmetatable({slice_distance = options.slice_distance or options.pixel_size,
-            lead = options.lead or {}, channels = channels_of(options)}, {__index = options}),
+        options = setmetatable({lead = options.lead or {}, channels = channels_of(options),
+            slice_distance = options.slice_distance == nil and options.pixel_size
+                or options.slice_distance}, {__index = options}),
         facts = origin.facts(options), volumes = {},
         shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
     local _ <close> = on_error(function() self:close() end)

@@ -200,7 +200,12 @@ function tiff.create(name, options)
     if #shape ~= 2 and #shape ~= 3 then
         fail("shape", "tiff", nil, "%s: a stack has 2 or 3 axes, not %d", name, #shape)
     end
-    local meta = setmetatable({}, {__index = options.meta})
+    local from = options.meta or {}
+    if from.kind ~= "imagej" and from.kind ~= "ome" and not from.said and next(from.voxel or {})
+        then -- no description of the input says its size as ImageJ does
+        from = voxel.said(from, {})
+    end
+    local meta = setmetatable({}, {__index = from})
     meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit
     local counts = {channels = options.channels, slices = #shape == 3 and shape[1] or 1,
         frames = options.frames, rows = shape[#shape - 1], columns = shape[#shape]}

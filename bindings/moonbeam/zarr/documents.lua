@@ -71,12 +71,16 @@ end
 
 -- The axes of the group, and the sizes of a voxel along those of the volume.
 local function axes_of(volume)
-    local sizes, own = {1.0, 1.0, 1.0}, {}
-    if volume.pixel_size then
-        sizes = {volume.slice_distance * 1e6, volume.pixel_size * 1e6, volume.pixel_size * 1e6}
-    end
+    local sizes, own = {}, {}
     for axis, name in ipairs {"z", "y", "x"} do
-        own[axis] = {name = name, type = "space", unit = volume.pixel_size and "micrometer"}
+        local size = volume.pixel_size
+        if axis == 1 then -- nil or false where it is not known
+            size = volume.slice_distance
+        elseif axis == 2 then
+            size = volume.row_size or size
+        end
+        sizes[axis] = size and size * 1e6 or 1.0
+        own[axis] = {name = name, type = "space", unit = size and "micrometer" or nil}
     end
     if volume.axis then -- of no type: neither space nor time
         own[1], sizes[1] = {name = volume.axis.name}, 1.0
@@ -122,11 +126,11 @@ local function omero_of(volume)
     return #list > 0 and {channels = list} or nil
 end
 
---- zarr.json of the group. `volume`: {title, dtype, pixel_size, slice_distance (m), axis (where
--- slices are not rows: {name, values}), lead (the axes before the volume's own: {{name, type, unit,
--- extent, scale}, ...}), channels (what channel_light.named gives, or empty tables, with least,
--- greatest and the percentiles low and high)}; `shapes`: those of the levels; `facts`: how the
--- volume came about.
+--- zarr.json of the group. `volume`: {title, dtype, pixel_size, row_size (nil: pixel_size),
+-- slice_distance (false: unknown; all in m), axis (where slices are not rows: {name, values}), lead
+-- (the axes before the volume's own: {{name, type, unit, extent, scale}, ...}), channels (what
+-- channel_light.named gives, or empty tables, with least, greatest and the percentiles low and
+-- high)}; `shapes`: those of the levels; `facts`: how the volume came about.
 function documents.group(volume, shapes, facts)
     local axes, sizes = axes_of(volume)
     local datasets = {}

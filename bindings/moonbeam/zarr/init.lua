@@ -409,7 +409,7 @@ function zarr.open(name, options)
     local meta = {unit = units.z, spacing = scale and tonumber(scale[space[1]]) or nil,
         voxel = ome_image.voxel(image, names, space), axes = own, channels = counts.channel or 1,
         frames = counts.frame or 1, slices = own == 3 and shape[1] or 1, named = image.named,
-        interval = ome_image.interval(image, names)}
+        interval = ome_image.interval(image, names), channel = options.channel}
     local self = setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,
         compressed = array.codec ~= "none", lead = lead, own = shape, shape = shape,
         space = space, others = others, turned = turned}, volume)
