@@ -125,7 +125,6 @@ function measured_psf.read(options, id, say, rank)
             local plane <close> = owned:reshape {1, owned.shape[1], owned.shape[2]}
             return plane:view()
         end)
-        say("PSF        one plane: every plane of the stack is deconvolved by itself")
     end
     return psf
 end
