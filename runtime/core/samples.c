@@ -73,22 +73,24 @@ static bool find(const mb_samples_place *place, int64_t index, int64_t *found)
 /* The error of a sample that a float64 does not have; none where nobody wants it. */
 static mb_status refuse(const char *value, const mb_samples_place *place, int64_t index)
 {
-    static const char *const axes[] = {"", "x = ", "y, x = ", "z, y, x = "};
     int64_t found[MB_MAX_RANK];
-    char at[32 * MB_MAX_RANK];
+    char at[32 * MB_MAX_RANK] = "";
     size_t length = 0;
     if (!find(place, index, found))
         return MB_STATUS_OK;
     for (int axis = 0; axis < place->rank; axis++)
         length += (size_t)snprintf(at + length, sizeof at - length, "%s%" PRId64,
                                    axis > 0 ? ", " : "", found[axis]);
+    const char *axes = place->rank == 3   ? "z, y, x = "
+                       : place->rank == 2 ? "y, x = "
+                       : place->rank == 1 ? "x = "
+                                          : "the index ";
     return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                   "'%s' has the value %s%s%s%s: integers of 64 bits are read as float64, which "
+                   "'%s' has the value %s%s%s%s%s: integers of 64 bits are read as float64, which "
                    "has every whole number up to 2^53, and does not have this one; save the image "
                    "as float32",
-                   place->name, value, place->rank > 0 ? ", at " : "",
-                   place->rank <= 3 ? axes[place->rank] : "the index ",
-                   place->rank > 0 ? strcat(at, " from 0") : "");
+                   place->name, value, length > 0 ? ", at " : "", length > 0 ? axes : "", at,
+                   length > 0 ? " from 0" : "");
 }
 
 /* `from` may be the end of `to`: each sample is read before its place is written. */

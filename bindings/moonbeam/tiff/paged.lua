@@ -20,8 +20,8 @@ local function file_of(self, page)
     return self.other
 end
 
--- Where a page lies in the volume, whose slice `z` from 0 it is; nil where its samples are widened
--- without an error that says so.
+-- Where a page lies in the volume, whose slice `z` from 0 it is, for errors of its samples; nil
+-- where there are none, or the page is the whole.
 local function place_of(page, z)
     return z and (page.samples == "i64" or page.samples == "u64")
         and {origin = {z, 0, 0}, extents = {1, page.rows, page.columns}} or nil
