@@ -9,6 +9,7 @@
 #include "call/lua_type.h"
 #include "files/codecs/chunk_codecs.h"
 #include "files/halve.h"
+#include "files/inputs/unchecked.h"
 #include "files/lua_rawfile.h"
 #include "files/tiff_segments.h"
 #include "lua_modules.h"
@@ -382,6 +383,15 @@ static int file_read_tiff(lua_State *L)
     return 0;
 }
 
+/* unchecked(): the first file of which a checksum was cut off, and whether there are others; nil. */
+static int rawfile_unchecked(lua_State *L)
+{
+    bool others;
+    lua_pushstring(L, mb_unchecked_take(&others));
+    lua_pushboolean(L, others);
+    return 2;
+}
+
 /* lacks(codec [, inner]): why "lz4", "zstd" or "blosc" (with the compressor `inner` in it) cannot be
 ** decoded on this machine, with the remedy; nil where it can. */
 static int rawfile_lacks(lua_State *L)
@@ -446,6 +456,7 @@ int mbl_open_rawfile(lua_State *L)
         {"halve", rawfile_halve},
         {"tiff_scratch_bytes", tiff_scratch_bytes},
         {"lacks", rawfile_lacks},
+        {"unchecked", rawfile_unchecked},
         {NULL, NULL},
     };
     mbl_register_type(L, MBL_RAWFILE, metamethods, methods);

@@ -11,7 +11,7 @@
 ** Cost model without a record: work per point rises with the radices used. A power of two costs 1;
 ** each factor of 3, 5 or 7 makes a pass that costs a little more than two radix-2 passes of the
 ** same length. The figures are relative times of FFTW on 7-smooth sizes and serve only to rank
-** candidates. 0: not 7-smooth.
+** candidates. `n` is 7-smooth.
 */
 static double smooth_cost(int64_t n)
 {
@@ -20,14 +20,13 @@ static double smooth_cost(int64_t n)
         double factor;
     } radices[] = {{3, 1.05}, {5, 1.08}, {7, 1.12}};
     double cost = (double)n;
+
     for (size_t i = 0; i < sizeof radices / sizeof *radices; i++)
         while (n % radices[i].radix == 0) {
             n /= radices[i].radix;
             cost *= radices[i].factor;
         }
-    while (n % 2 == 0)
-        n /= 2;
-    return n == 1 ? cost : 0;
+    return cost;
 }
 
 static int64_t power_above(int64_t n)
@@ -38,15 +37,33 @@ static int64_t power_above(int64_t n)
     return power;
 }
 
+/* The smallest even 7-smooth number that is at least n, which is at most 2^40 + 1: each product of
+** odd primes up to 7 is doubled until it is large enough. */
+static int64_t smooth_above(int64_t n)
+{
+    int64_t best = power_above(n);
+    for (int64_t sevens = 1; sevens < best; sevens *= 7)
+        for (int64_t fives = sevens; fives < best; fives *= 5)
+            for (int64_t odd = fives; odd < best; odd *= 3) {
+                int64_t size = 2 * odd;
+                while (size < n)
+                    size *= 2;
+                if (size < best)
+                    best = size;
+            }
+    return best;
+}
+
 /* The candidates >= n by smoothness, ascending; the last is a power of two. */
 static int smooth_candidates(int64_t n, mb_fft_candidate *list)
 {
     int count = 0;
     const int64_t power = power_above(n);
     double best = smooth_cost(power);
-    for (int64_t size = n + (n & 1); size < power && (double)size < best; size += 2) {
+    for (int64_t size = smooth_above(n); size < power && (double)size < best;
+         size = smooth_above(size + 1)) {
         const double cost = smooth_cost(size);
-        if (cost > 0 && cost < best && count < MB_FFT_MAX_CANDIDATES - 1) {
+        if (cost < best && count < MB_FFT_MAX_CANDIDATES - 1) {
             best = cost;
             list[count++] = (mb_fft_candidate){.n = size, .ps = cost / (double)size};
         }

@@ -6,6 +6,7 @@
 #include "files/tiff_segments.h"
 
 #include "files/codecs/chunk_codecs.h"
+#include "files/inputs/unchecked.h"
 #include <omp.h>
 #include <string.h>
 
@@ -244,6 +245,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         uint8_t *out = scratch + packed;
         const size_t want = (size_t)(height * row_bytes);
         size_t got = 0;
+        bool unchecked = false;
         MB_TRY(mb_rawfile_get(file, offset, scratch, bytes));
         if (page->compression == MB_TIFF_PLAIN)
             memcpy(out, scratch, got = bytes < want ? bytes : want);
@@ -259,7 +261,9 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         else if (page->compression == MB_CHUNK_LZ4)
             got = mb_unpack_sized_lz4(scratch, bytes, out, want);
         else
-            got = mb_unpack_zlib(scratch, bytes, out, want);
+            got = mb_unpack_zlib(scratch, bytes, out, want, &unchecked);
+        if (unchecked)
+            mb_unchecked_note(mb_rawfile_path(file));
         if (got < (size_t)((end_row - top) * row_bytes))
             return incomplete(file, number);
         if (page->swap && page->predictor != 3 && page->samples != MB_SAMPLES_BITS)

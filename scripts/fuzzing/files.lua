@@ -10,6 +10,7 @@ local texts = require "scripts.fuzzing.texts"
 local files = {}
 
 local RESIDENT_KIB = 300000  -- beyond which memory counts as a surprise; not under a sanitizer
+local SOUND <const> = 5      -- of so many mutants one is not damaged
 local SANITIZER_STATUS = 77  -- what the sanitizers end with, see scripts/fuzz
 
 local function write(path, text)
@@ -32,6 +33,16 @@ local function write_parts(path, parts, changed)
     end
 end
 
+-- Writes a seed: its parts, of which some are `changed`, or its text; anew.
+local function write_seed(path, seed, changed, text)
+    os.execute(("rm -rf '%s'"):format(path))
+    if seed.parts then
+        write_parts(path, seed.parts, changed)
+    else
+        write(path, text)
+    end
+end
+
 -- A mutant of a folder: one of its files is damaged, more often one that describes the others, or
 -- is missing.
 local function damaged_parts(seed)
@@ -47,9 +58,9 @@ local function damaged_parts(seed)
     return {[at] = math.random(20) > 1 and #text > 0 and mutate.structure(text, {})}
 end
 
--- Runs campaign.program with these arguments, for campaign.seconds at most. Returns {how =
+--- Runs campaign.program with these arguments, for campaign.seconds at most. Returns {how =
 -- "exit", code = 0, seconds, kib, out, err}.
-local function run(campaign, ...)
+function files.run(campaign, ...)
     local words = {campaign.measure, tostring(campaign.seconds), campaign.folder .. "/out",
         campaign.folder .. "/err", campaign.program, ...}
     for i, word in ipairs(words) do
@@ -79,8 +90,8 @@ local function warnings_and_lines(text)
     return warnings, lines
 end
 
--- Removes all that a run has left beside the mutant, and returns what should not be there.
-local function clean(campaign, expected)
+--- Removes all that a run has left beside the mutant, and returns what should not be there.
+function files.clean(campaign, expected)
     local left = {}
     for _, name in ipairs(core.system.folder(campaign.folder)) do
         if name:find("^result") then
@@ -93,8 +104,8 @@ local function clean(campaign, expected)
     return left
 end
 
--- How a run ended, as a word of the report.
-local function verdict(campaign, result)
+--- How a run ended, as a word of the report.
+function files.verdict(campaign, result)
     local _, lines = warnings_and_lines(result.err)
     if result.how == "hang" then
         return "hang"
@@ -144,22 +155,22 @@ local function changed(facts, true_facts)
 end
 
 local function facts_of(campaign, seed, path)
-    local result = run(campaign, "scripts/fuzzing/facts.lua", seed.kind == "scan" and "scan"
+    local result = files.run(campaign, "scripts/fuzzing/facts.lua", seed.kind == "scan" and "scan"
         or "image", path .. (seed.open and "/" .. seed.open or ""))
     local chunk = result.how == "exit" and result.code == 0 and load(result.out, "=facts", "t", {})
     return chunk and chunk(), result
 end
 
--- The sum of the volume that a run has written, nil if there is none.
-local function sum_of(campaign)
-    local file <close> = mb.h5.open(campaign.folder .. "/result.h5")
+--- The sum of the volume that a run has written (default: result.h5), nil if there is none.
+function files.sum_of(campaign, path)
+    local file <close> = mb.h5.open(path or campaign.folder .. "/result.h5")
     local volume <close> = file and file:read("/entry/data/data", {device = "host"})
     return volume and volume:sum()
 end
 
 -- What an accepted scan became: the word of the report, and the facts that changed.
 local function judge_scan(campaign, seed, path, result)
-    local facts, sum = facts_of(campaign, seed, path), sum_of(campaign)
+    local facts, sum = facts_of(campaign, seed, path), files.sum_of(campaign)
     local right = sum == seed.sum
     local names = facts and changed(facts, seed.facts) or {}
     if #names > 0 then
@@ -175,80 +186,116 @@ end
 
 -- Reconstructs a scan; `...` are further words of the command line.
 local function reconstruct(campaign, path, ...)
-    return run(campaign, "scripts/reconstruct.lua", path, "--center", "7.5", "--device", "host",
-        ...)
+    return files.run(campaign, "scripts/reconstruct.lua", path, "--center", "7.5", "--device",
+        "host", ...)
 end
 
 -- The two runs of a scan: planned, and for real.
 local function try_scan(campaign, seed, path)
     local planned = reconstruct(campaign, path, "--plan")
     local result = reconstruct(campaign, path, "-o", campaign.folder .. "/result.h5", "-q")
-    local first, second, names = verdict(campaign, planned), verdict(campaign, result), nil
+    local first, second = files.verdict(campaign, planned), files.verdict(campaign, result)
+    local names
     if second == "accepted" then
         second, names = judge_scan(campaign, seed, path, result)
     end
-    local left = clean(campaign, result.code == 0 and "result.h5" or nil)
+    local left = files.clean(campaign, result.code == 0 and "result.h5" or nil)
     return {{run = "plan", verdict = first, result = planned},
         {run = "real", verdict = second, result = result, names = names, left = left}}
 end
 
 local function try_image(campaign, seed, path)
     local facts, result = facts_of(campaign, seed, path)
-    local word, names = verdict(campaign, result), nil
+    local word, names = files.verdict(campaign, result), nil
     if word == "accepted" then
         names = changed(facts, seed.facts)
         word = #names > 0 and "accepted, other tags" or facts.sum == seed.facts.sum
             and "accepted, right" or "accepted, other pixels"
     end
-    return {{run = "read", verdict = word, result = result, names = names, left = clean(campaign)}}
+    return {{run = "read", verdict = word, result = result, names = names,
+        left = files.clean(campaign)}}
 end
 
 --- What the undamaged seeds give: their facts and, of scans, the sum of the volume. Raises where
 -- one of them fails.
 function files.prepare(campaign, seeds)
     for _, seed in ipairs(seeds) do
-        local path = ("%s/seed.%s"):format(campaign.folder, seed.extension)
-        if seed.parts then
-            write_parts(path, seed.parts, {})
+        local path = seed.fixed or ("%s/seed.%s"):format(campaign.folder, seed.extension)
+        write_seed(path, seed, {}, seed.text)
+        if seed.try then
+            seed:prepare(campaign, path)
         else
-            write(path, seed.text)
+            local facts, result = facts_of(campaign, seed, path)
+            seed.facts = facts or error(("the undamaged %s is refused: %s"):format(seed.name,
+                result.err), 0)
         end
-        local facts, result = facts_of(campaign, seed, path)
-        seed.facts = facts or error(("the undamaged %s is refused: %s"):format(seed.name,
-            result.err), 0)
         if seed.kind == "scan" then
             local made = reconstruct(campaign, path, "-o", campaign.folder .. "/result.h5", "-q")
             if made.code ~= 0 then
                 error(("the undamaged %s fails: %s"):format(seed.name, made.err), 0)
             end
-            seed.sum = assert(sum_of(campaign))
+            seed.sum = assert(files.sum_of(campaign))
         end
-        clean(campaign)
+        files.clean(campaign)
         os.execute(("rm -rf '%s'"):format(path))
     end
 end
 
+-- The parts that differ in a mutant, {} for a seed of one file, and its text.
+local function made(seed, kind, sound)
+    if sound then
+        return {}, seed.text
+    elseif not seed.parts then
+        return {}, kind == "values" and mutate.values(seed.text, seed.values)
+            or mutate.structure(seed.text, seed.protected)
+    end
+    return seed.kind == "image" and damaged_parts(seed) or texts.damaged_parts(seed)
+end
+
+-- Does a mutant have the bytes that were written? What `seed.working` matches is no input.
+local function unchanged(path, seed, parts, text)
+    if text then
+        return read(path) == text
+    end
+    for i, part in ipairs(seed.parts) do
+        local own = parts[i] == nil and part.text or parts[i] or ""
+        if not (seed.working and part.name:find(seed.working))
+            and read(path .. "/" .. part.name) ~= own then
+            return false
+        end
+    end
+    return true
+end
+
+local function try_of(seed)
+    return seed.try or seed.kind == "scan" and try_scan or try_image
+end
+
 --- Tries mutant number `index` of a seed, made by `kind` ("structure" or "values"); `note` gets
--- every run. A mutant whose runs are worth looking at is kept in campaign.keep, if that is a
--- folder.
+-- every run. Each fifth one is the seed itself, which must be accepted. A mutant whose runs are
+-- worth looking at is kept in campaign.keep, if that is a folder.
 function files.try(campaign, seed, kind, index, note)
     math.randomseed(campaign.seed, index)
-    local parts = seed.parts and (seed.kind == "texts" and texts.damaged_parts(seed)
-        or damaged_parts(seed))
-    local text = not parts and (kind == "values" and mutate.values(seed.text, seed.values)
-        or mutate.structure(seed.text, seed.protected))
+    local sound = index % SOUND == 0
+    local parts, text = made(seed, kind, sound)
     local name = ("mutant-%s-%d-%d.%s"):format(seed.name:gsub("%W", "-"), campaign.seed, index,
         seed.extension)
-    local path = campaign.folder .. "/" .. name
-    if parts then
-        write_parts(path, seed.parts, parts)
-    else
-        write(path, text)
-    end
-    for _, entry in ipairs((seed.kind == "scan" and try_scan or try_image)(campaign, seed, path)) do
+    local path = seed.fixed or campaign.folder .. "/" .. name
+    write_seed(path, seed, parts, text)
+    local entries = try_of(seed)(campaign, seed, path)
+    for _, entry in ipairs(entries) do
         entry.name = name
+        if sound and entry.verdict ~= "accepted" and entry.verdict ~= "accepted, right" then
+            entry.verdict = "sound input: " .. entry.verdict
+        end
+    end
+    if not unchanged(path, seed, parts, text) then
+        entries[#entries].verdict = "input changed"
+    end
+    write_seed(path, seed, parts, text)
+    for _, entry in ipairs(entries) do
         if note(entry) and campaign.keep then
-            os.execute(("cp -r '%s' '%s/'"):format(path, campaign.keep))
+            os.execute(("cp -r '%s' '%s/%s'"):format(path, campaign.keep, name))
             write(("%s/%s.%s.txt"):format(campaign.keep, name, entry.run), entry.verdict .. "\n"
                 .. entry.result.err)
         end

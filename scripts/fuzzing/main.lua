@@ -21,8 +21,8 @@ local options = cli.parse(arg, {
     {"seed", value = "N", type = cli.count, default = 1,
         doc = "of all that is random: the same seed makes the same mutants"},
     {"from", value = "N", type = cli.count, default = 1, doc = "number of the first mutant"},
-    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "texts",
-        "operators", "recipes"), doc = "this kind alone"},
+    {"only", value = "KIND", type = cli.choice("scan", "values", "image", "texts", "npy", "zarr",
+        "list", "recipe", "journal", "operators", "recipes"), doc = "this kind alone"},
     {"keep", value = "FOLDER", doc = "where mutants that break a promise are kept"},
     {"measure", value = "FILE", required = true, doc = "the built measure.c"},
     {"again", value = "WORDS", default = "scripts/fuzz",
@@ -39,10 +39,10 @@ if options.merge then
     os.exit(report.print(report.merge(options.merge), options.sanitized) and 0 or 1, true)
 end
 
--- What mutant number `index` is: of eleven, five are damaged scans, one has damaged values, two are
--- images, one has damaged texts, and two are batches of calls.
-local KINDS = {"scan", "image", "scan", "recipes", "scan", "values", "texts", "image", "scan",
-    "scan", "operators"}
+-- What mutant number `index` is: of sixteen, four are damaged scans, one has damaged values, two
+-- are images, two have damaged texts, two are batches of calls; the other kinds have one each.
+local KINDS = {"scan", "image", "npy", "recipes", "scan", "values", "texts", "zarr", "journal",
+    "scan", "list", "image", "texts", "recipe", "scan", "operators"}
 
 local folder = os.tmpname()
 os.remove(folder)
@@ -57,8 +57,9 @@ assert(mb.system.mkdir(campaign.folder))
 local all = seeds.make(folder)
 files.prepare(campaign, all)
 
-local by_kind = {scan = {}, image = {}, texts = {}}
+local by_kind = {}
 for _, seed in ipairs(all) do
+    by_kind[seed.kind] = by_kind[seed.kind] or {}
     table.insert(by_kind[seed.kind], seed)
 end
 
@@ -82,7 +83,7 @@ local function try(index)
         return try_calls(kind, index)
     end
     local list = by_kind[kind] or by_kind.scan
-    -- KINDS repeats after ten: divided, so that every seed meets every kind.
+    -- KINDS repeats: divided, so that every seed meets every kind.
     local seed = list[(index + index // #KINDS) % #list + 1]
     files.try(campaign, seed, kind == "values" and "values" or "structure", index, function(entry)
         return report.file(tallies, kind, seed, entry)

@@ -9,7 +9,8 @@ local BAD = {}
 for _, word in ipairs {"crash", "hang", "memory", "sanitizer", "traceback", "status",
     "several lines", "left behind",
     "accepted, changed in silence", "accepted, without a result", "accepted, not read again",
-    "lost", "wrong estimate",
+    "lost", "wrong estimate", "input changed", "accepted, wrong", "lost what was kept",
+    "advice failed",
     "not repeatable", "internal error", "plain Lua error", "leak", "guard damage"} do
     BAD[word] = true
 end
@@ -36,7 +37,8 @@ local function add(tallies, campaign, word, number)
 end
 
 local function is_bad(campaign, word)
-    return BAD[word] and not (UNDETECTABLE[campaign:match("^%a+")] or {})[word]
+    return (BAD[word] or word:find "^sound input: ")
+        and not (UNDETECTABLE[campaign:match("^%a+")] or {})[word]
 end
 
 --- Says what is worth a look, while the fuzzer runs and, of the first ones, at its end.

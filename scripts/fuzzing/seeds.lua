@@ -1,12 +1,12 @@
 --- The undamaged files that mutants are made of, small ones of every kind that is read.
 --
--- A seed is {name, kind = "scan", "image" or "texts" (texts.lua), extension, text, values,
--- protected}: `values` are
--- the byte ranges of numbers of which any is plausible (angles, image keys, pixel sizes),
--- `protected` those and the pixels. A seed that is a folder has no text but `parts`, a list of
--- {name, text} with names relative to the folder.
+-- A seed is {name, kind = "scan", "image", "texts" (texts.lua) or one of commands.lua, extension,
+-- text, values, protected}: `values` are the byte ranges of numbers of which any is plausible
+-- (angles, image keys, pixel sizes), `protected` those and the pixels. A seed that is a folder has
+-- no text but `parts`, a list of {name, text} with names relative to the folder.
 
 local mb = require "moonbeam"
+local commands = require "scripts.fuzzing.commands"
 local core = require "moonbeam.core"
 local read = require("scripts.fuzzing.report").read
 local texts = require "scripts.fuzzing.texts"
@@ -231,7 +231,9 @@ function seeds.make(folder)
             text = tiff_encoder.encode(tiff_encoder.sample(3, 20, 21, kind.dtype), kind)} or nil
     end
     add_folders(list, folder)
-    table.move(texts.seeds(), 1, #texts.seeds(), #list + 1, list)
+    for _, more in ipairs {texts.seeds(), commands.seeds(folder, list)} do
+        table.move(more, 1, #more, #list + 1, list)
+    end
     return list
 end
 

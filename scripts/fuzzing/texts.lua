@@ -1,8 +1,9 @@
 --- What describes images: texts of TIFF files, their companions and indices, and documents of
 -- OME-Zarr, damaged as texts are: numbers, elements and lines, not bytes alone.
 --
--- A seed is {name, kind = "texts", extension, parts (list of {name, text}), open (the name of the
--- part that is opened, or nil: the folder)}.
+-- A seed is {name, kind = "texts", extension, parts (list of {name, text, binary, head (how many of
+-- its bytes are text)}), open (the name of the part that is opened, or nil: the folder), damaged
+-- (the names of the parts that mutants change, as a set; nil: all)}.
 
 local mutate = require "scripts.fuzzing.mutate"
 local page_forms = require "spec.support.page_forms"
@@ -84,8 +85,8 @@ local WAYS <const> = {
 }
 local WEIGHTS <const> = {1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7}
 
--- A damaged copy of a text: one to three changes.
-local function damaged(text)
+--- A damaged copy of a text: one to three changes.
+function texts.damaged(text)
     for _ = 1, math.random(3) do
         text = WAYS[one_of(WEIGHTS)](text)
     end
@@ -118,16 +119,29 @@ local function described(bytes, change)
     return nil
 end
 
+-- The number of a part that may be damaged: any one, or one of seed.damaged, a set of names.
+local function any_part(seed)
+    local list = {}
+    for i, part in ipairs(seed.parts) do
+        list[#list + 1] = (not seed.damaged or seed.damaged[part.name]) and i or nil
+    end
+    return one_of(list)
+end
+
 --- What changes in a mutant of a seed: {[number of a part] = its text; false: it is missing}.
 function texts.damaged_parts(seed)
-    local at = math.random(#seed.parts)
+    local at = any_part(seed)
     local part, way = seed.parts[at], math.random(20)
     if way == 1 and part.name ~= seed.open then
         return {[at] = false}
+    elseif part.head and way > 6 then -- a text, and bytes behind it
+        return {[at] = texts.damaged(part.text:sub(1, part.head))
+            .. part.text:sub(part.head + 1)}
     elseif part.binary then
-        return {[at] = way > 6 and described(part.text, damaged) or mutate.structure(part.text, {})}
+        return {[at] = way > 6 and described(part.text, texts.damaged)
+            or mutate.structure(part.text, {})}
     end
-    return {[at] = way > 3 and damaged(part.text) or mutate.structure(part.text, {})}
+    return {[at] = way > 3 and texts.damaged(part.text) or mutate.structure(part.text, {})}
 end
 
 -- ---- seeds ----

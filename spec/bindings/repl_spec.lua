@@ -216,8 +216,8 @@ describe("the history of the prompt", function()
     end
 
     it("keeps the line breaks of a statement, also for the next session", function()
-        if not os.execute "command -v script >/dev/null 2>&1" then
-            pending "there is no script(1)"
+        if not os.execute "script -qec true /dev/null >/dev/null 2>&1 </dev/null" then
+            pending "there is no script(1), or no pseudo-terminal"
         end
         local home <close> = setmetatable({name = files.folder()}, {__close = function(self)
             files.remove(self.name)

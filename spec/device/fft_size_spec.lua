@@ -34,6 +34,19 @@ describe("fft.good_size", function()
         end
     end)
 
+    it("answers at once for any extent, with even sizes of factors up to 7", function()
+        for _, n in ipairs {3, 97, 1025, 4099, 65537, (1 << 31) + 1, (1 << 39) + 1, 1 << 40} do
+            local size, _, list = mb.fft.good_size(n, {device = "host", explain = true})
+            assert.is_true(is_good(size, n))
+            for _, each in ipairs(list) do
+                assert.is_true(is_good(each.size, n))
+            end
+            for between = n, math.min(list[1].size, n + 5000) - 1 do
+                assert.is_false(is_good(between, n))
+            end
+        end
+    end)
+
     it("takes the least product of time and memory on a GPU", function()
         for _, axis in ipairs {"row", "column"} do
             for n = 3, 8000, 61 do

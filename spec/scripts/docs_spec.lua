@@ -9,10 +9,12 @@ local helper = require "spec.helper"
 
 local MOST_PICTURE_BYTES = 100 * 1024
 
+-- By git where it is, so that what it ignores is left out; a source archive has no git.
 local function pages()
     local list = {}
     local pipe <close> = assert(io.popen("git ls-files --cached --others --exclude-standard "
-        .. "README.md CHANGELOG.md 'docs/*.md'"))
+        .. "README.md CHANGELOG.md 'docs/*.md' 2>/dev/null "
+        .. "|| find README.md CHANGELOG.md docs -name '*.md'"))
     for name in pipe:lines() do
         if not name:find("^docs/reference/") then
             list[#list + 1] = name
@@ -38,7 +40,7 @@ local function exists(name)
     return file ~= nil
 end
 
-if not require("moonbeam").system.stat ".git" then
+if not require("moonbeam").system.stat "docs/contributing.md" then
     it("documents are checked where the sources are", function()
         pending "the sources are not here"
     end)

@@ -39,7 +39,7 @@ describe("scripts/fuzz", function()
     end)
 
     -- The verdicts of both runs of a mutant, by a program that is this shell script.
-    local function verdicts(script, kind)
+    local function verdicts(script, kind, index)
         files.write(folder .. "/program", "#!/bin/sh\n" .. script .. "\n")
         assert(os.execute(("chmod +x %s/program"):format(folder)))
         local tallies, found, bad = fuzzing.report.new(), {}, 0
@@ -47,7 +47,7 @@ describe("scripts/fuzz", function()
             text = ("text"):rep(20), values = {}, protected = {},
             facts = kind == "image" and {sum = 7, shape = "1 x 2"}
                 or {n_angles = 2, angles = {0, 1.5}}, sum = 1}
-        fuzzing.files.try(campaign, seed, "structure", 1, function(entry)
+        fuzzing.files.try(campaign, seed, "structure", index or 1, function(entry)
             found[#found + 1] = entry.verdict
             bad = bad + (fuzzing.report.file(tallies, kind or "scan", seed, entry) and 1 or 0)
         end)
@@ -82,6 +82,23 @@ describe("scripts/fuzz", function()
         local _, bad = verdicts(leaves)
         assert.equal(1, bad)
         assert.same({"err", "out"}, files.list(folder .. "/runs"))
+    end)
+
+    test("counts a sound file that is refused, which each fifth one is", function()
+        local refuses = "echo 'x.lua: wrong' >&2; exit 1"
+        local found, bad = verdicts(refuses, nil, 5)
+        assert.same({"sound input: clean error", "sound input: clean error"}, found)
+        assert.equal(2, bad)
+        found, bad = verdicts(refuses, nil, 6)
+        assert.same({"clean error", "clean error"}, found)
+        assert.equal(0, bad)
+    end)
+
+    test("sees an input that was changed", function()
+        local found, bad = verdicts(([[for name in %s/runs/mutant*; do echo >> "$name"; done
+            echo no >&2; exit 1]]):format(folder))
+        assert.same({"clean error", "input changed"}, found)
+        assert.equal(1, bad)
     end)
 
     test("tells changed facts in silence from those that were told", function()

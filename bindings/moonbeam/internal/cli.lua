@@ -223,6 +223,10 @@ function cli.warn(format, ...)
     cli.tell(("%s: warning: %s"):format(program, cli.spoken(format:format(...))))
 end
 
+function log.warn(text)
+    cli.warn("%s", text)
+end
+
 --- Does what comes after a result that is complete. `what` ("--preview") and `path` name it.
 -- A failure is a warning, and the program ends with status 1; a stop stays one.
 function cli.afterwards(what, path, fn, ...)

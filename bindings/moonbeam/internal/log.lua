@@ -18,8 +18,24 @@ log.quiet = nil
 --- Whether something after a result that is complete has failed (cli.afterwards).
 log.failed = false
 
---- The exit status of a program that no error has ended.
+--- How a warning is said. Set by command lines (cli.lua).
+function log.warn(text)
+    io.stderr:write("moonbeam: warning: ", text, "\n")
+end
+
+--- Says what is left to say of what was read, once.
+function log.tell_unchecked()
+    local name, others = core.rawfile.unchecked()
+    if name then
+        log.warn(("the checksum behind compressed data of '%s'%s is cut off: the data are "
+            .. "complete, and nothing tells whether they are right"):format(name,
+            others and " and of other files" or ""))
+    end
+end
+
+--- The exit status of a program that no error has ended, which has nothing left to say.
 function log.exit_status()
+    log.tell_unchecked()
     return log.failed and 1 or 0
 end
 

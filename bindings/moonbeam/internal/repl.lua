@@ -6,6 +6,7 @@
 local arguments = require "moonbeam.internal.arguments"
 local columns = require "moonbeam.internal.columns"
 local declared = require "moonbeam.internal.declared"
+local log = require "moonbeam.internal.log"
 local core = require "moonbeam.core"
 local complete = require "moonbeam.internal.prompt.completion"
 local meant = require "moonbeam.internal.prompt.meant"
@@ -353,6 +354,7 @@ function repl.run(options)
                 explain(results[2], text, env, first)
             end
             show(table.unpack(results, 1, results.n))
+            log.tell_unchecked()
             if memory ~= "" then
                 write(memory)
             end

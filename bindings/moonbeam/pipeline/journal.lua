@@ -256,6 +256,7 @@ function methods:look(made, result)
         look(self, made, result)
         return self.sections, self.totals
     end)
+    self.looked = true
 end
 
 --- Is there nothing left of a section?
@@ -334,10 +335,11 @@ function methods:is_complete()
     return false
 end
 
---- Ends this process's work: the folder stays if another process can go on with it.
+--- Ends this process's work: the folder stays if another process can go on with it. What is kept is
+-- told where this process could go on itself: where it could not, its error says why.
 function methods:close()
     local kept, last = self.kept, self.last
-    if self.tell and kept.run and kept:keeps() then
+    if self.tell and self.looked and kept.run and kept:keeps() then
         self.tell(("'%s' keeps %d of %d rows: go on with the option resume = true, or start anew "
             .. "with the option discard = true"):format(kept.folder, kept:count(last.number),
             last.last - last.first + 1))

@@ -257,7 +257,7 @@ end
 local function part_of(s, file, place, what, options)
     local dataset = frames.dataset(s, file, place.path, what)
     local count = #dataset.shape == 3 and dataset.shape[1] or 1
-    missing.check_count(file, place.path, count)
+    missing.check_count(("'%s' in '%s'"):format(place.path, file.path), count)
     local runs = missing.present(s, dataset, file, options.allow_missing)
     return {dataset = dataset, runs = runs, count = frames.count(runs), place = place.place,
         path = file == s.file and place.path or file.path .. ":" .. place.path}

@@ -6,6 +6,7 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local images = require "moonbeam.images"
+local missing = require "moonbeam.scan.missing"
 local on_error = require "moonbeam.internal.on_error"
 local picked = require "moonbeam.scan.picked"
 local ranges = require "moonbeam.scan.series.ranges"
@@ -67,6 +68,7 @@ function image_frames.set(name)
         local volume <close> = open_image(base)
         set.total, set.single = #volume.shape == 3 and volume.shape[1] or 1, #volume.shape ~= 3
         set.shape = volume.shape
+        missing.check_count(("'%s'"):format(base), set.total)
     end
     set.place = core.system.real_path(set.place) or set.place
     set.indices = {}

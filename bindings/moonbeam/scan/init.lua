@@ -68,7 +68,7 @@ local function find_frames(s, layout, options)
     s.n_frames, s.rows, s.cols = table.unpack(s.data.shape)
     s.dtype = s.data.dtype
     describe_storage(s)
-    missing.check_count(s.file, layout.data, s.n_frames)
+    missing.check_count(("'%s' in '%s'"):format(layout.data, s.file.path), s.n_frames)
     local runs = missing.present(s, s.data, s.file, options.allow_missing)
     local projections, flats, darks = frames.sorted(s, layout)
     s.n_projections = #projections

@@ -10,12 +10,12 @@ local missing = {}
 -- Each frame has an entry in lists of indices and angles.
 local MOST_FRAMES = 1 << 20
 
---- Raises where a dataset has more frames than a scan can have.
-function missing.check_count(file, path, frames)
+--- Raises where `what`, a dataset or an image, has more frames than a scan can have.
+function missing.check_count(what, frames)
     if frames > MOST_FRAMES then
         fail("shape", "scan.open", "data",
-            "'%s' in '%s' has %d frames, and at most %d can be read: the file is damaged", path,
-            file.path, frames, MOST_FRAMES)
+            "%s has %d frames, and at most %d can be read: the file is damaged", what, frames,
+            MOST_FRAMES)
     end
 end
 

@@ -227,8 +227,8 @@ end
 
 local volume = volumes.file_class {}
 
--- Calls fn(at, from, ranges) for the chunks that a block of one volume meets. `place`: the 0-based
--- indices along the axes that are none of the volume.
+-- Calls fn(at, from, ranges) for the chunks that a block of one volume meets, until it returns true.
+-- `place`: the 0-based indices along the axes that are none of the volume.
 local function each_chunk(self, place, first, extents, fn)
     local chunks = self.array.chunks
     local at, from, ranges, low, high, own = {}, {}, {}, {}, {}, {}
@@ -249,8 +249,11 @@ local function each_chunk(self, place, first, extents, fn)
             if own[axis] then
                 ranges[own[axis]] = {begin - low[axis] + 1, last - low[axis] + 1}
             end
-            along(axis + 1)
+            if along(axis + 1) then
+                return true
+            end
         end
+        return false
     end
     along(1)
 end
@@ -299,23 +302,38 @@ function volume:fill(block, first)
 end
 
 --- The indices of the first axis that no chunk was written for, or not all: {first, count}; nil:
--- none. Readers take them for the fill value.
+-- none. Readers take them for the fill value. One chunk that is not there decides for the indices
+-- that it has, so that the extents of an array without files cost nothing.
 function volume:missing()
     local lost, gap, zero = {}, {count = 0}, {}
     for axis = 1, #self.shape do
         zero[axis] = 0
     end
+    local function lose(row)
+        gap.count = gap.count + (lost[row] and 0 or 1)
+        lost[row] = true
+        gap.first = math.min(gap.first or row, row)
+    end
     local function look(place, before, first, extents, flat)
-        each_chunk(self, place, first, extents, function(at, _, ranges)
-            if not find(self, at) then
-                for index = flat and 1 or ranges[1][1], flat and 1 or ranges[1][2] do
-                    local row = before + index
-                    gap.count = gap.count + (lost[row] and 0 or 1)
-                    lost[row] = true
-                    gap.first = math.min(gap.first or row, row)
-                end
+        local depth = flat and 1 or self.array.chunks[self.space[1]]
+        local at, last = first[1], flat and first[1] or first[1] + extents[1] - 1
+        while at <= last do
+            local beyond = flat and last + 1 or math.min(last + 1, (at // depth + 1) * depth)
+            local from, count = {table.unpack(first)}, {table.unpack(extents)}
+            if not flat then
+                from[1], count[1] = at, beyond - at
             end
-        end)
+            each_chunk(self, place, from, count, function(chunk)
+                if find(self, chunk) then
+                    return false
+                end
+                for row = at - first[1] + 1, beyond - first[1] do
+                    lose(before + row)
+                end
+                return true
+            end)
+            at = beyond
+        end
     end
     if not self.counts then
         look(self.lead, 0, zero, self.shape)

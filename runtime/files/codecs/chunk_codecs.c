@@ -122,8 +122,9 @@ static uint32_t little_endian(const uint8_t *in)
 
 /* Goes on from place `at` of the input to its checksum, which follows the last byte of the data.
 ** Data behind what was asked for (the rows of a strip that the page has not) are dropped, up to
-** MOST_DROPPED. false: the data are damaged. */
-static bool ends_well(z_stream *stream, const uint8_t *in, size_t in_bytes, size_t at)
+** MOST_DROPPED. false: the data are damaged. `unchecked`: the input ends before the checksum does. */
+static bool ends_well(z_stream *stream, const uint8_t *in, size_t in_bytes, size_t at,
+                      bool *unchecked)
 {
     uint8_t dropped[4096];
     int result = Z_OK;
@@ -136,10 +137,13 @@ static bool ends_well(z_stream *stream, const uint8_t *in, size_t in_bytes, size
         result = inflate(stream, Z_NO_FLUSH);
         at += give - stream->avail_in;
     }
+    if (result != Z_STREAM_END && at == in_bytes)
+        *unchecked = true;
     return result != Z_DATA_ERROR;
 }
 
-size_t mb_unpack_zlib(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes)
+size_t mb_unpack_zlib(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                      bool *unchecked)
 {
     z_stream stream;
     memset(&stream, 0, sizeof stream);
@@ -160,7 +164,7 @@ size_t mb_unpack_zlib(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t o
         if (give == stream.avail_in && room == stream.avail_out)
             break;
     }
-    if (done == out_bytes && result == Z_OK && !ends_well(&stream, in, in_bytes, at))
+    if (done == out_bytes && result == Z_OK && !ends_well(&stream, in, in_bytes, at, unchecked))
         done = 0;
     inflateEnd(&stream);
     return result == Z_DATA_ERROR ? 0 : done;

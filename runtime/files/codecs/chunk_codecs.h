@@ -26,8 +26,10 @@ const char *mb_codec_name(mb_codec codec);
 const char *mb_codec_missing(mb_codec codec, const char *inner);
 
 /* zlib's format or gzip's. 0 where the checksum at the end is not that of the data. An end that is
-** cut off behind complete data, as some writers of TIFF leave it, is none to compare. */
-size_t mb_unpack_zlib(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes);
+** cut off behind complete data, as some writers of TIFF leave it, is none to compare: `unchecked`
+** is set to true then, and is not changed otherwise. */
+size_t mb_unpack_zlib(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                      bool *unchecked);
 
 /* A block of LZ4 without a frame. */
 size_t mb_unpack_lz4(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes);

@@ -1,5 +1,7 @@
 -- Checksums at the end of compressed data.
 
+local commands = require "spec.support.commands"
+local core = require "moonbeam.core"
 local helper = require "spec.helper"
 local files = require "spec.support.files"
 local mb = require "moonbeam"
@@ -59,9 +61,30 @@ describe("the checksum of a compressed chunk", function()
         assert.matches("a.zarr", (helper.failure(read, packed(data) .. "\0\0\0\0")), 1, true)
     end)
 
-    it("may be cut off behind complete data", function()
-        assert.same({1001, 1032}, read(packed(data)))
-        assert.same({1001, 1032}, read(packed(data) .. "\1\2"))
+    it("may be cut off behind complete data, which is noted", function()
+        assert.same({1001, 1032}, read(packed(data) .. string.pack(">I4", adler32(data))))
+        assert.is_nil((core.rawfile.unchecked()))
+        for _, rest in ipairs {"", "\1\2", string.pack(">I4", adler32(data)):sub(1, 3)} do
+            assert.same({1001, 1032}, read(packed(data) .. rest))
+            assert.same({folder .. "/a.zarr/0.0.0", false}, {core.rawfile.unchecked()})
+        end
+        assert.is_nil((core.rawfile.unchecked()))
+    end)
+
+    it("is told once by a command, however many chunks have none", function()
+        files.write(folder .. "/a.zarr/.zarray", [[{"zarr_format": 2, "shape": [6, 4, 4],
+            "chunks": [2, 4, 4], "dtype": "<u2", "order": "C", "fill_value": 0, "filters": null,
+            "compressor": {"id": "zlib", "level": 0}}]])
+        for chunk = 0, 2 do
+            files.write(("%s/a.zarr/%d.0.0"):format(folder, chunk), packed(data))
+        end
+        local psf <close> = mb.ones({1, 3, 3}, {device = "host"})
+        mb.npy.write(folder .. "/psf.npy", psf)
+        local text = commands.must("deconvolve.lua", ("%s/a.zarr %s/psf.npy -o %s/r.npy -q "
+            .. "--iterations 2 --pixel 100 --step 100"):format(folder, folder, folder))
+        assert.equal(1, select(2, text:gsub("deconvolve: warning: the checksum behind compressed "
+            .. "data of '[^']*a.zarr/0.0.0' and of other files is cut off", "")))
+        assert.equal(1, select(2, text:gsub("checksum", "")))
     end)
 
     it("is looked for behind data that are longer than the chunk", function()

@@ -187,6 +187,7 @@ function image_list.finish(list)
     cli.print(("images     %d done, %d skipped, %d failed of %d"):format(counts.done,
         counts.skipped, counts.failed, #list))
     if not core.dry.on() then
+        log.tell_unchecked()
         os.exit(counts.failed > 0 and 1 or 0, true)
     end
 end
