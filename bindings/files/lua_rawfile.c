@@ -312,8 +312,33 @@ static const uint64_t *check_list(lua_State *L, int index, const char *name, int
     return values;
 }
 
+/* The place of a page in the table at `index`: {origin, extents, first, count, name} as
+** mb_samples_place has them; `first` and `count` may be left out, and so may the name, which is
+** that of the file then. The table keeps the text of a name. */
+static mb_samples_place check_place(lua_State *L, int index)
+{
+    int64_t extents[MB_MAX_RANK] = {0};
+    lua_getfield(L, index, "extents");
+    luaL_checktype(L, -1, LUA_TTABLE);
+    const lua_Unsigned rank = lua_rawlen(L, -1);
+    if (rank > MB_MAX_RANK)
+        mbl_fail(L, MB_STATUS_SHAPE, "extents", "a page has %d axes at most", MB_MAX_RANK);
+    check_indices(L, index, "extents", (int)rank, extents);
+    for (lua_Unsigned axis = 0; axis < rank; axis++)
+        if (extents[axis] < 1)
+            mbl_fail(L, MB_STATUS_SHAPE, "extents", "a page has the extent %lld",
+                     (long long)extents[axis]);
+    lua_getfield(L, index, "name");
+    mb_samples_place place = mb_samples_place_of(luaL_optstring(L, -1, NULL), (int)rank, extents);
+    check_indices(L, index, "origin", (int)rank, place.origin);
+    check_indices(L, index, "first", (int)rank, place.first);
+    check_indices(L, index, "count", (int)rank, place.count);
+    return place;
+}
+
 /* The page in the table at `index`: {swap, samples, bits, compression, predictor, rows, columns,
-** segment_rows, segment_columns, offsets, bytes}. Leaves its lists on the stack. */
+** segment_rows, segment_columns, offsets, bytes, place (may be nil)}. Leaves its lists and its place
+** on the stack. */
 static mb_tiff_page check_page(lua_State *L, int index)
 {
     int64_t offsets = 0, bytes = 0;
@@ -337,34 +362,16 @@ static mb_tiff_page check_page(lua_State *L, int index)
         mbl_fail(L, MB_STATUS_IO, NULL, "the TIFF page has %lld offsets and %lld byte counts",
                  (long long)offsets, (long long)bytes);
     page.count = offsets;
+    if (lua_getfield(L, index, "place") == LUA_TTABLE) {
+        const mb_samples_place place = check_place(L, lua_gettop(L));
+        mb_samples_place *kept = lua_newuserdatauv(L, sizeof *kept, 0);
+        *kept = place;
+        page.place = kept;
+    }
     return page;
 }
 
-/* The place of a page in the table at `index`: {origin, extents, first, count, name} as
-** mb_samples_place has them; `first` and `count` may be left out, and so may the name of the file. */
-static mb_samples_place check_place(lua_State *L, int index, const char *name)
-{
-    int64_t extents[MB_MAX_RANK] = {0};
-    lua_getfield(L, index, "extents");
-    luaL_checktype(L, -1, LUA_TTABLE);
-    const lua_Unsigned rank = lua_rawlen(L, -1);
-    if (rank > MB_MAX_RANK)
-        mbl_fail(L, MB_STATUS_SHAPE, "extents", "a page has %d axes at most", MB_MAX_RANK);
-    check_indices(L, index, "extents", (int)rank, extents);
-    for (lua_Unsigned axis = 0; axis < rank; axis++)
-        if (extents[axis] < 1)
-            mbl_fail(L, MB_STATUS_SHAPE, "extents", "a page has the extent %lld",
-                     (long long)extents[axis]);
-    lua_getfield(L, index, "name"); /* stays on the stack, and so does the text */
-    mb_samples_place place = mb_samples_place_of(luaL_optstring(L, -1, name), (int)rank, extents);
-    check_indices(L, index, "origin", (int)rank, place.origin);
-    check_indices(L, index, "first", (int)rank, place.first);
-    check_indices(L, index, "count", (int)rank, place.count);
-    return place;
-}
-
-/* read_tiff(array, page, first_row, first_column [, scratch [, place]]); rows and columns are
-** 0-based. */
+/* read_tiff(array, page, first_row, first_column [, scratch]); rows and columns are 0-based. */
 static int file_read_tiff(lua_State *L)
 {
     mb_rawfile *file = check_file(L);
@@ -372,13 +379,8 @@ static int file_read_tiff(lua_State *L)
     const int64_t row = mbl_check_integer(L, 4, "first_row");
     const int64_t column = mbl_check_integer(L, 5, "first_column");
     mb_array *scratch = lua_isnoneornil(L, 6) ? NULL : mbl_check_array(L, 6);
-    lua_settop(L, 7);
-    mb_tiff_page page = check_page(L, 3);
-    const int64_t extents[] = {page.rows, page.columns};
-    const mb_samples_place place = lua_isnil(L, 7)
-                                       ? mb_samples_place_of(mb_rawfile_path(file), 2, extents)
-                                       : check_place(L, 7, mb_rawfile_path(file));
-    page.place = &place;
+    lua_settop(L, 6);
+    const mb_tiff_page page = check_page(L, 3);
     mbl_check(L, mb_tiff_read(file, &page, row, column, array, scratch));
     return 0;
 }

@@ -202,6 +202,16 @@ static mb_status incomplete(const mb_rawfile *file, int64_t segment)
                    mb_rawfile_path(file), (long long)segment + 1);
 }
 
+/* Where the samples of a page are, for errors. */
+static mb_samples_place place_of(const mb_rawfile *file, const mb_tiff_page *page)
+{
+    const int64_t extents[] = {page->rows, page->columns};
+    mb_samples_place place = page->place ? *page->place : mb_samples_place_of(NULL, 2, extents);
+    if (!place.name)
+        place.name = mb_rawfile_path(file);
+    return place;
+}
+
 typedef struct window {
     int64_t row, column, rows, columns; /* of the page */
 } window;
@@ -278,6 +288,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         source = out;
     }
     const int64_t wide = (int64_t)mb_dtype_bytes(array->dtype), columns = end - first;
+    const mb_samples_place place = place_of(file, page);
     for (int64_t y = first_row; y < end_row; y++) {
         char *to =
             (char *)array->data + ((y - w->row) * array->strides[0] + (first - w->column)) * wide;
@@ -296,7 +307,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
                 mb_swap_bytes(tail, (uint64_t)columns, (size_t)element);
         }
         if (page->samples != MB_SAMPLES_AS_STORED)
-            MB_TRY(mb_samples_widen(page->samples, to, tail, columns, page->place,
+            MB_TRY(mb_samples_widen(page->samples, to, tail, columns, &place,
                                     y * page->columns + first));
     }
     return MB_STATUS_OK;

@@ -29,7 +29,7 @@ typedef struct mb_tiff_page {
     int64_t
         bits; /* of a sample of MB_SAMPLES_BITS, 1 to 15: most significant bit first, with nothing
                   ** between samples; a row begins with a byte */
-    const mb_samples_place *place; /* of the page in the array that is read */
+    const mb_samples_place *place; /* in the array that is read; NULL: the page is all of it */
     int64_t compression;
     int64_t predictor; /* 1 none, 2 differences along rows, 3 the same for floating point */
     int64_t rows, columns;

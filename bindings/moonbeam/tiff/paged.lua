@@ -36,8 +36,8 @@ function paged:fill(block, first, scratch)
     for i = 1, flat and 1 or block.shape[1] do
         local own_page <close> = flat and block:view() or block:view(i)
         local page = pages[flat and 1 or first[1] + i]
-        file_of(self, page):read_tiff(own_page, page, first[#first - 1], first[#first], scratch,
-            place_of(page, not flat and first[1] + i - 1 or nil))
+        page.place = place_of(page, not flat and first[1] + i - 1 or nil)
+        file_of(self, page):read_tiff(own_page, page, first[#first - 1], first[#first], scratch)
     end
 end
 

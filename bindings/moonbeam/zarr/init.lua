@@ -216,8 +216,9 @@ local function copy_chunk(self, part, at, from, memory)
         fail("io", "zarr", nil, "%s/%s: the file is damaged: a chunk has %d bytes, more than it "
             .. "can have", array.name, self.key, bytes)
     end
-    file:read_tiff(memory.rows, page_of(array, offset, bytes), 0, 0, memory.scratch,
-        place_of(self, part, at, from))
+    local page = page_of(array, offset, bytes)
+    page.place = place_of(self, part, at, from)
+    file:read_tiff(memory.rows, page, 0, 0, memory.scratch)
     local own <close> = view_of(self, memory.rows, from, part)
     mb.convert(own, self.dtype, {out = part})
 end
@@ -227,7 +228,7 @@ end
 
 local volume = volumes.file_class {}
 
--- Calls fn(at, from, ranges) for the chunks that a block of one volume meets, until it returns true.
+-- Calls fn(at, from, ranges) for the chunks that a block of one volume meets until it returns true.
 -- `place`: the 0-based indices along the axes that are none of the volume.
 local function each_chunk(self, place, first, extents, fn)
     local chunks = self.array.chunks
