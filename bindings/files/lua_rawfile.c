@@ -85,12 +85,13 @@ static int rawfile_resume_kept(lua_State *L)
     return 1;
 }
 
-/* keep(path [, shared]): the file of that name, new unless it is there; it stays when it is
-** closed. */
+/* keep(path [, shared [, brief]]): the file of that name, new unless it is there; it stays when it
+** is closed. */
 static int rawfile_keep(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
-    mbl_check(L, mb_rawfile_keep(path, lua_toboolean(L, 2), &new_box(L)->file));
+    const bool shared = lua_toboolean(L, 2), brief = lua_toboolean(L, 3);
+    mbl_check(L, mb_rawfile_keep(path, shared, brief, &new_box(L)->file));
     return 1;
 }
 

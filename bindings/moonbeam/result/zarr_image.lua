@@ -81,14 +81,6 @@ function writer:volume(channel, frame)
         place = "file"}, blocks)
 end
 
---- Says that nothing more is written to a volume: its files are closed. A process may have some
--- hundreds open.
-function writer:done(channel, frame)
-    if self.made then
-        self.made:close_files(number_of(self, channel, frame))
-    end
-end
-
 function writer:finish()
     if self.made then
         self.made:finish()
@@ -115,8 +107,8 @@ local function lead_of(options)
     return lead
 end
 
---- A new image: an object with volume(channel, frame), done(channel, frame), finish() and close();
--- without finish nothing is left. Options: shape ({z, y, x}), dtype, channels, frames, overwrite,
+--- A new image: an object with volume(channel, frame), finish() and close(); without finish
+-- nothing is left. Options: shape ({z, y, x}), dtype, channels, frames, overwrite, zarr_layout,
 -- voxel ({pixel, step} in m), meta (of the image that it was made from: its voxel, the interval of
 -- times and names of channels), origin ({title, input, parameters}), inside (a folder where it is
 -- made, which somebody else removes).
@@ -129,6 +121,7 @@ function zarr_image.create(name, options)
     local from, named = options.origin or {}, channel_light.named(options.meta or {})
     local size = options.voxel or options.meta and options.meta.voxel or {}
     local settings = {shape = options.shape, dtype = options.dtype, title = from.title or "image",
+        zarr_layout = options.zarr_layout,
         input = from.input, parameters = from.parameters, overwrite = options.overwrite,
         inside = options.inside, units = from.units or "1", pixel_size = size.pixel,
         slice_distance = size.step or size.pixel, lead = lead_of(options),
