@@ -40,9 +40,9 @@ local function tell_chunks(say, options, name, volume)
     end
     local count = volume.count or 1
     local files, most = zarr_volume.files(volume.shape, volume.dtype, "chunks", count)
-    say("zarr       %d files, one for each slice of each level, of at most %s, %s in all", files,
-        mb.device.format_bytes(most), mb.device.format_bytes(count
-            * zarr_volume.disk_bytes(volume.shape, volume.dtype, "chunks")))
+    say(("zarr       %d files, one for each slice of each level, of at most %s, %s in all"):format(
+        files, mb.device.format_bytes(most), mb.device.format_bytes(count
+            * zarr_volume.disk_bytes(volume.shape, volume.dtype, "chunks"))))
 end
 
 --- Says which readers take the result `name` where it is a TIFF file above 4 GB, or ends the
