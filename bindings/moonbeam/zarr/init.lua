@@ -1,6 +1,7 @@
 --- Reads Zarr arrays, formats 2 and 3, and the finest level of OME-Zarr images, as volumes
 -- (moonbeam.volumes): chunks and shards, uncompressed or with gzip, zlib, Zstandard, LZ4 or
--- Blosc, either byte order.
+-- Blosc, either byte order. Several chunks are decoded at a time, by threads (runtime/files/
+-- tiff_segments.h).
 --
 -- Nothing in a file is trusted: extents, places and names are checked before they are used.
 

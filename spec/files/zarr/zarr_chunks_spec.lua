@@ -7,7 +7,6 @@ local mb = require "moonbeam"
 local open_files = require "moonbeam.result.open_files"
 local python = require "spec.support.python"
 local read_json = require "moonbeam.internal.json_reader"
-local shards = require "moonbeam.zarr.shards"
 
 describe("an OME-Zarr result of chunks", function()
     local folder
