@@ -117,7 +117,6 @@ function journal.identity(made, options)
         {"rows", ("%d:%d"):format(rows[1], rows[2])}, {"dtype", last.dtype},
         {"slices_per_file", tostring(options.slices_per_file or "all")},
         {"devices", unfinished.models(job.devices)}}
-    list[#list + 1] = options.zarr_layout == "chunks" and {"zarr_layout", "chunks"} or nil
     local in_time = in_time_of(scan)
     list[#list + 1] = in_time and {"flats in time and ring currents", in_time}
     list[#list + 1] = last.whole and {"part", table.concat(job.options.part, "/")} or nil

@@ -4,7 +4,7 @@
 --
 -- A level: {layout (zarr/shards.lua), folder (of the array), place ("0/1/": the indices along the
 -- axes before z), files (open_files.lua, those of all levels)}. Files are opened when they are
--- needed. Without shards (layout.chunked) a file is a chunk, and counts as a shard of one slice.
+-- needed. Without shards (layout.kind) a file is a chunk, and counts as a shard of one slice.
 
 local activity = require "moonbeam.internal.command_line.activity"
 local core = require "moonbeam.core"
@@ -38,10 +38,27 @@ function levels.folder(name)
     return name
 end
 
+-- Raises an error where an earlier process has begun the array in another layout, whose files would
+-- stay in the result.
+local function check_layout(name, layout)
+    local file = io.open(name, "rb")
+    local text = file and file:read "a" or ""
+    if file then
+        file:close()
+    end
+    local was = text:find "}%s*$" and documents.layout(text)
+    if was and was ~= layout.kind then
+        fail("argument", "result.create", "zarr_layout", "the result in '%s' was begun with the "
+            .. "layout %s, and this run has %s: give the same, or start anew with the option "
+            .. "discard = true", name:match "^(.*)/[^/]*/[^/]*/[^/]*$", was, layout.kind)
+    end
+end
+
 --- The array of a level: its folder and description. `lead`: the axes before the volume's own;
 -- `first`: the name of the first of those.
 function levels.array(folder, layout, lead, first)
     levels.folder(folder)
+    check_layout(folder .. "/zarr.json", layout)
     levels.write_text(folder .. "/zarr.json", documents.array(layout, lead, first))
     levels.folder(folder .. "/c")
 end

@@ -51,8 +51,13 @@ function documents.array(layout, lead, first)
         chunk_grid = {name = "regular", configuration = {chunk_shape = behind(lead, 1,
             layout.slices, layout.bands * layout.rows, layout.shape[3])}},
         chunk_key_encoding = {name = "default", configuration = {separator = "/"}},
-        codecs = {layout.chunked and bytes or sharding},
+        codecs = {layout.kind == "chunks" and bytes or sharding},
     }, FIRST)
+end
+
+--- The layout (shards.option) that zarr.json of an array of ours, a text, has.
+function documents.layout(text)
+    return text:find('"sharding_indexed"', 1, true) and "shards" or "chunks"
 end
 
 -- Where the voxels of a level are: {scale, translation}, micrometers or voxels of the first level.

@@ -52,18 +52,19 @@ function shards.crc32c(text)
 end
 
 --- The layout of an array {nz, ny, nx}: {shape, dtype, rows (of a band), bands (of a slice), slices
--- (of a shard), count (of shards), row_bytes, chunk_bytes, slice_bytes, chunked}. `kind`: "shards"
+-- (of a shard), count (of shards), row_bytes, chunk_bytes, slice_bytes, kind}. `kind`: "shards"
 -- (the default), or "chunks": what counts as a shard is a chunk, and has no index.
 function shards.layout(shape, dtype, kind)
-    local made = {shape = shape, dtype = dtype, chunked = kind == "chunks"}
+    local made = {shape = shape, dtype = dtype, kind = kind or "shards"}
+    local chunks = kind == "chunks"
     made.row_bytes = shape[3] * core.pool.element_bytes(dtype)
-    made.bands = made.chunked and 1
+    made.bands = chunks and 1
         or math.max(1, -(-shape[2] * made.row_bytes // shards.limits.band))
     made.rows = -(-shape[2] // made.bands)
     made.bands = -(-shape[2] // made.rows)
     made.chunk_bytes = made.rows * made.row_bytes
     made.slice_bytes = made.bands * made.chunk_bytes
-    made.slices = made.chunked and 1 or math.min(shape[1], math.max(1,
+    made.slices = chunks and 1 or math.min(shape[1], math.max(1,
         shards.limits.shard // made.slice_bytes, -(-shape[1] // shards.limits.shards)))
     made.count = -(-shape[1] // made.slices)
     return made
@@ -78,7 +79,7 @@ end
 
 --- What follows the slices of a shard: the index, and its checksum.
 function shards.index(layout, number)
-    if layout.chunked then
+    if layout.kind == "chunks" then
         return ""
     end
     local first, last = shards.slices(layout, number)
@@ -102,7 +103,7 @@ end
 
 --- The bytes of all files of an array, but for its description.
 function shards.bytes(layout)
-    local index = layout.chunked and 0 or 16 * layout.slices * layout.bands + 4
+    local index = layout.kind == "chunks" and 0 or 16 * layout.slices * layout.bands + 4
     return layout.shape[1] * layout.slice_bytes + layout.count * index
 end
 

@@ -282,15 +282,14 @@ end
         local psf <close> = mb.psf_gaussian({3, 5, 5}, {1, 1, 1})
         mb.tiff.write(path "a.tif", image, {spacing = 0.3, unit = "micron"})
         mb.npy.write(path "p.npy", psf)
-        for _, case in ipairs {
-            {"deconvolve.lua FOLDER/a.tif FOLDER/p.npy -d host --iterations 3 --output-dtype uint16"},
-            {"deconvolve.lua FOLDER/a.tif FOLDER/p.npy -d host --iterations 3 --tiles exact"},
-            {"convolve.lua --image FOLDER/a.tif --psf FOLDER/p.npy -d host"}} do
-            local command = "scripts/" .. case[1]
-            must(command .. " -o FOLDER/s.zarr --overwrite")
+        for _, words in ipairs {
+            "deconvolve.lua FOLDER/a.tif FOLDER/p.npy -d host --iterations 3 --output-dtype uint16",
+            "deconvolve.lua FOLDER/a.tif FOLDER/p.npy -d host --iterations 3 --tiles exact",
+            "convolve.lua --image FOLDER/a.tif --psf FOLDER/p.npy -d host"} do
+            local command = "scripts/" .. words
             local said = must(command .. " -o FOLDER/c.zarr --overwrite --zarr-layout chunks --plan")
             local line = said:match "\nzarr       [^\n]+"
-            assert.is_nil(must(command .. " -o FOLDER/s.zarr --overwrite --plan"):match "\nzarr ")
+            assert.is_nil(must(command .. " -o FOLDER/s.zarr --overwrite"):match "\nzarr ")
             must(command .. " -o FOLDER/c.zarr --overwrite --zarr-layout chunks")
             local list, bytes = chunk_files "c.zarr"
             assert.equal(5 + 3, check_files("c.zarr", 0))
@@ -299,7 +298,7 @@ end
                 mb.device.format_bytes(bytes)), line)
             local a <close> = mb.images.read(path "s.zarr", "host")
             local b <close> = mb.images.read(path "c.zarr", "host")
-            assert.is_true(a:to_string() == b:to_string(), case[1])
+            assert.is_true(a:to_string() == b:to_string(), words)
         end
     end)
 
@@ -311,26 +310,35 @@ end
         assert.equal(6, #chunk_files "made.zarr")
         files.write(path "run.lua", ([[
 local mb = require "moonbeam"
-local layout, resume, step = ...
+local layout, way, step = ...
 mb.debug.fail_step(tonumber(step))
 local scan <close> = assert(mb.scan.open "%s/scan.h5")
 local p = mb.pipeline(scan, {"flat_field", "minus_log", {"fbp", center = 11.5}},
     {block = 2, quiet = true})
-p:run {output = "%s/volume.zarr", zarr_layout = layout, resume = resume == "true"}
+p:run {output = "%s/volume.zarr", zarr_layout = layout, resume = way == "resume",
+    discard = way == "discard"}
 ]]):format(folder, folder))
         local function again(...)
             return run("FOLDER/run.lua %s %s %s", ...)
         end
         local killed = 0
         for _, step in ipairs {20, 60} do
-            local _, status = again("chunks", false, step)
+            local _, status = again("chunks", "begin", step)
             if status ~= 0 then
                 killed = killed + 1
-                local text, other = again("shards", true, 0)
+                local text, other = again("shards", "resume", 0)
                 assert.equal(1, other, text)
-                assert.matches("zarr_layout (it was 'chunks'", text, 1, true)
-                local said, done = again("chunks", true, 0)
+                assert.matches("the result in '" .. path "volume.zarr.unfinished" .. "' was begun with "
+                    .. "the layout chunks, and this run has shards: give the same", text, 1, true)
+                -- Both ways that the message tells.
+                local same = killed > 1 and {"chunks", "resume", 0} or {"shards", "discard", 0}
+                local said, done = again(table.unpack(same))
                 assert.equal(0, done, said)
+                if killed == 1 then
+                    assert.equal(1, #chunk_files "volume.zarr")
+                    files.remove(path "volume.zarr")
+                    again("chunks", "begin", 0)
+                end
             end
             assert.equal(6, check_files("volume.zarr", 0))
             local a <close> = mb.images.read(path "made.zarr", "host")
@@ -339,5 +347,20 @@ p:run {output = "%s/volume.zarr", zarr_layout = layout, resume = resume == "true
             files.remove(path "volume.zarr")
         end
         assert.is_true(killed > 0)
+        -- In a folder that a journal keeps, too.
+        assert(core.system.mkdir(path "inside"))
+        for i, kind in ipairs {"shards", "chunks"} do
+            local other = i == 1 and "chunks" or "shards"
+            local options = {shape = {4, 3, 300}, dtype = "u8", zarr_layout = kind,
+                inside = path "inside"}
+            mb.images.create(path("kept" .. i .. ".zarr"), options):close()
+            mb.images.create(path("kept" .. i .. ".zarr"), options):close()
+            options.zarr_layout = other
+            local _, problem = helper.failure(mb.images.create, path("kept" .. i .. ".zarr"),
+                options)
+            assert.same({"argument", "zarr_layout"}, {problem.code, problem.arg})
+            assert.matches(("begun with the layout %s, and this run has %s"):format(kind, other),
+                problem.message, 1, true)
+        end
     end)
 end)

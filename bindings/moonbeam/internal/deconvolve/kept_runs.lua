@@ -36,7 +36,6 @@ function kept_runs.open(options, asked, image, output)
         also[#also + 1] = {"--" .. name, type(value) == "table" and table.concat(value, ",")
             or tostring(value or "not given")}
     end
-    also[#also + 1] = options.zarr_layout == "chunks" and {"--zarr-layout", "chunks"} or nil
     local plan = options.plan or not output
     local path = output and file_name.without_member(output) or ""
     return mb.tiled_deconv.journal(path, {inputs = inputs, also = also,
