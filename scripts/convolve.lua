@@ -13,7 +13,7 @@ local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local finite = require "moonbeam.internal.finite"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
-local large_tiff = require "moonbeam.internal.command_line.large_tiff"
+local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local progress = require "moonbeam.progress"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
 
@@ -75,7 +75,7 @@ local options = cli.parse(arg, {
     cli.shared.log, cli.shared.progress,
     cli.option(pictures.gamma, {default = 1.5, of = "pictures"}),
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif, .h5 or .zarr"},
-    large_tiff.OPTION,
+    result_layouts.OPTIONS,
     cli.option(spheres.seed),
     notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
         .. "its libraries and buffers.\n"
@@ -98,7 +98,7 @@ local function check_outputs(inputs)
     end
 end
 check_outputs(false)
-large_tiff.check(options, options.output)
+result_layouts.check(options, options.output)
 
 local devices = cli.devices_with_data(options)
 local device = devices[1]
@@ -239,13 +239,15 @@ local function from_file_to_file()
         on_host = on_host + plan.peaks[devices[i].id]
     end
     cli.print(process_memory.bound_text(on_host, pinned))
-    large_tiff.tell(cli.print, options, options.output, {shape = source.shape, dtype = "f32"}, meta)
+    result_layouts.tell(cli.print, options, options.output, {shape = source.shape, dtype = "f32"},
+        meta)
     if options.plan then
         return
     end
     local _ <close> = process_memory.hold(device, known)
     local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32",
-        meta = meta, tiff_layout = options.tiff_layout, overwrite = options.overwrite})
+        meta = meta, tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout,
+        overwrite = options.overwrite})
     local started = mb.system.clock()
     local others = {} -- what the other devices took
     local peak, host_peak = process_memory.measured(device, function()
@@ -427,9 +429,9 @@ cli.print(("result %s, flux %.6g of %.6g; peak %s (%d bytes), %.2f arrays"):form
 picture(options.preview, mb.volumes.of_array(result), simulated_name, "convolved, "
     .. caption_of(kernel), simulated_voxel)
 if options.output then
-    large_tiff.tell(cli.print, options, options.output, {shape = result.shape, dtype = "f32"})
+    result_layouts.tell(cli.print, options, options.output, {shape = result.shape, dtype = "f32"})
     mb.images.write(options.output, result, {overwrite = options.overwrite,
-        tiff_layout = options.tiff_layout})
+        tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout})
 end
 for _, array in ipairs {image, psf, result} do
     array:release()

@@ -1,6 +1,6 @@
 /*
 ** Files of plain elements in Lua: userdata "moonbeam.rawfile" and the module table {open, create,
-** scratch, tiff_scratch_bytes}. The rules are in runtime/files/rawfile.h and tiff_segments.h; this
+** scratch, tiff_scratch_bytes, ...}. The rules are in runtime/files/rawfile.h and tiff_segments.h; this
 ** file turns arguments into calls. Closing is idempotent; close, __close and __gc remove a created
 ** file that was not finished.
 */
@@ -86,12 +86,13 @@ static int rawfile_resume_kept(lua_State *L)
     return 1;
 }
 
-/* keep(path [, shared]): the file of that name, new unless it is there; it stays when it is
-** closed. */
+/* keep(path [, shared [, brief]]): the file of that name, new unless it is there; it stays when it
+** is closed. */
 static int rawfile_keep(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
-    mbl_check(L, mb_rawfile_keep(path, lua_toboolean(L, 2), &new_box(L)->file));
+    const bool shared = lua_toboolean(L, 2), brief = lua_toboolean(L, 3);
+    mbl_check(L, mb_rawfile_keep(path, shared, brief, &new_box(L)->file));
     return 1;
 }
 
@@ -394,6 +395,31 @@ static int rawfile_unchecked(lua_State *L)
     return 2;
 }
 
+/* read_chunks(files, array, pages [, scratch]): a chunk of each open file, a page of one strip, to
+** the first elements of the array (chunk, row, column). */
+static int rawfile_read_chunks(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    mb_array *array = mbl_check_array(L, 2);
+    mb_array *scratch = lua_isnoneornil(L, 4) ? NULL : mbl_check_array(L, 4);
+    lua_settop(L, 4);
+    const int64_t count = (int64_t)lua_rawlen(L, 3);
+    mb_tiff_chunk *chunks = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *chunks, 0);
+    for (int64_t i = 0; i < count; i++) {
+        luaL_checkstack(L, 16, "too many chunks");
+        lua_rawgeti(L, 1, i + 1);
+        chunks[i].file = mbl_test_rawfile(L, -1);
+        lua_pop(L, 1);
+        if (!chunks[i].file)
+            return mbl_fail(L, MB_STATUS_ARGUMENT, "files", "a chunk needs an open file");
+        lua_rawgeti(L, 3, i + 1);
+        chunks[i].page = check_page(L, lua_gettop(L));
+    }
+    mbl_check(L, mb_tiff_read_chunks(chunks, count, array, scratch));
+    return 0;
+}
+
 /* lacks(codec [, inner]): why "lz4", "zstd" or "blosc" (with the compressor `inner` in it) cannot be
 ** decoded on this machine, with the remedy; nil where it can. */
 static int rawfile_lacks(lua_State *L)
@@ -457,6 +483,7 @@ int mbl_open_rawfile(lua_State *L)
         {"scratch", rawfile_scratch},
         {"halve", rawfile_halve},
         {"tiff_scratch_bytes", tiff_scratch_bytes},
+        {"read_chunks", rawfile_read_chunks},
         {"lacks", rawfile_lacks},
         {"unchecked", rawfile_unchecked},
         {NULL, NULL},

@@ -422,12 +422,9 @@ function unfinished:close()
     end
 end
 
--- Nothing more is written to the volume of a channel and frame.
-function unfinished.done() end
-
 --- A class of files that are being written, with `file` (nil in a dry run): finish() gives the
 -- complete file its name, close() without that leaves nothing. methods: volume(channel, frame), the
--- volume to write to, and done(channel, frame) where a volume has files of its own.
+-- volume to write to.
 function volumes.writer_class(methods)
     local class = setmetatable(methods, unfinished)
     class.__index = class

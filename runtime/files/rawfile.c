@@ -26,6 +26,7 @@ struct mb_rawfile {
     int fd;            /* -1: closed */
     bool writable;
     uint64_t bytes;
+    bool brief;    /* opened by its name for each piece of a transfer */
     int users;     /* transfers of carriers under way */
     int shared;    /* their descriptor: it outlives `fd`. -1: none */
     bool orphaned; /* freed by the last of them */
@@ -135,7 +136,7 @@ mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
     return MB_STATUS_OK;
 }
 
-mb_status mb_rawfile_keep(const char *path, bool shared, mb_rawfile **out)
+mb_status mb_rawfile_keep(const char *path, bool shared, bool brief, mb_rawfile **out)
 {
     struct stat facts;
     *out = NULL;
@@ -143,6 +144,7 @@ mb_status mb_rawfile_keep(const char *path, bool shared, mb_rawfile **out)
     if (!file)
         return MB_STATUS_MEMORY;
     file->writable = true;
+    file->brief = brief;
     file->fd =
         open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, shared ? 0666 : 0600);
     if (file->fd < 0 || fstat(file->fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -294,27 +296,45 @@ mb_status mb_rawfile_use(mb_rawfile *file, bool writing, int change)
 {
     if (change > 0) {
         MB_TRY(ready(file, writing));
-        if (file->users == 0)
+        if (file->users == 0 && !file->brief)
             file->shared = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
-        if (file->shared < 0)
+        if (file->shared < 0 && !file->brief)
             return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s' a second time: %s", file->path,
                            strerror(errno));
     }
     file->users += change;
     if (file->users > 0)
         return MB_STATUS_OK;
-    close(file->shared);
+    if (file->shared >= 0)
+        close(file->shared);
     file->shared = -1;
     if (file->orphaned)
         mb_rawfile_destroy(file);
     return MB_STATUS_OK;
 }
 
-mb_status mb_rawfile_carry(const mb_rawfile *file, uint64_t offset, void *host, uint64_t bytes,
-                           bool writing)
+mb_status mb_rawfile_enter(const mb_rawfile *file, bool writing, int *fd)
 {
-    return writing ? put(file, file->shared, offset, host, bytes)
-                   : get(file, file->shared, offset, host, bytes);
+    const int flags = writing ? O_RDWR : O_RDONLY;
+    *fd = file->shared;
+    if (!file->brief)
+        return MB_STATUS_OK;
+    *fd = open(file->path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    return *fd >= 0 ? MB_STATUS_OK
+                    : mb_fail(MB_STATUS_IO, NULL, "cannot open '%s' again: %s", file->path,
+                              strerror(errno));
+}
+
+void mb_rawfile_leave(const mb_rawfile *file, int fd)
+{
+    if (file->brief && fd >= 0)
+        close(fd);
+}
+
+mb_status mb_rawfile_carry(const mb_rawfile *file, int fd, uint64_t offset, void *host,
+                           uint64_t bytes, bool writing)
+{
+    return writing ? put(file, fd, offset, host, bytes) : get(file, fd, offset, host, bytes);
 }
 
 void mb_rawfile_spoil(mb_rawfile *file)

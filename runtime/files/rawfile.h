@@ -10,7 +10,8 @@
 **   what else is read.
 **
 ** Threads: one file belongs to one thread at a time; reading uses positions, not a cursor. While
-** that thread keeps the file in use (mb_rawfile_use), others may call mb_rawfile_carry.
+** that thread keeps the file in use (mb_rawfile_use), others may call mb_rawfile_enter, _carry and
+** _leave.
 */
 #ifndef MB_IO_RAWFILE_H
 #define MB_IO_RAWFILE_H
@@ -34,8 +35,9 @@ mb_status mb_rawfile_resume_kept(const char *path, const char *now, bool overwri
 /* A file without a name in the folder of `beside`, for reading and writing. */
 mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out);
 /* The file `path`, for reading and writing; new, unless it is there. A new one is for others to
-** read too if `shared`, as the system's defaults have it. */
-mb_status mb_rawfile_keep(const char *path, bool shared, mb_rawfile **out);
+** read too if `shared`, as the system's defaults have it. `brief`: one of very many, which is open
+** for each piece of a transfer alone and not while it waits; it must keep its name until then. */
+mb_status mb_rawfile_keep(const char *path, bool shared, bool brief, mb_rawfile **out);
 /* Sets the size; takes the disk space now, so that a full disk is an error here. */
 mb_status mb_rawfile_resize(mb_rawfile *file, uint64_t bytes);
 /* Completes a created file: sync, check of the size, rename. */
@@ -71,9 +73,12 @@ mb_status mb_rawfile_write(mb_rawfile *file, uint64_t offset, const int64_t *ste
 /* For what moves bytes by threads of its own (stream/carrier.h). A file in use cannot be finished;
 ** closed, it stays open for those that use it. `change` is 1 or -1. */
 mb_status mb_rawfile_use(mb_rawfile *file, bool writing, int change);
-/* Bytes of a file in use, from any thread. Nothing is latched. */
-mb_status mb_rawfile_carry(const mb_rawfile *file, uint64_t offset, void *host, uint64_t bytes,
-                           bool writing);
+/* A descriptor of a file in use, from any thread, which mb_rawfile_leave gives back. */
+mb_status mb_rawfile_enter(const mb_rawfile *file, bool writing, int *fd);
+void mb_rawfile_leave(const mb_rawfile *file, int fd);
+/* Bytes of a file in use by such a descriptor. Nothing is latched. */
+mb_status mb_rawfile_carry(const mb_rawfile *file, int fd, uint64_t offset, void *host,
+                           uint64_t bytes, bool writing);
 /* A created file never gets its name: what was to be written to it is not all there. */
 void mb_rawfile_spoil(mb_rawfile *file);
 

@@ -1,7 +1,8 @@
 /*
 ** The pixels of a TIFF page (tiff_segments.h): decoders, predictors, and the walk over segments.
 ** Segments are decoded by several threads, each with a part of the scratch: the packed bytes, and
-** behind them a decoded segment. The failure of the first segment that has one is the caller's.
+** behind them a decoded segment. The failure of the first segment that has one is reported, whatever
+** the number of threads.
 */
 #include "files/tiff_segments.h"
 
@@ -313,6 +314,19 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
     return MB_STATUS_OK;
 }
 
+/* Chunk `number` of an array (chunk, row, column), as (row, column). It owns nothing. */
+static mb_array chunk_array(const mb_array *array, int64_t number)
+{
+    mb_array own = *array;
+    own.shape = (mb_shape){.rank = 2, .dims = {array->shape.dims[1], array->shape.dims[2]}};
+    own.strides[0] = array->strides[1];
+    own.strides[1] = array->strides[2];
+    if (own.data)
+        own.data = (char *)array->data +
+                   number * array->strides[0] * (int64_t)mb_dtype_bytes(array->dtype);
+    return own;
+}
+
 static mb_status check(const mb_tiff_page *page, const window *w, const mb_array *array,
                        const mb_array *scratch, uint64_t each)
 {
@@ -359,6 +373,53 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
     return MB_STATUS_OK;
 }
 
+/* Segments that are read at a time, each by one thread. */
+typedef struct segments {
+    mb_rawfile *file; /* of all, a page's; or chunks, each a page of one segment */
+    const mb_tiff_page *page;
+    const mb_tiff_chunk *chunks;
+    const mb_array *array; /* (row, column), or (chunk, row, column) */
+    window w;
+} segments;
+
+static mb_status read_one(const segments *s, int64_t number, uint8_t *scratch)
+{
+    if (!s->chunks)
+        return read_segment(s->file, s->page, &s->w, number, s->array, scratch);
+    const mb_array own = chunk_array(s->array, number);
+    return read_segment(s->chunks[number].file, &s->chunks[number].page, &s->w, 0, &own, scratch);
+}
+
+/* Reads segments from ... end - 1. `each`: bytes of a thread's scratch. */
+static mb_status read_all(const segments *s, int64_t from, int64_t end, uint64_t each,
+                          const mb_array *scratch)
+{
+    int threads = 1;
+    if (each > 0 && end - from > 1) {
+        threads = s->array->device->facts.threads;
+        if ((uint64_t)threads > mb_array_bytes(scratch) / each)
+            threads = (int)(mb_array_bytes(scratch) / each);
+    }
+    mb_error failure = {.code = MB_STATUS_OK};
+    int64_t failed = end;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (int64_t i = from; i < end; i++) {
+        uint8_t *own =
+            each > 0 ? (uint8_t *)scratch->data + (uint64_t)omp_get_thread_num() * each : NULL;
+        if (read_one(s, i, own) != MB_STATUS_OK) {
+#pragma omp critical(mb_tiff_failure)
+            if (i < failed) {
+                failure = *mb_error_last();
+                failed = i;
+            }
+        }
+    }
+    if (failure.code == MB_STATUS_OK)
+        return MB_STATUS_OK;
+    mb_error_put(&failure);
+    return failure.code;
+}
+
 mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first_row,
                        int64_t first_column, mb_array *array, mb_array *scratch)
 {
@@ -374,28 +435,32 @@ mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first
     const int64_t across = (page->columns + page->segment_columns - 1) / page->segment_columns;
     const int64_t from = first_row / page->segment_rows * across;
     const int64_t end = ((first_row + w.rows - 1) / page->segment_rows + 1) * across;
-    int threads = 1;
-    if (each > 0 && end - from > 1) {
-        threads = array->device->facts.threads;
-        if ((uint64_t)threads > mb_array_bytes(scratch) / each)
-            threads = (int)(mb_array_bytes(scratch) / each);
+    const segments all = {.file = file, .page = page, .array = array, .w = w};
+    return read_all(&all, from, end, each, scratch);
+}
+
+mb_status mb_tiff_read_chunks(const mb_tiff_chunk *chunks, int64_t count, const mb_array *array,
+                              mb_array *scratch)
+{
+    uint64_t each = 0;
+    if (array->shape.rank != 3 || !mb_array_contiguous(array) || count > array->shape.dims[0])
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "%lld chunks are read into a contiguous array (chunk, row, column)",
+                       (long long)count);
+    const window w = {0, 0, array->shape.dims[1], array->shape.dims[2]};
+    for (int64_t i = 0; i < count; i++) {
+        const mb_array own = chunk_array(array, i);
+        const mb_tiff_page *page = &chunks[i].page;
+        const uint64_t bytes = mb_tiff_scratch_bytes(page, array->dtype);
+        if (page->segment_rows != page->rows || page->segment_columns != page->columns)
+            return mb_fail(MB_STATUS_ARGUMENT, "page", "a chunk is a page of one segment");
+        MB_TRY(check(page, &w, &own, scratch, bytes));
+        each = bytes > each ? bytes : each;
     }
-    mb_error failure = {.code = MB_STATUS_OK};
-    int64_t failed = end; /* of several failures the first segment's is reported */
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (int64_t i = from; i < end; i++) {
-        uint8_t *own =
-            each > 0 ? (uint8_t *)scratch->data + (uint64_t)omp_get_thread_num() * each : NULL;
-        if (read_segment(file, page, &w, i, array, own) != MB_STATUS_OK) {
-#pragma omp critical(mb_tiff_failure)
-            if (i < failed) {
-                failure = *mb_error_last();
-                failed = i;
-            }
-        }
-    }
-    if (failure.code == MB_STATUS_OK)
+    if (!mb_array_has_data(array) || count == 0)
         return MB_STATUS_OK;
-    mb_error_put(&failure);
-    return failure.code;
+    MB_TRY(mb_device_sync(array->device));
+    MB_TRY(mb_cancel_check());
+    const segments all = {.chunks = chunks, .array = array, .w = w};
+    return read_all(&all, 0, count, each, scratch);
 }

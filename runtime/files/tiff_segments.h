@@ -49,4 +49,15 @@ uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype);
 mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first_row,
                        int64_t first_column, mb_array *array, mb_array *scratch);
 
+/* A page of one segment: a chunk of a Zarr array. */
+typedef struct mb_tiff_chunk {
+    mb_rawfile *file;
+    mb_tiff_page page;
+} mb_tiff_chunk;
+
+/* Reads chunks, all of the same extents, to the first elements of `array` (chunk, row, column), which
+** is contiguous; otherwise as mb_tiff_read. */
+mb_status mb_tiff_read_chunks(const mb_tiff_chunk *chunks, int64_t count, const mb_array *array,
+                              mb_array *scratch);
+
 #endif

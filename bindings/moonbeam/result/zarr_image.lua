@@ -81,14 +81,6 @@ function writer:volume(channel, frame)
         place = "file"}, blocks)
 end
 
---- Says that nothing more is written to a volume: its files are closed. A process may have some
--- hundreds open.
-function writer:done(channel, frame)
-    if self.made then
-        self.made:close_files(number_of(self, channel, frame))
-    end
-end
-
 function writer:finish()
     if self.made then
         self.made:finish()
@@ -124,8 +116,8 @@ local function size_of(options)
         step = given.step or told.step}
 end
 
---- A new image: an object with volume(channel, frame), done(channel, frame), finish() and close();
--- without finish nothing is left. Options: shape ({z, y, x}), dtype, channels, frames, overwrite,
+--- A new image: an object with volume(channel, frame), finish() and close(); without finish
+-- nothing is left. Options: shape ({z, y, x}), dtype, channels, frames, overwrite, zarr_layout,
 -- voxel ({pixel, step} in m), meta (of the image that it was made from: its voxel, the interval of
 -- times and names of channels), origin ({title, input, parameters}), inside (a folder where it is
 -- made, which somebody else removes).
@@ -139,6 +131,7 @@ function zarr_image.create(name, options)
         options.channels)
     local size = size_of(options)
     local settings = {shape = options.shape, dtype = options.dtype, title = from.title or "image",
+        zarr_layout = options.zarr_layout,
         input = from.input, parameters = from.parameters, overwrite = options.overwrite,
         inside = options.inside, units = from.units or "1", pixel_size = size.pixel,
         row_size = size.row,

@@ -22,6 +22,7 @@ local order = require "moonbeam.tiff.meaning.order"
 local origin = require "moonbeam.result.origin"
 local paged = require "moonbeam.tiff.paged"
 local pages_of = require "moonbeam.tiff.pages"
+local shards = require "moonbeam.zarr.shards"
 local shown_range = require "moonbeam.result.shown_range"
 local volumes = require "moonbeam.volumes"
 local voxel = require "moonbeam.tiff.voxel"
@@ -192,6 +193,7 @@ end
 -- close(); without finish nothing is left. `shape` is {z, y, x} or {y, x}, of one volume.
 function tiff.create(name, options)
     file_name.check(name, file_name.TIFF, nil, "tiff.create")
+    shards.check_name("tiff.create", name, options.zarr_layout)
     local shape, dtype = options.shape, options.dtype
     if not head.format(dtype) then
         fail("dtype", "tiff", nil, "%s: a TIFF file cannot hold %s: cast it to u8, u16 or f32",
@@ -246,7 +248,7 @@ local WRITE = declared.options(
         .. "its voxel, interval of frames and names of channels"},
     {"origin", "table", "how it was made: {title, input, parameters}, but for .npy"},
     {"voxel", "table", "its size in m: {pixel, step}, for Zarr", usual = "that of meta"},
-    large.option,
+    large.option, shards.option,
     {"inside", "string", "a folder that a Zarr folder is made in, which the caller removes"})
 
 return declared.module(tiff, "tiff", {

@@ -40,6 +40,9 @@ end
 -- {{name, extent}, ...}; `first`: the name of the first one of these.
 function documents.array(layout, lead, first)
     local bytes = {name = "bytes", configuration = {endian = "little"}}
+    local sharding = {name = "sharding_indexed", configuration = {
+        chunk_shape = behind(lead, 1, 1, layout.rows, layout.shape[3]), codecs = {bytes},
+        index_codecs = {bytes, {name = "crc32c"}}, index_location = "end"}}
     return json({
         zarr_format = 3, node_type = "array",
         shape = behind(lead, "extent", table.unpack(layout.shape)),
@@ -48,10 +51,13 @@ function documents.array(layout, lead, first)
         chunk_grid = {name = "regular", configuration = {chunk_shape = behind(lead, 1,
             layout.slices, layout.bands * layout.rows, layout.shape[3])}},
         chunk_key_encoding = {name = "default", configuration = {separator = "/"}},
-        codecs = {{name = "sharding_indexed", configuration = {
-            chunk_shape = behind(lead, 1, 1, layout.rows, layout.shape[3]), codecs = {bytes},
-            index_codecs = {bytes, {name = "crc32c"}}, index_location = "end"}}},
+        codecs = {layout.kind == "chunks" and bytes or sharding},
     }, FIRST)
+end
+
+--- The layout (shards.option) that zarr.json of an array of ours, a text, has.
+function documents.layout(text)
+    return text:find('"sharding_indexed"', 1, true) and "shards" or "chunks"
 end
 
 -- Where the voxels of a level are: {scale, translation}, micrometers or voxels of the first level.

@@ -195,9 +195,6 @@ function methods:volumes(out, ends, transfers)
             local label = image:is_series() and ("channel %d, time %d"):format(channel, frame)
                 or "deconvolving"
             local low, high = run(self, volume, sink, label, channel, transfers)
-            if out then
-                out:done(channel, frame)
-            end
             least = low and math.min(least or low, low)
             greatest = high and math.max(greatest or high, high)
         end
