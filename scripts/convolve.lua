@@ -13,7 +13,7 @@ local file_name = require "moonbeam.internal.file_name"
 local finite = require "moonbeam.internal.finite"
 local on_error = require "moonbeam.internal.on_error"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
-local large_tiff = require "moonbeam.internal.command_line.large_tiff"
+local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local progress = require "moonbeam.progress"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
 local voxel_size = require "moonbeam.tiff.voxel"
@@ -78,7 +78,7 @@ local options = cli.parse(arg, {
     cli.shared.log, cli.shared.progress,
     cli.option(pictures.gamma, {default = 1.5, of = "pictures"}),
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif, .h5 or .zarr"},
-    large_tiff.OPTION,
+    result_layouts.OPTIONS,
     cli.option(spheres.seed),
     notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
         .. "its libraries and buffers.\n"
@@ -105,14 +105,14 @@ local function check_outputs(inputs)
     end
 end
 check_outputs(false)
-large_tiff.check(options, options.output)
+result_layouts.check(options, options.output)
 
 local devices = cli.devices_with_data(options)
 local device = devices[1]
 local id = device.id
 local format_bytes = mb.device.format_bytes
 local function say(...)
-    cli.print((string.format(...):gsub("^(%a+) +", "%1 ")))
+    cli.print((string.format(...):gsub("^ +", ""):gsub("^(%a+) +", "%1 ")))
 end
 
 -- What was done with a PSF of these extents, for captions.
@@ -180,12 +180,14 @@ local function check_psf(shape, slices)
     end
 end
 
--- The PSF for an image of `rank` axes.
-local function load_psf(rank)
+-- The PSF for an image of these extents.
+local function load_psf(shape)
     if options.psf then
-        local real <close> = measured_psf.read(options, "host", say, rank, true)
+        local real <close> = measured_psf.read(options, "host", say, #shape, true)
+        psf_options.tell_plane(say, real.shape, shape, "convolved")
         return real:to(id)
-    elseif rank == 3 then
+    elseif #shape == 3 then
+        psf_options.tell_plane(say, options.psf_size, shape, "convolved")
         return model(options.psf_size, id)
     end
     say("PSF        the image is one plane: the PSF is the plane in focus")
@@ -220,7 +222,7 @@ local function from_file_to_file()
     local typed = take_voxel(meta, #source.shape == 2)
     check_psf(source.shape, given_image.slices_told(meta, source.shape, options.image))
     check_outputs {options.image, options.psf}
-    local psf <close> = load_psf(#source.shape)
+    local psf <close> = load_psf(source.shape)
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
     local settings = {boundary = boundary, normalize = options.normalize}
     local function whole()
@@ -276,14 +278,16 @@ local function from_file_to_file()
         on_host = on_host + plan.peaks[devices[i].id]
     end
     cli.print(process_memory.bound_text(on_host, pinned))
-    large_tiff.tell(cli.print, options, options.output, {shape = source.shape, dtype = "f32"}, meta)
+    result_layouts.tell(cli.print, options, options.output, {shape = source.shape, dtype = "f32"},
+        meta)
     if options.plan then
         return
     end
     local _ <close> = process_memory.hold(device, known)
     local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32",
         meta = next(typed) and voxel_size.said(meta, typed) or meta,
-        tiff_layout = options.tiff_layout, overwrite = options.overwrite})
+        tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout,
+        overwrite = options.overwrite})
     local started = mb.system.clock()
     local others = {} -- what the other devices took
     local peak, host_peak = process_memory.measured(device, function()
@@ -391,7 +395,7 @@ local image = step("image", function()
 end)
 picture(options.preview_image, mb.volumes.of_array(image), simulated_name, "not convolved",
     simulated_voxel)
-local psf = step("PSF", load_psf, 3)
+local psf = step("PSF", load_psf, options.size)
 kernel = psf.shape
 local flux = mb.bound(0, image.sum, image)
 local result
@@ -462,9 +466,9 @@ cli.print(("result %s, flux %.6g of %.6g; peak %s (%d bytes), %.2f arrays"):form
 picture(options.preview, mb.volumes.of_array(result), simulated_name, "convolved, "
     .. caption_of(kernel), simulated_voxel)
 if options.output then
-    large_tiff.tell(cli.print, options, options.output, {shape = result.shape, dtype = "f32"})
+    result_layouts.tell(cli.print, options, options.output, {shape = result.shape, dtype = "f32"})
     mb.images.write(options.output, result, {overwrite = options.overwrite,
-        tiff_layout = options.tiff_layout})
+        tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout})
 end
 for _, array in ipairs {image, psf, result} do
     array:release()

@@ -10,7 +10,7 @@ local gate = require "moonbeam.deconv.value_gate"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
 local image_list = require "moonbeam.internal.command_line.image_list"
 local kept_runs = require "moonbeam.internal.deconvolve.kept_runs"
-local large_tiff = require "moonbeam.internal.command_line.large_tiff"
+local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local log = require "moonbeam.internal.log"
 local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 local noise_told = require "moonbeam.internal.command_line.noise_told"
@@ -37,7 +37,7 @@ local options = cli.parse(arg, {
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, "
         .. "or a model of one.",
     {"image", positional = true, required = true, many = true,
-        doc = ".tif, .npy, .h5 (FILE.h5:/path) or .zarr; uint8, uint16 or float32"},
+        doc = ".tif, .npy, .h5 (FILE.h5:/path) or .zarr; integers or floats"},
     {"psf", value = "FILE", doc = "a file of the same kinds, also given as the second argument "
         .. "(default: the model of the options below)"},
     {"output", short = "o", value = "FILE",
@@ -46,7 +46,7 @@ local options = cli.parse(arg, {
         type = cli.choice("float32", "uint16", "uint8", {f32 = "float32", u16 = "uint16",
             u8 = "uint8", float = "float32"}),
         doc = "of the result; integers are rounded, and clamped with a warning"},
-    large_tiff.OPTION,
+    result_layouts.OPTIONS,
     image_list.OPTIONS,
     cli.shared.overwrite,
     {"resume", doc = "go on with an interrupted run by tiles, from OUT.unfinished"},
@@ -237,7 +237,7 @@ if not options.plan and leads then
     check_outputs(false)
 end
 local first_output <const> = images and images[1].output or options.output
-large_tiff.check(options, first_output)
+result_layouts.check(options, first_output)
 local devices = cli.devices_with_data(options)
 if images and not image_list.compare(images, options) then
     return image_list.finish(images)
@@ -392,7 +392,7 @@ else
     cli.tried(nil, way.plan_tiles, job, journal or new_journal())
     way.say_tiles(job, job.plan)
 end
-large_tiff.tell(say, options, first_output, {shape = shape, dtype = job.dtype,
+result_layouts.tell(say, options, first_output, {shape = shape, dtype = job.dtype,
     count = image.channels * image.frames}, image.meta)
 local bound = way.say_process(job, job.plan)
 if options.plan then

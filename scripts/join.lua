@@ -6,7 +6,7 @@ local cli = require "moonbeam.internal.cli"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local file_name = require "moonbeam.internal.file_name"
 local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
-local large_tiff = require "moonbeam.internal.command_line.large_tiff"
+local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local progress = require "moonbeam.progress"
 local surface = require "moonbeam.internal.command_line.surface"
 
@@ -20,7 +20,7 @@ local options = cli.parse(arg, {
         .. "order, such as fossil-part-*-of-8.h5"},
     {"output", short = "o", value = "FILE", required = true,
         doc = "result: FILE.h5; a TIFF stack, FILE.tif or FILE.ome.tif; or OME-Zarr, FILE.zarr"},
-    large_tiff.OPTION, cli.shared.overwrite,
+    result_layouts.OPTIONS, cli.shared.overwrite,
     {"slices-per-file", value = "N", type = cli.count, doc = "write an HDF5 result as files of N "
         .. "slices (default: as the parts were asked for)"},
     {"plan", doc = "check the parts, print rows, bytes and peak, write nothing"},
@@ -46,7 +46,7 @@ if options.budget then
 end
 
 cli.slices_per_file(options, options.output)
-large_tiff.check(options, options.output)
+result_layouts.check(options, options.output)
 
 local joined <close> = cli.tried({}, joined_parts.open, options.part)
 cli.outputs(options, options.part, OUTPUTS)
@@ -69,12 +69,12 @@ if predicted > available then
 end
 
 local whole, bytes = parts[1].whole, cli.tried({}, mb.result.disk_bytes, options.output, shape,
-    dtype)
+    dtype, {zarr_layout = options.zarr_layout})
 say("parts      %d, rows %d to %d of '%s'", #parts, whole[1], whole[2], parts[1].making.input
     or "?")
 say("volume     %d x %d x %d %s, %s", shape[1], shape[2], shape[3], surface.TYPES[dtype],
     mb.device.format_bytes(bytes))
-large_tiff.tell(say, options, options.output, {shape = shape, dtype = dtype})
+result_layouts.tell(say, options, options.output, {shape = shape, dtype = dtype})
 if options.plan then
     say("memory     peak %s (%d bytes) of %s available, %d slice%s at a time",
         mb.device.format_bytes(predicted), predicted, mb.device.format_bytes(available), most,
@@ -89,7 +89,7 @@ local hdf5 = not file_name.problem(options.output, file_name.HDF5)
 local making = joined_parts.making(joined, {overwrite = options.overwrite})
 making.slices_per_file = options.slices_per_file or hdf5 and making.slices_per_file or nil
 making.layout = hdf5 and making.layout or nil
-making.tiff_layout = options.tiff_layout
+making.tiff_layout, making.zarr_layout = options.tiff_layout, options.zarr_layout
 local result <close> = cli.tried({}, mb.result.create, options.output, making)
 local bar = progress.new("joining", shape[1], {unit = "slices", quiet = options.quiet})
 local measured, warnings = cli.tried({}, joined_parts.write, joined, result, {most = most,

@@ -5,7 +5,7 @@ local mb = require "moonbeam"
 local bead_psf = require "moonbeam.internal.command_line.bead_psf"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
-local large_tiff = require "moonbeam.internal.command_line.large_tiff"
+local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
 local surface = require "moonbeam.internal.command_line.surface"
@@ -34,7 +34,7 @@ local options = cli.parse(arg, {
         doc = "extents, or Y,X: one plane; the focus is in the middle, (n - 1) / 2 rounded down"},
     psf_options.list(),
     bead_psf.OPTIONS,
-    large_tiff.OPTION, cli.shared.overwrite,
+    result_layouts.OPTIONS, cli.shared.overwrite,
     {"plan", doc = "print the bytes; compute and write nothing"},
     cli.shared.device, cli.shared.budget,
     {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ"},
@@ -63,7 +63,7 @@ if not options.from_beads then
     psf_options.try(options)
 end
 local device = cli.device(options)
-large_tiff.check(options, options.output)
+result_layouts.check(options, options.output)
 if not options.plan then
     cli.outputs(options, {options.from_beads}, {{"output", extensions = FORMATS, folder = true},
         {"preview"}})
@@ -93,7 +93,7 @@ local peak = live + mb.plan.peaks(function()
     make():release()
 end, {device}).peak[device.id]
 say("memory     peak %s (%d bytes)", format_bytes(peak), peak)
-large_tiff.tell(say, options, options.output, {shape = size, dtype = "f32"})
+result_layouts.tell(say, options, options.output, {shape = size, dtype = "f32"})
 if options.plan then
     return
 end
@@ -161,7 +161,8 @@ else
     local out <close> = cli.tried({}, mb.result.create, options.output, {shape = size,
         units = "1", title = "point spread function", pixel_size = options.pixel * 1e-9,
         slice_distance = options.step and options.step * 1e-9, parameters = parameters,
-        tiff_layout = options.tiff_layout, overwrite = options.overwrite})
+        tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout,
+        overwrite = options.overwrite})
     out:write(psf, 1)
     out:finish()
 end

@@ -4,7 +4,7 @@
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local command = require "moonbeam.pipeline.command"
-local large_tiff = require "moonbeam.internal.command_line.large_tiff"
+local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local declared = require "moonbeam.internal.declared"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -124,7 +124,7 @@ local options = cli.parse(arg, {
     {"slices-per-file", value = "N", type = cli.count, doc = "write the volume as files of N "
         .. "slices, beside RESULT, which shows "
         .. "them as one; faster on fast disks"},
-    large_tiff.OPTION,
+    result_layouts.OPTIONS,
     {"layout", value = "NAME", type = cli.choice("nabu", "httomo"), doc = "the volume also where "
         .. "the readers of another program look for it in an HDF5 file: nabu: "
         .. "/ENTRY/reconstruction/results/data (RESULT is SCAN_rec.hdf5 by default); httomo: "
@@ -249,7 +249,8 @@ if options.part and team.ranks() then
     cli.wrong("--part is for processes that know nothing of each other; the %d ranks share the "
         .. "rows without it", team.ranks())
 elseif options.part then
-    for _, name in ipairs {"preview", "center_picture", "sweep", "snapshots", "vertical", "row"} do
+    for _, name in ipairs {"preview", "center_picture", "sweep", "snapshots", "vertical", "row",
+        "tiff_layout", "zarr_layout"} do
         if options[name] then
             cli.wrong("--%s cannot be used with --part: it is for a run without parts, or for what "
                 .. "moonbeam join makes of them", name:gsub("_", "-"))
@@ -283,7 +284,7 @@ local function check_outputs(name)
         {"preview"}, {"center-picture"}})
 end
 cli.slices_per_file(options, output)
-large_tiff.check(options, output)
+result_layouts.check(options, output)
 if options.png then
     if not options.plan then
         cli.wrong("--png is the picture of a --plan; --preview is that of a slice")
@@ -513,7 +514,7 @@ tell_values("values     %s", values.text)
 if shifts_text then
     say("shifts     %s", shifts_text)
 end
-large_tiff.tell(say, options, output, {shape = plan.volume, dtype = plan.dtype})
+result_layouts.tell(say, options, output, {shape = plan.volume, dtype = plan.dtype})
 for _, text in ipairs(values.warnings) do
     warn("%s", text)
 end
@@ -635,7 +636,7 @@ local making = {
     projections = scan.n_angles,
     overwrite = options.overwrite,
     slices_per_file = options.slices_per_file,
-    tiff_layout = options.tiff_layout,
+    tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout,
     layout = options.layout,
     entry = options.result_entry,
     angles = options.layout and scan.angles,

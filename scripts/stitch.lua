@@ -4,7 +4,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local cli = require "moonbeam.internal.cli"
 local file_name = require "moonbeam.internal.file_name"
-local large_tiff = require "moonbeam.internal.command_line.large_tiff"
+local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local progress = require "moonbeam.progress"
 local surface = require "moonbeam.internal.command_line.surface"
 local z_difference = require "moonbeam.stitching.z_difference"
@@ -16,8 +16,8 @@ local z_overlap = require "moonbeam.stitching.z_overlap"
 local VALUED <const> = {["-o"] = true, ["--output"] = true, ["--overlap"] = true,
     ["--by"] = true, ["--heights"] = true, ["--height-path"] = true, ["--step"] = true,
     ["--blend"] = true, ["--lateral"] = true, ["--intensity"] = true,
-    ["--tiff-layout"] = true, ["-b"] = true, ["--budget"] = true, ["--log"] = true,
-    ["--progress"] = true}
+    ["--tiff-layout"] = true, ["--zarr-layout"] = true, ["-b"] = true, ["--budget"] = true,
+    ["--log"] = true, ["--progress"] = true}
 local own, names, at = {}, {}, 1
 while at <= #arg do
     if arg[at]:find "^%-." then
@@ -47,7 +47,7 @@ local options = cli.parse(own, {
     summary = "Joins reconstructed volumes of overlapping scans at different heights.",
     {"output", short = "o", value = "FILE",
         doc = "result: FILE.h5; a TIFF stack, FILE.tif or FILE.ome.tif; or OME-Zarr, FILE.zarr"},
-    large_tiff.OPTION, cli.shared.overwrite,
+    result_layouts.OPTIONS, cli.shared.overwrite,
     {"overlap", value = "N,...", type = overlaps_of, doc = "slices that neighboring volumes have "
         .. "in common; one number, or one for each pair"},
     {"by", value = "NAME", also = {"method", "mode"},
@@ -102,7 +102,7 @@ end
 
 local OUTPUTS <const> = {{"output", extensions = file_name.RESULTS}}
 cli.outputs(options, false, OUTPUTS)
-large_tiff.check(options, options.output)
+result_layouts.check(options, options.output)
 
 -- ---- what is joined ----
 
@@ -374,8 +374,9 @@ local parts, nz = z_joined.parts(volumes, overlaps, most)
 local predicted = math.max(search, peak_of_parts(parts))
 local shape = {nz, volumes[1].shape[2], volumes[1].shape[3]}
 say("volume     %d x %d x %d %s, %s", nz, shape[2], shape[3], surface.TYPES[dtype],
-    mb.device.format_bytes(cli.tried({}, mb.result.disk_bytes, options.output, shape, dtype)))
-large_tiff.tell(say, options, options.output, {shape = shape, dtype = dtype})
+    mb.device.format_bytes(cli.tried({}, mb.result.disk_bytes, options.output, shape, dtype,
+        {zarr_layout = options.zarr_layout})))
+result_layouts.tell(say, options, options.output, {shape = shape, dtype = dtype})
 if options.plan then
     say("memory     peak %s (%d bytes) of %s available", mb.device.format_bytes(predicted),
         predicted, mb.device.format_bytes(available))
@@ -395,7 +396,7 @@ end
 local step = facts[1].step
 local result <close> = cli.tried({}, mb.result.create, options.output, {shape = shape,
     dtype = dtype, pixel_size = step, tiff_layout = options.tiff_layout,
-    overwrite = options.overwrite, title = "stitched volume",
+    zarr_layout = options.zarr_layout, overwrite = options.overwrite, title = "stitched volume",
     input = core.system.stat(names[1]) and names[1] or nil,
     first_row = step and facts[1].top and math.floor(math.abs(facts[1].top) / step + 0.5) + 1
         or nil, upward = facts[1].flipped,

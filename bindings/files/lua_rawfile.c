@@ -1,6 +1,6 @@
 /*
 ** Files of plain elements in Lua: userdata "moonbeam.rawfile" and the module table {open, create,
-** scratch, tiff_scratch_bytes}. The rules are in runtime/files/rawfile.h and tiff_segments.h; this
+** scratch, tiff_scratch_bytes, ...}. The rules are in runtime/files/rawfile.h and tiff_segments.h; this
 ** file turns arguments into calls. Closing is idempotent; close, __close and __gc remove a created
 ** file that was not finished.
 */
@@ -86,12 +86,13 @@ static int rawfile_resume_kept(lua_State *L)
     return 1;
 }
 
-/* keep(path [, shared]): the file of that name, new unless it is there; it stays when it is
-** closed. */
+/* keep(path [, shared [, brief]]): the file of that name, new unless it is there; it stays when it
+** is closed. */
 static int rawfile_keep(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
-    mbl_check(L, mb_rawfile_keep(path, lua_toboolean(L, 2), &new_box(L)->file));
+    const bool shared = lua_toboolean(L, 2), brief = lua_toboolean(L, 3);
+    mbl_check(L, mb_rawfile_keep(path, shared, brief, &new_box(L)->file));
     return 1;
 }
 
@@ -139,14 +140,47 @@ static mb_array *check_block(lua_State *L, int64_t *steps)
     return array;
 }
 
-/* read(array, offset, steps [, swap]) */
+/* The samples whose name is on top of the stack, "" or nil for elements. */
+static mb_samples check_samples(lua_State *L)
+{
+    static const char *const kinds[] = {"",    "i8",  "i16",  "u32",
+                                        "i64", "u64", "bits", NULL}; /* as mb_samples */
+    return (mb_samples)luaL_checkoption(L, -1, "", kinds);
+}
+
+/* The list of numbers in the field `name` of the table at `index`, of which there are `count`;
+** false where there is no list. */
+static bool check_indices(lua_State *L, int index, const char *name, int count, int64_t *values)
+{
+    const bool there = lua_getfield(L, index, name) == LUA_TTABLE;
+    if (there && lua_rawlen(L, -1) != (lua_Unsigned)count)
+        mbl_fail(L, MB_STATUS_ARGUMENT, name, "%s must be a list of %d numbers", name, count);
+    for (int i = 0; there && i < count; i++) {
+        lua_rawgeti(L, -1, i + 1);
+        values[i] = mbl_check_integer(L, -1, name);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return there;
+}
+
+/* read(array, offset, steps [, {swap, samples, first}]): as mb_stored has them. */
 static int file_read(lua_State *L)
 {
-    int64_t steps[MB_MAX_RANK];
+    int64_t steps[MB_MAX_RANK], first[MB_MAX_RANK];
+    mb_stored stored = {.samples = MB_SAMPLES_AS_STORED};
     mb_rawfile *file = check_file(L);
     mb_array *array = check_block(L, steps);
     const uint64_t offset = mbl_check_offset(L, 3);
-    mbl_check(L, mb_rawfile_read(file, offset, steps, lua_toboolean(L, 5), array));
+    if (lua_istable(L, 5)) {
+        lua_getfield(L, 5, "swap");
+        stored.swap = lua_toboolean(L, -1);
+        lua_getfield(L, 5, "samples");
+        stored.samples = check_samples(L);
+        if (check_indices(L, 5, "first", array->shape.rank, first))
+            stored.first = first;
+    }
+    mbl_check(L, mb_rawfile_read(file, offset, steps, &stored, array));
     return 0;
 }
 
@@ -279,17 +313,40 @@ static const uint64_t *check_list(lua_State *L, int index, const char *name, int
     return values;
 }
 
+/* The place of a page in the table at `index`: {origin, extents, first, count, name} as
+** mb_samples_place has them; `first` and `count` may be left out, and so may the name, which is
+** that of the file then. The table keeps the text of a name. */
+static mb_samples_place check_place(lua_State *L, int index)
+{
+    int64_t extents[MB_MAX_RANK] = {0};
+    lua_getfield(L, index, "extents");
+    luaL_checktype(L, -1, LUA_TTABLE);
+    const lua_Unsigned rank = lua_rawlen(L, -1);
+    if (rank > MB_MAX_RANK)
+        mbl_fail(L, MB_STATUS_SHAPE, "extents", "a page has %d axes at most", MB_MAX_RANK);
+    check_indices(L, index, "extents", (int)rank, extents);
+    for (lua_Unsigned axis = 0; axis < rank; axis++)
+        if (extents[axis] < 1)
+            mbl_fail(L, MB_STATUS_SHAPE, "extents", "a page has the extent %lld",
+                     (long long)extents[axis]);
+    lua_getfield(L, index, "name");
+    mb_samples_place place = mb_samples_place_of(luaL_optstring(L, -1, NULL), (int)rank, extents);
+    check_indices(L, index, "origin", (int)rank, place.origin);
+    check_indices(L, index, "first", (int)rank, place.first);
+    check_indices(L, index, "count", (int)rank, place.count);
+    return place;
+}
+
 /* The page in the table at `index`: {swap, samples, bits, compression, predictor, rows, columns,
-** segment_rows, segment_columns, offsets, bytes}. Leaves its lists on the stack. */
+** segment_rows, segment_columns, offsets, bytes, place (may be nil)}. Leaves its lists and its place
+** on the stack. */
 static mb_tiff_page check_page(lua_State *L, int index)
 {
-    static const char *const kinds[] = {"",    "i8",  "i16",  "u32",
-                                        "i64", "u64", "bits", NULL}; /* as mb_tiff_samples */
     int64_t offsets = 0, bytes = 0;
     luaL_checktype(L, index, LUA_TTABLE);
     lua_getfield(L, index, "samples");
     mb_tiff_page page = {
-        .samples = (mb_tiff_samples)luaL_checkoption(L, -1, "", kinds),
+        .samples = check_samples(L),
         .bits = mbl_option_integer(L, index, "bits", 0),
         .compression = mbl_option_integer(L, index, "compression", MB_TIFF_PLAIN),
         .predictor = mbl_option_integer(L, index, "predictor", 1),
@@ -306,6 +363,12 @@ static mb_tiff_page check_page(lua_State *L, int index)
         mbl_fail(L, MB_STATUS_IO, NULL, "the TIFF page has %lld offsets and %lld byte counts",
                  (long long)offsets, (long long)bytes);
     page.count = offsets;
+    if (lua_getfield(L, index, "place") == LUA_TTABLE) {
+        const mb_samples_place place = check_place(L, lua_gettop(L));
+        mb_samples_place *kept = lua_newuserdatauv(L, sizeof *kept, 0);
+        *kept = place;
+        page.place = kept;
+    }
     return page;
 }
 
@@ -330,6 +393,31 @@ static int rawfile_unchecked(lua_State *L)
     lua_pushstring(L, mb_unchecked_take(&others));
     lua_pushboolean(L, others);
     return 2;
+}
+
+/* read_chunks(files, array, pages [, scratch]): a chunk of each open file, a page of one strip, to
+** the first elements of the array (chunk, row, column). */
+static int rawfile_read_chunks(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    mb_array *array = mbl_check_array(L, 2);
+    mb_array *scratch = lua_isnoneornil(L, 4) ? NULL : mbl_check_array(L, 4);
+    lua_settop(L, 4);
+    const int64_t count = (int64_t)lua_rawlen(L, 3);
+    mb_tiff_chunk *chunks = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *chunks, 0);
+    for (int64_t i = 0; i < count; i++) {
+        luaL_checkstack(L, 16, "too many chunks");
+        lua_rawgeti(L, 1, i + 1);
+        chunks[i].file = mbl_test_rawfile(L, -1);
+        lua_pop(L, 1);
+        if (!chunks[i].file)
+            return mbl_fail(L, MB_STATUS_ARGUMENT, "files", "a chunk needs an open file");
+        lua_rawgeti(L, 3, i + 1);
+        chunks[i].page = check_page(L, lua_gettop(L));
+    }
+    mbl_check(L, mb_tiff_read_chunks(chunks, count, array, scratch));
+    return 0;
 }
 
 /* lacks(codec [, inner]): why "lz4", "zstd" or "blosc" (with the compressor `inner` in it) cannot be
@@ -395,6 +483,7 @@ int mbl_open_rawfile(lua_State *L)
         {"scratch", rawfile_scratch},
         {"halve", rawfile_halve},
         {"tiff_scratch_bytes", tiff_scratch_bytes},
+        {"read_chunks", rawfile_read_chunks},
         {"lacks", rawfile_lacks},
         {"unchecked", rawfile_unchecked},
         {NULL, NULL},

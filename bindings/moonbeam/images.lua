@@ -13,6 +13,7 @@ local notes = require "moonbeam.result.notes"
 local on_error = require "moonbeam.internal.on_error"
 local origin = require "moonbeam.result.origin"
 local series = require "moonbeam.tiff.series"
+local shards = require "moonbeam.zarr.shards"
 local tiff = require "moonbeam.tiff"
 local volumes = require "moonbeam.volumes"
 local zarr = require "moonbeam.zarr"
@@ -155,8 +156,8 @@ function images.read(name, device)
 end
 
 --- A new image file to be written block by block; its name decides the format: an object with
--- volume(channel, frame), done(channel, frame) (nothing more is written to that one), finish() and
--- close(); without finish nothing is left. Several channels and frames are for .tif and .zarr.
+-- volume(channel, frame), finish() and close(); without finish nothing is left. Several channels
+-- and frames are for .tif and .zarr.
 function images.create(name, options)
     local create = kind_of(name, "create")
     if options.channels * options.frames > 1 and create ~= tiff.create
@@ -165,6 +166,7 @@ function images.create(name, options)
             .. "channels or frames", name)
     end
     large.check_name("images.create", name, options.tiff_layout)
+    shards.check_name("images.create", name, options.zarr_layout)
     return create(name, options)
 end
 

@@ -1,26 +1,27 @@
---- NumPy's .npy files (format versions 1 to 3, little-endian, C order), whole and by blocks
--- (moonbeam.volumes).
+--- NumPy's .npy files (format versions 1 to 3, C order), whole and by blocks (moonbeam.volumes).
+--
+-- Reads either byte order. int8 and int16 are read as i32; uint32, int64 and uint64 as f64: an
+-- integer of 64 bits that f64 does not have is an error, as from TIFF, Zarr and HDF5. Writes
+-- little-endian.
 
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local on_error = require "moonbeam.internal.on_error"
-local paged = require "moonbeam.tiff.paged"
 local tables = require "moonbeam.internal.tables"
 local volumes = require "moonbeam.volumes"
 
 local npy = {}
 
-local from_numpy = {["|u1"] = "u8", ["<u2"] = "u16", ["<i4"] = "i32", ["<f2"] = "f16",
-    ["<f4"] = "f32", ["<f8"] = "f64",
-    ["<c8"] = "c64", ["<c16"] = "c128"}
--- What is no element type is widened to one, as from TIFF: without a loss, or not at all.
-local WIDER <const> = {["|i1"] = {"i32", "i8", 1}, ["<i2"] = {"i32", "i16", 2},
-    ["<u4"] = {"f64", "u32", 4}, ["<i8"] = {"f64", "i64", 8}, ["<u8"] = {"f64", "u64", 8}}
+-- Without the byte order: element types, and what is no element type and is widened to one.
+local from_numpy <const> = {u1 = "u8", u2 = "u16", i4 = "i32", f2 = "f16", f4 = "f32", f8 = "f64",
+    c8 = "c64", c16 = "c128"}
+local WIDER <const> = {i1 = {"i32", "i8"}, i2 = {"i32", "i16"}, u4 = {"f64", "u32"},
+    i8 = {"f64", "i64"}, u8 = {"f64", "u64"}}
 local to_numpy = {}
 for theirs, ours in pairs(from_numpy) do
-    to_numpy[ours] = theirs
+    to_numpy[ours] = (theirs == "u1" and "|" or "<") .. theirs
 end
 
 -- Versions of the format, and the longest header that NumPy writes or reads by itself.
@@ -47,7 +48,7 @@ local function extents_of(list, name)
     return shape
 end
 
--- Reads the header: dtype, shape, offset of the elements.
+-- Reads the header: {dtype, samples, swap, shape, offset (of the elements)}.
 local function header_of(file, name)
     local magic = file:get(0, math.min(12, file:bytes()))
     if #magic < 12 or magic:sub(1, 6) ~= "\x93NUMPY" then
@@ -76,52 +77,29 @@ local function header_of(file, name)
         fail("io", "npy", nil, "%s: the elements are in Fortran order: save "
             .. "numpy.ascontiguousarray(a)", name)
     end
-    local wider = WIDER[descr]
-    local dtype = from_numpy[descr] or wider and wider[1] or fail("io", "npy", nil,
-        "%s: elements of type %s are not supported; little-endian integers, f2, f4, f8, c8 and c16 "
-        .. "are", name, descr)
-    return dtype, extents_of(list, name), start + length, wider
-end
-
-local function check_bytes(file, name, offset, bytes)
-    if file:bytes() - offset ~= bytes then
-        fail("io", "npy", nil,
-            "%s: the file is truncated or too long: the header names %d bytes of elements, the "
-            .. "file has %d", name,
-            bytes, file:bytes() - offset)
-    end
-end
-
--- A volume of two or three axes, whose elements are widened: each plane is read as a page.
-local function widened(file, name, made, offset, wider)
-    local shape <const> = made.shape
-    if #shape < 2 or #shape > 3 then
-        fail("io", "npy", nil, "%s: an array of %d axes has integers of type %s; arrays of two or "
-            .. "three axes have these: save it as int32 or float32", name, #shape, wider[2])
-    end
-    local rows, columns, planes = shape[#shape - 1], shape[#shape], #shape == 3 and shape[1] or 1
-    local bytes = rows * columns * wider[3]
-    check_bytes(file, name, offset, planes * bytes)
-    made.file, made.place, made.meta, made.decoding, made.pages = file, "file", {}, 0, {}
-    for i = 1, planes do
-        made.pages[i] = {rows = rows, columns = columns, segment_rows = rows,
-            segment_columns = columns, compression = 1, predictor = 1, samples = wider[2],
-            swap = false, offsets = {offset + (i - 1) * bytes}, bytes = {bytes}}
-    end
-    return paged.volume(made)
+    local byte_order, kind = descr:match "^([<>|])(%w+)$"
+    local wider = WIDER[kind] or {}
+    local dtype = from_numpy[kind] or wider[1] or fail("io", "npy", nil,
+        "%s: elements of type %s are not supported; integers, f2, f4, f8, c8 and c16 are", name,
+        descr)
+    return {dtype = dtype, samples = wider[2], swap = byte_order == ">" or nil,
+        shape = extents_of(list, name), offset = start + length}
 end
 
 --- The elements of a file as a volume.
 function npy.open(name)
     local file = core.rawfile.open(name, "npy.open")
     local _ <close> = on_error(function() file:close() end)
-    local dtype, shape, offset, wider = header_of(file, name)
-    if wider then
-        return widened(file, name, {shape = shape, dtype = dtype}, offset, wider)
+    local facts = header_of(file, name)
+    facts.file, facts.meta = file, {}
+    local volume <const> = volumes.raw(facts)
+    local bytes = #volume.shape > 0 and volume.steps[1] * volume.shape[1]
+        or volumes.dense_steps({1}, volume.samples or volume.dtype)[1]
+    if file:bytes() - volume.offset ~= bytes then
+        fail("io", "npy", nil,
+            "%s: the file is truncated or too long: the header names %d bytes of elements, the "
+            .. "file has %d", name, bytes, file:bytes() - volume.offset)
     end
-    local volume = volumes.raw {file = file, shape = shape, dtype = dtype, offset = offset,
-        meta = {}}
-    check_bytes(file, name, offset, volumes.bytes(volume))
     return volume
 end
 

@@ -40,6 +40,8 @@ end
 
 local ITEM_BYTES = {u8 = 1, u16 = 2, i32 = 4, f16 = 2, f32 = 4, f64 = 8, c64 = 8, c128 = 16}
 volumes.ITEM_BYTES = ITEM_BYTES
+-- The same of what is no element type, and is widened while it is read (runtime/core/samples.h).
+local SAMPLE_BYTES <const> = {i8 = 1, i16 = 2, u32 = 4, i64 = 8, u64 = 8}
 
 --- Bytes of all elements.
 function volumes.bytes(volume)
@@ -174,7 +176,8 @@ end
 
 function raw:fill(block, first)
     if not block.device.dry then
-        self.file:read(block, position(self, first), self.steps, self.swap)
+        self.file:read(block, position(self, first), self.steps, {swap = self.swap,
+            samples = self.samples, first = first})
     end
 end
 
@@ -184,9 +187,9 @@ function raw:take(block, first)
     end
 end
 
--- Carriers do not turn bytes around.
+-- Carriers do not turn bytes around, and widen nothing.
 function raw:carries()
-    return not self.swap
+    return not self.swap and not self.samples
 end
 
 function raw:carry(carrier, array, first)
@@ -195,9 +198,10 @@ function raw:carry(carrier, array, first)
     end
 end
 
---- Steps in bytes of a dense row-major array.
+--- Steps in bytes of a dense row-major array of elements, or of samples that are widened ("i8",
+-- "i16", "u32", "i64" and "u64").
 function volumes.dense_steps(shape, dtype)
-    local steps, step = {}, ITEM_BYTES[dtype]
+    local steps, step = {}, ITEM_BYTES[dtype] or SAMPLE_BYTES[dtype]
     for i = #shape, 1, -1 do
         steps[i] = step
         step = step * shape[i]
@@ -205,10 +209,12 @@ function volumes.dense_steps(shape, dtype)
     return steps
 end
 
---- Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap}. `file` is nil
--- in a dry run.
+--- Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap (big-endian),
+-- samples (what is stored, where that is widened to dtype: "i8" and "i16" to i32; "u32", "i64" and
+-- "u64" to f64)}. `file` is nil in a dry run. Reading an integer of 64 bits that f64 does not have
+-- is an error with its value and its place.
 function volumes.raw(facts)
-    facts.steps = facts.steps or volumes.dense_steps(facts.shape, facts.dtype)
+    facts.steps = facts.steps or volumes.dense_steps(facts.shape, facts.samples or facts.dtype)
     facts.place = "file"
     return setmetatable(facts, raw)
 end
@@ -416,12 +422,9 @@ function unfinished:close()
     end
 end
 
--- Nothing more is written to the volume of a channel and frame.
-function unfinished.done() end
-
 --- A class of files that are being written, with `file` (nil in a dry run): finish() gives the
 -- complete file its name, close() without that leaves nothing. methods: volume(channel, frame), the
--- volume to write to, and done(channel, frame) where a volume has files of its own.
+-- volume to write to.
 function volumes.writer_class(methods)
     local class = setmetatable(methods, unfinished)
     class.__index = class

@@ -1151,13 +1151,14 @@ function mb.help.text(subject) end
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
 ---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
+---@field zarr_layout? "shards"|"chunks" of a .zarr result: shards, few files, of which readers fetch parts; chunks, a file for each slice, for HTTP servers that give whole files alone
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
 ---@field channels? integer how many, for TIFF and Zarr
 ---@field frames? integer how many, for TIFF and Zarr
 
----A new image file to be written block by block; its name decides the format: an object with volume(channel, frame), done(channel, frame) (nothing more is written to that one), finish() and close(); without finish nothing is left.
+---A new image file to be written block by block; its name decides the format: an object with volume(channel, frame), finish() and close(); without finish nothing is left.
 ---@param name string 
 ---@param options? moonbeam.options.images_create
 function mb.images.create(name, options) end
@@ -1188,6 +1189,7 @@ function mb.images.read(name, device) end
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
 ---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
+---@field zarr_layout? "shards"|"chunks" of a .zarr result: shards, few files, of which readers fetch parts; chunks, a file for each slice, for HTTP servers that give whole files alone
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 
 ---Writes an image; its name decides the format.
@@ -2727,6 +2729,7 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@field entry? string ENTRY of the layout nabu
 ---@field angles? any of the projections, in radians, for the layout httomo
 ---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
+---@field zarr_layout? "shards"|"chunks" of a .zarr result: shards, few files, of which readers fetch parts; chunks, a file for each slice, for HTTP servers that give whole files alone
 ---@field unfinished? any what keeps the result of a run that is interrupted; pipelines make it
 
 ---A new result file for a volume (z, y, x).
@@ -2734,11 +2737,15 @@ function mb.recon.slices(scan, frames, first, last, settings) end
 ---@param options? moonbeam.options.result_create
 function mb.result.create(path, options) end
 
+---@class moonbeam.options.result_disk_bytes
+---@field zarr_layout? "shards"|"chunks" of a .zarr result: shards, few files, of which readers fetch parts; chunks, a file for each slice, for HTTP servers that give whole files alone
+
 ---The bytes that the files of a result will take, nearly: more than its volume's for a pyramid.
 ---@param path string its name
 ---@param shape integer[] {nz, ny, nx} of the volume
 ---@param dtype string element type of the volume
-function mb.result.disk_bytes(path, shape, dtype) end
+---@param options? moonbeam.options.result_disk_bytes
+function mb.result.disk_bytes(path, shape, dtype, options) end
 
 ---@class moonbeam.result
 local result = {}
@@ -3093,6 +3100,7 @@ function mb.system.terminal_width(stream) end
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
 ---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
+---@field zarr_layout? "shards"|"chunks" of a .zarr result: shards, few files, of which readers fetch parts; chunks, a file for each slice, for HTTP servers that give whole files alone
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 ---@field shape? integer[] of one volume
 ---@field dtype? string element type; TIFF files hold u8, u16 and f32
@@ -3138,6 +3146,7 @@ function mb.tiff.read(name, options) end
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
 ---@field voxel? table its size in m: {pixel, step}, for Zarr
 ---@field tiff_layout? "bigtiff"|"imagej" of a .tif result above 4 GB: bigtiff, which ImageJ opens by Bio-Formats alone; imagej, ImageJ's own, of which libtiff and PIL see one page
+---@field zarr_layout? "shards"|"chunks" of a .zarr result: shards, few files, of which readers fetch parts; chunks, a file for each slice, for HTTP servers that give whole files alone
 ---@field inside? string a folder that a Zarr folder is made in, which the caller removes
 
 ---Writes u8, u16 or f32, (page, row, column) or (row, column).
@@ -3879,7 +3888,7 @@ function mb.volumes.bytes(volume) end
 ---@param array moonbeam.array 
 function mb.volumes.complete(file, array) end
 
----Steps in bytes of a dense row-major array.
+---Steps in bytes of a dense row-major array of elements, or of samples that are widened ("i8", "i16", "u32", "i64" and "u64").
 ---@param shape table 
 ---@param dtype string 
 function mb.volumes.dense_steps(shape, dtype) end
@@ -3925,7 +3934,7 @@ function mb.volumes.pages(volume, pages) end
 ---@param dtype string 
 function mb.volumes.planned(shape, dtype) end
 
----Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap}.
+---Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap (big-endian), samples (what is stored, where that is widened to dtype: "i8" and "i16" to i32; "u32", "i64" and "u64" to f64)}.
 ---@param facts table 
 function mb.volumes.raw(facts) end
 

@@ -26,6 +26,7 @@ struct mb_rawfile {
     int fd;            /* -1: closed */
     bool writable;
     uint64_t bytes;
+    bool brief;    /* opened by its name for each piece of a transfer */
     int users;     /* transfers of carriers under way */
     int shared;    /* their descriptor: it outlives `fd`. -1: none */
     bool orphaned; /* freed by the last of them */
@@ -135,7 +136,7 @@ mb_status mb_rawfile_scratch(const char *beside, mb_rawfile **out)
     return MB_STATUS_OK;
 }
 
-mb_status mb_rawfile_keep(const char *path, bool shared, mb_rawfile **out)
+mb_status mb_rawfile_keep(const char *path, bool shared, bool brief, mb_rawfile **out)
 {
     struct stat facts;
     *out = NULL;
@@ -143,6 +144,7 @@ mb_status mb_rawfile_keep(const char *path, bool shared, mb_rawfile **out)
     if (!file)
         return MB_STATUS_MEMORY;
     file->writable = true;
+    file->brief = brief;
     file->fd =
         open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, shared ? 0666 : 0600);
     if (file->fd < 0 || fstat(file->fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -294,27 +296,45 @@ mb_status mb_rawfile_use(mb_rawfile *file, bool writing, int change)
 {
     if (change > 0) {
         MB_TRY(ready(file, writing));
-        if (file->users == 0)
+        if (file->users == 0 && !file->brief)
             file->shared = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
-        if (file->shared < 0)
+        if (file->shared < 0 && !file->brief)
             return mb_fail(MB_STATUS_IO, NULL, "cannot open '%s' a second time: %s", file->path,
                            strerror(errno));
     }
     file->users += change;
     if (file->users > 0)
         return MB_STATUS_OK;
-    close(file->shared);
+    if (file->shared >= 0)
+        close(file->shared);
     file->shared = -1;
     if (file->orphaned)
         mb_rawfile_destroy(file);
     return MB_STATUS_OK;
 }
 
-mb_status mb_rawfile_carry(const mb_rawfile *file, uint64_t offset, void *host, uint64_t bytes,
-                           bool writing)
+mb_status mb_rawfile_enter(const mb_rawfile *file, bool writing, int *fd)
 {
-    return writing ? put(file, file->shared, offset, host, bytes)
-                   : get(file, file->shared, offset, host, bytes);
+    const int flags = writing ? O_RDWR : O_RDONLY;
+    *fd = file->shared;
+    if (!file->brief)
+        return MB_STATUS_OK;
+    *fd = open(file->path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    return *fd >= 0 ? MB_STATUS_OK
+                    : mb_fail(MB_STATUS_IO, NULL, "cannot open '%s' again: %s", file->path,
+                              strerror(errno));
+}
+
+void mb_rawfile_leave(const mb_rawfile *file, int fd)
+{
+    if (file->brief && fd >= 0)
+        close(fd);
+}
+
+mb_status mb_rawfile_carry(const mb_rawfile *file, int fd, uint64_t offset, void *host,
+                           uint64_t bytes, bool writing)
+{
+    return writing ? put(file, fd, offset, host, bytes) : get(file, fd, offset, host, bytes);
 }
 
 void mb_rawfile_spoil(mb_rawfile *file)
@@ -343,15 +363,42 @@ void mb_swap_bytes(void *data, uint64_t count, size_t bytes)
     }
 }
 
-static mb_status transfer(mb_rawfile *file, uint64_t offset, const int64_t *steps, bool swap,
-                          const mb_array *array, bool reading)
+/* A block that is read, or written where `stored` is NULL. */
+typedef struct block_move {
+    mb_rawfile *file;
+    const mb_array *array;
+    const mb_stored *stored;
+    mb_samples_place place;
+    int64_t element; /* bytes in the file */
+} block_move;
+
+/* Reads a run of elements to `here`; the first is number `index` of the block. */
+static mb_status read_run(const block_move *move, uint64_t offset, char *here, int64_t run,
+                          int64_t index)
 {
-    const int64_t element = (int64_t)mb_dtype_bytes(array->dtype);
+    const mb_stored *stored = move->stored;
+    const mb_dtype dtype = move->array->dtype;
+    const size_t element = (size_t)move->element;
+    char *tail = here + run * ((int64_t)mb_dtype_bytes(dtype) - move->element);
+    MB_TRY(mb_rawfile_get(move->file, offset, tail, (uint64_t)(run * move->element)));
+    if (stored->swap && mb_dtype_kind(dtype) == MB_CLASS_COMPLEX)
+        mb_swap_bytes(tail, (uint64_t)run * 2, element / 2);
+    else if (stored->swap)
+        mb_swap_bytes(tail, (uint64_t)run, element);
+    return stored->samples == MB_SAMPLES_AS_STORED
+               ? MB_STATUS_OK
+               : mb_samples_widen(stored->samples, here, tail, run, &move->place, index);
+}
+
+static mb_status transfer(const block_move *move, uint64_t offset, const int64_t *steps)
+{
+    const mb_array *array = move->array;
+    const int64_t wide = (int64_t)mb_dtype_bytes(array->dtype), element = move->element;
     const mb_shape *shape = &array->shape;
-    int64_t run = 1, index[MB_MAX_RANK] = {0}, polled = 0;
+    int64_t run = 1, index[MB_MAX_RANK] = {0}, polled = 0, done = 0;
     int outer = shape->rank;
 
-    MB_TRY(ready(file, !reading));
+    MB_TRY(ready(move->file, !move->stored));
     if (strcmp(array->device->backend->name, "host") != 0)
         return mb_fail(
             MB_STATUS_DEVICE, NULL,
@@ -369,16 +416,13 @@ static mb_status transfer(mb_rawfile *file, uint64_t offset, const int64_t *step
             from += index[axis] * array->strides[axis];
             at += index[axis] * steps[axis];
         }
-        char *here = (char *)array->data + from * element;
-        if (reading) {
-            MB_TRY(mb_rawfile_get(file, offset + (uint64_t)at, here, (uint64_t)(run * element)));
-            if (swap && mb_dtype_kind(array->dtype) == MB_CLASS_COMPLEX)
-                mb_swap_bytes(here, (uint64_t)run * 2, (size_t)element / 2);
-            else if (swap)
-                mb_swap_bytes(here, (uint64_t)run, (size_t)element);
-        } else {
-            MB_TRY(mb_rawfile_put(file, offset + (uint64_t)at, here, (uint64_t)(run * element)));
-        }
+        char *here = (char *)array->data + from * wide;
+        if (move->stored)
+            MB_TRY(read_run(move, offset + (uint64_t)at, here, run, done));
+        else
+            MB_TRY(
+                mb_rawfile_put(move->file, offset + (uint64_t)at, here, (uint64_t)(run * element)));
+        done += run;
         if ((polled += run * element) >= (INT64_C(32) << 20)) {
             MB_TRY(mb_cancel_check());
             polled = 0;
@@ -391,14 +435,25 @@ static mb_status transfer(mb_rawfile *file, uint64_t offset, const int64_t *step
     }
 }
 
-mb_status mb_rawfile_read(mb_rawfile *file, uint64_t offset, const int64_t *steps, bool swap,
-                          mb_array *array)
+mb_status mb_rawfile_read(mb_rawfile *file, uint64_t offset, const int64_t *steps,
+                          const mb_stored *stored, mb_array *array)
 {
-    return transfer(file, offset, steps, swap, array, true);
+    const mb_shape *shape = &array->shape;
+    block_move move = {file, array, stored,
+                       mb_samples_place_of(file->path, shape->rank, shape->dims),
+                       (int64_t)mb_samples_bytes(stored->samples, array->dtype)};
+    if (array->dtype != mb_samples_dtype(stored->samples, array->dtype))
+        return mb_fail(MB_STATUS_DTYPE, NULL, "the elements of '%s' are not read as %s", file->path,
+                       mb_dtype_name(array->dtype));
+    for (int axis = 0; axis < shape->rank; axis++)
+        move.place.origin[axis] = stored->first ? stored->first[axis] : 0;
+    return transfer(&move, offset, steps);
 }
 
 mb_status mb_rawfile_write(mb_rawfile *file, uint64_t offset, const int64_t *steps,
                            const mb_array *array)
 {
-    return transfer(file, offset, steps, false, array, false);
+    const block_move move = {
+        .file = file, .array = array, .element = (int64_t)mb_dtype_bytes(array->dtype)};
+    return transfer(&move, offset, steps);
 }

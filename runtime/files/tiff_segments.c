@@ -1,16 +1,14 @@
 /*
 ** The pixels of a TIFF page (tiff_segments.h): decoders, predictors, and the walk over segments.
 ** Segments are decoded by several threads, each with a part of the scratch: the packed bytes, and
-** behind them a decoded segment. Every thread's first failure is kept and reported by the caller's.
+** behind them a decoded segment. The failure of the first segment that has one is reported, whatever
+** the number of threads.
 */
 #include "files/tiff_segments.h"
-#include "core/exact_64.h"
 
 #include "files/codecs/chunk_codecs.h"
 #include "files/inputs/unchecked.h"
-#include <inttypes.h>
 #include <omp.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- decoders: return how many bytes came out; a damaged input gives fewer than asked for ---- */
@@ -137,23 +135,10 @@ static void join_planes(uint8_t *row, int64_t columns, size_t element, uint8_t *
 
 /* ---- samples that are no element type ---- */
 
-static size_t sample_bytes(const mb_tiff_page *page, mb_dtype dtype)
-{
-    switch (page->samples) {
-    case MB_TIFF_I8: return 1;
-    case MB_TIFF_I16:
-    case MB_TIFF_BITS: return 2;
-    case MB_TIFF_U32: return 4;
-    case MB_TIFF_I64:
-    case MB_TIFF_U64: return 8;
-    default: return mb_dtype_bytes(dtype);
-    }
-}
-
 /* Bytes of so many samples from the beginning of a row on. */
 static uint64_t stored_bytes(const mb_tiff_page *page, size_t element, int64_t samples)
 {
-    if (page->samples != MB_TIFF_BITS)
+    if (page->samples != MB_SAMPLES_BITS)
         return mb_bytes_mul((uint64_t)samples, element);
     return mb_bytes_add(mb_bytes_mul((uint64_t)samples, (uint64_t)page->bits), 7) / 8;
 }
@@ -176,69 +161,12 @@ static void unpack_samples(const uint8_t *row, int64_t bits, int64_t first, int6
     }
 }
 
-/* `from` may be the end of `to`: each sample is read before its place is written. */
-#define WIDEN(wide, narrow)                                                                        \
-    do {                                                                                           \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            narrow sample;                                                                         \
-            memcpy(&sample, from + i * (int64_t)sizeof sample, sizeof sample);                     \
-            ((wide *)to)[i] = (wide)sample;                                                        \
-        }                                                                                          \
-    } while (0)
-/* The same where not every sample has a value of the wide type: the index of the first that has
-** none, or `count`. */
-#define WIDEN_EXACTLY(narrow, magnitude)                                                           \
-    do {                                                                                           \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            narrow sample;                                                                         \
-            memcpy(&sample, from + i * (int64_t)sizeof sample, sizeof sample);                     \
-            if (!mb_is_exact_64(magnitude(sample)))                                                \
-                return i;                                                                          \
-            ((double *)to)[i] = (double)sample;                                                    \
-        }                                                                                          \
-    } while (0)
-
-/* Returns `count`, or the index of the first sample that the wide type does not have. */
-static int64_t widen(mb_tiff_samples samples, void *to, const char *from, int64_t count)
-{
-    if (samples == MB_TIFF_I64)
-        WIDEN_EXACTLY(int64_t, mb_magnitude_64);
-    else if (samples == MB_TIFF_U64)
-        WIDEN_EXACTLY(uint64_t, (uint64_t));
-    else if (samples == MB_TIFF_I8)
-        WIDEN(int32_t, int8_t);
-    else if (samples == MB_TIFF_I16)
-        WIDEN(int32_t, int16_t);
-    else
-        WIDEN(double, uint32_t);
-    return count;
-}
-
-/* The error of a whole number that a float64 has not. */
-static mb_status inexact(const mb_rawfile *file, mb_tiff_samples samples, const char *sample,
-                         int64_t row, int64_t column)
-{
-    char text[32];
-    uint64_t value;
-    memcpy(&value, sample, sizeof value);
-    if (samples == MB_TIFF_I64)
-        snprintf(text, sizeof text, "%" PRId64, (int64_t)value);
-    else
-        snprintf(text, sizeof text, "%" PRIu64, value);
-    return mb_fail(
-        MB_STATUS_UNSUPPORTED, NULL,
-        "'%s' has the value %s, at row %lld and column %lld, 0-based: a float64, as which "
-        "integers of 64 bits are read, has not every whole number beyond 2^53; save the "
-        "image as float32",
-        mb_rawfile_path(file), text, (long long)row, (long long)column);
-}
-
 /* ---- segments ---- */
 
 static bool is_plain(const mb_tiff_page *page)
 {
     return page->compression == MB_TIFF_PLAIN && page->predictor == 1 &&
-           page->samples != MB_TIFF_BITS;
+           page->samples != MB_SAMPLES_BITS;
 }
 
 /* The parts of a thread's scratch: packed bytes, a decoded segment, and a row for the predictor; or
@@ -264,7 +192,7 @@ uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype)
     uint64_t packed, decoded, row;
     if (is_plain(page))
         return 0;
-    parts_of(page, sample_bytes(page, dtype), &packed, &decoded, &row);
+    parts_of(page, mb_samples_bytes(page->samples, dtype), &packed, &decoded, &row);
     return mb_bytes_add(mb_bytes_add(packed, decoded), row);
 }
 
@@ -273,6 +201,16 @@ static mb_status incomplete(const mb_rawfile *file, int64_t segment)
     return mb_fail(MB_STATUS_IO, NULL,
                    "'%s' is truncated or damaged: strip or tile %lld of a page is incomplete",
                    mb_rawfile_path(file), (long long)segment + 1);
+}
+
+/* Where the samples of a page are, for errors. */
+static mb_samples_place place_of(const mb_rawfile *file, const mb_tiff_page *page)
+{
+    const int64_t extents[] = {page->rows, page->columns};
+    mb_samples_place place = page->place ? *page->place : mb_samples_place_of(NULL, 2, extents);
+    if (!place.name)
+        place.name = mb_rawfile_path(file);
+    return place;
 }
 
 typedef struct window {
@@ -288,7 +226,7 @@ static int64_t least(int64_t a, int64_t b)
 static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const window *w,
                               int64_t number, const mb_array *array, uint8_t *scratch)
 {
-    const int64_t element = (int64_t)sample_bytes(page, array->dtype);
+    const int64_t element = (int64_t)mb_samples_bytes(page->samples, array->dtype);
     const int64_t across = (page->columns + page->segment_columns - 1) / page->segment_columns;
     const int64_t top = number / across * page->segment_rows;
     const int64_t left = number % across * page->segment_columns;
@@ -339,7 +277,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
             mb_unchecked_note(mb_rawfile_path(file));
         if (got < (size_t)((end_row - top) * row_bytes))
             return incomplete(file, number);
-        if (page->swap && page->predictor != 3 && page->samples != MB_TIFF_BITS)
+        if (page->swap && page->predictor != 3 && page->samples != MB_SAMPLES_BITS)
             mb_swap_bytes(out, got / (size_t)element, (size_t)element);
         for (int64_t y = 0; y < end_row - top; y++) {
             if (page->predictor == 2)
@@ -351,11 +289,12 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         source = out;
     }
     const int64_t wide = (int64_t)mb_dtype_bytes(array->dtype), columns = end - first;
+    const mb_samples_place place = place_of(file, page);
     for (int64_t y = first_row; y < end_row; y++) {
         char *to =
             (char *)array->data + ((y - w->row) * array->strides[0] + (first - w->column)) * wide;
         char *tail = to + columns * (wide - element); /* `to` itself where nothing is widened */
-        if (page->samples == MB_TIFF_BITS) {
+        if (page->samples == MB_SAMPLES_BITS) {
             unpack_samples(source + (y - top) * row_bytes, page->bits, first - left, columns,
                            (uint16_t *)(void *)to);
             continue;
@@ -368,13 +307,24 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
             if (page->swap)
                 mb_swap_bytes(tail, (uint64_t)columns, (size_t)element);
         }
-        if (page->samples != MB_TIFF_AS_STORED) {
-            const int64_t done = widen(page->samples, to, tail, columns);
-            if (done < columns)
-                return inexact(file, page->samples, tail + done * element, y, first + done);
-        }
+        if (page->samples != MB_SAMPLES_AS_STORED)
+            MB_TRY(mb_samples_widen(page->samples, to, tail, columns, &place,
+                                    y * page->columns + first));
     }
     return MB_STATUS_OK;
+}
+
+/* Chunk `number` of an array (chunk, row, column), as (row, column). It owns nothing. */
+static mb_array chunk_array(const mb_array *array, int64_t number)
+{
+    mb_array own = *array;
+    own.shape = (mb_shape){.rank = 2, .dims = {array->shape.dims[1], array->shape.dims[2]}};
+    own.strides[0] = array->strides[1];
+    own.strides[1] = array->strides[2];
+    if (own.data)
+        own.data = (char *)array->data +
+                   number * array->strides[0] * (int64_t)mb_dtype_bytes(array->dtype);
+    return own;
 }
 
 static mb_status check(const mb_tiff_page *page, const window *w, const mb_array *array,
@@ -389,16 +339,13 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
                        "TIFF compression %lld with predictor %lld is not supported",
                        (long long)page->compression, (long long)page->predictor);
-    const mb_dtype wide = page->samples == MB_TIFF_BITS  ? MB_U16
-                          : page->samples >= MB_TIFF_U32 ? MB_F64
-                                                         : MB_I32;
-    if (page->samples == MB_TIFF_BITS &&
+    if (page->samples == MB_SAMPLES_BITS &&
         (page->bits < 1 || page->bits > 15 || page->predictor != 1))
         return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
                        "packed samples have 1 to 15 bits and no predictor, not %lld bits and "
                        "predictor %lld",
                        (long long)page->bits, (long long)page->predictor);
-    if (page->samples != MB_TIFF_AS_STORED && array->dtype != wide)
+    if (array->dtype != mb_samples_dtype(page->samples, array->dtype))
         return mb_fail(MB_STATUS_DTYPE, NULL, "the samples of the TIFF page are not read as %s",
                        mb_dtype_name(array->dtype));
     if (page->rows < 1 || page->columns < 1 || page->segment_rows < 1 ||
@@ -426,6 +373,53 @@ static mb_status check(const mb_tiff_page *page, const window *w, const mb_array
     return MB_STATUS_OK;
 }
 
+/* Segments that are read at a time, each by one thread. */
+typedef struct segments {
+    mb_rawfile *file; /* of all, a page's; or chunks, each a page of one segment */
+    const mb_tiff_page *page;
+    const mb_tiff_chunk *chunks;
+    const mb_array *array; /* (row, column), or (chunk, row, column) */
+    window w;
+} segments;
+
+static mb_status read_one(const segments *s, int64_t number, uint8_t *scratch)
+{
+    if (!s->chunks)
+        return read_segment(s->file, s->page, &s->w, number, s->array, scratch);
+    const mb_array own = chunk_array(s->array, number);
+    return read_segment(s->chunks[number].file, &s->chunks[number].page, &s->w, 0, &own, scratch);
+}
+
+/* Reads segments from ... end - 1. `each`: bytes of a thread's scratch. */
+static mb_status read_all(const segments *s, int64_t from, int64_t end, uint64_t each,
+                          const mb_array *scratch)
+{
+    int threads = 1;
+    if (each > 0 && end - from > 1) {
+        threads = s->array->device->facts.threads;
+        if ((uint64_t)threads > mb_array_bytes(scratch) / each)
+            threads = (int)(mb_array_bytes(scratch) / each);
+    }
+    mb_error failure = {.code = MB_STATUS_OK};
+    int64_t failed = end;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (int64_t i = from; i < end; i++) {
+        uint8_t *own =
+            each > 0 ? (uint8_t *)scratch->data + (uint64_t)omp_get_thread_num() * each : NULL;
+        if (read_one(s, i, own) != MB_STATUS_OK) {
+#pragma omp critical(mb_tiff_failure)
+            if (i < failed) {
+                failure = *mb_error_last();
+                failed = i;
+            }
+        }
+    }
+    if (failure.code == MB_STATUS_OK)
+        return MB_STATUS_OK;
+    mb_error_put(&failure);
+    return failure.code;
+}
+
 mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first_row,
                        int64_t first_column, mb_array *array, mb_array *scratch)
 {
@@ -441,25 +435,32 @@ mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first
     const int64_t across = (page->columns + page->segment_columns - 1) / page->segment_columns;
     const int64_t from = first_row / page->segment_rows * across;
     const int64_t end = ((first_row + w.rows - 1) / page->segment_rows + 1) * across;
-    int threads = 1;
-    if (each > 0 && end - from > 1) {
-        threads = array->device->facts.threads;
-        if ((uint64_t)threads > mb_array_bytes(scratch) / each)
-            threads = (int)(mb_array_bytes(scratch) / each);
+    const segments all = {.file = file, .page = page, .array = array, .w = w};
+    return read_all(&all, from, end, each, scratch);
+}
+
+mb_status mb_tiff_read_chunks(const mb_tiff_chunk *chunks, int64_t count, const mb_array *array,
+                              mb_array *scratch)
+{
+    uint64_t each = 0;
+    if (array->shape.rank != 3 || !mb_array_contiguous(array) || count > array->shape.dims[0])
+        return mb_fail(MB_STATUS_SHAPE, NULL,
+                       "%lld chunks are read into a contiguous array (chunk, row, column)",
+                       (long long)count);
+    const window w = {0, 0, array->shape.dims[1], array->shape.dims[2]};
+    for (int64_t i = 0; i < count; i++) {
+        const mb_array own = chunk_array(array, i);
+        const mb_tiff_page *page = &chunks[i].page;
+        const uint64_t bytes = mb_tiff_scratch_bytes(page, array->dtype);
+        if (page->segment_rows != page->rows || page->segment_columns != page->columns)
+            return mb_fail(MB_STATUS_ARGUMENT, "page", "a chunk is a page of one segment");
+        MB_TRY(check(page, &w, &own, scratch, bytes));
+        each = bytes > each ? bytes : each;
     }
-    mb_error failure = {.code = MB_STATUS_OK};
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (int64_t i = from; i < end; i++) {
-        uint8_t *own =
-            each > 0 ? (uint8_t *)scratch->data + (uint64_t)omp_get_thread_num() * each : NULL;
-        if (read_segment(file, page, &w, i, array, own) != MB_STATUS_OK) {
-#pragma omp critical(mb_tiff_failure)
-            if (failure.code == MB_STATUS_OK)
-                failure = *mb_error_last();
-        }
-    }
-    if (failure.code == MB_STATUS_OK)
+    if (!mb_array_has_data(array) || count == 0)
         return MB_STATUS_OK;
-    mb_error_put(&failure);
-    return failure.code;
+    MB_TRY(mb_device_sync(array->device));
+    MB_TRY(mb_cancel_check());
+    const segments all = {.chunks = chunks, .array = array, .w = w};
+    return read_all(&all, 0, count, each, scratch);
 }

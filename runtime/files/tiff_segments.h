@@ -9,6 +9,7 @@
 #ifndef MB_IO_TIFF_SEGMENTS_H
 #define MB_IO_TIFF_SEGMENTS_H
 
+#include "core/samples.h"
 #include "files/rawfile.h"
 
 enum { /* tag 259 */
@@ -22,22 +23,13 @@ enum { /* tag 259 */
        MB_CHUNK_LZ4 = -2
 };
 
-/* Samples that are no element type are widened while they are read, without a loss. */
-typedef enum mb_tiff_samples {
-    MB_TIFF_AS_STORED,
-    MB_TIFF_I8,  /* to i32 */
-    MB_TIFF_I16, /* to i32 */
-    MB_TIFF_U32, /* to f64 */
-    MB_TIFF_I64, /* to f64, which has every whole number up to 2^53; another value is an error */
-    MB_TIFF_U64, /* the same */
-    MB_TIFF_BITS /* to u16: whole numbers of fewer bits, most significant bit first, with nothing
-                 ** between them; a row begins with a byte */
-} mb_tiff_samples;
-
 typedef struct mb_tiff_page {
-    bool swap; /* big-endian */
-    mb_tiff_samples samples;
-    int64_t bits; /* of a sample of MB_TIFF_BITS, 1 to 15 */
+    bool swap;          /* big-endian */
+    mb_samples samples; /* widened, unless MB_SAMPLES_AS_STORED */
+    int64_t
+        bits; /* of a sample of MB_SAMPLES_BITS, 1 to 15: most significant bit first, with nothing
+                  ** between samples; a row begins with a byte */
+    const mb_samples_place *place; /* in the array that is read; NULL: the page is all of it */
     int64_t compression;
     int64_t predictor; /* 1 none, 2 differences along rows, 3 the same for floating point */
     int64_t rows, columns;
@@ -56,5 +48,16 @@ uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype);
 ** is 0. */
 mb_status mb_tiff_read(mb_rawfile *file, const mb_tiff_page *page, int64_t first_row,
                        int64_t first_column, mb_array *array, mb_array *scratch);
+
+/* A page of one segment: a chunk of a Zarr array. */
+typedef struct mb_tiff_chunk {
+    mb_rawfile *file;
+    mb_tiff_page page;
+} mb_tiff_chunk;
+
+/* Reads chunks, all of the same extents, to the first elements of `array` (chunk, row, column), which
+** is contiguous; otherwise as mb_tiff_read. */
+mb_status mb_tiff_read_chunks(const mb_tiff_chunk *chunks, int64_t count, const mb_array *array,
+                              mb_array *scratch);
 
 #endif

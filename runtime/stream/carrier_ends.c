@@ -39,9 +39,9 @@ static void copy_lines(const transfer *t, uint64_t line, uint64_t lines, unsigne
     }
 }
 
-/* The same between a file of plain elements and dense memory. */
-static mb_status carry_lines(const transfer *t, uint64_t line, uint64_t lines,
-                             unsigned char *memory, bool writing)
+/* The same between an open file of plain elements and dense memory. */
+static mb_status carry_runs(const transfer *t, int fd, uint64_t line, uint64_t lines,
+                            unsigned char *memory, bool writing)
 {
     for (uint64_t end = line + lines; line < end;) {
         uint64_t at, pitch;
@@ -53,10 +53,20 @@ static mb_status carry_lines(const transfer *t, uint64_t line, uint64_t lines,
         }
         for (uint64_t i = 0; i < rows.count; i++, at += pitch, memory += rows.width) {
             MB_TRY(mb_cancel_check());
-            MB_TRY(mb_rawfile_carry(t->file, t->offset + at, memory, rows.width, writing));
+            MB_TRY(mb_rawfile_carry(t->file, fd, t->offset + at, memory, rows.width, writing));
         }
     }
     return MB_STATUS_OK;
+}
+
+static mb_status carry_lines(const transfer *t, uint64_t line, uint64_t lines,
+                             unsigned char *memory, bool writing)
+{
+    int fd = -1;
+    MB_TRY(mb_rawfile_enter(t->file, writing, &fd));
+    const mb_status status = carry_runs(t, fd, line, lines, memory, writing);
+    mb_rawfile_leave(t->file, fd);
+    return status;
 }
 
 mb_status mb_carrier_move(const transfer *t, uint64_t line, uint64_t lines, void *memory,

@@ -104,7 +104,8 @@ describe("a pipeline on several ranks", function()
         local words = ("reconstruct '%s/scan.h5' --chunk 1 -q -o '%s/out%%s %%s"):format(folder,
             folder)
         local program = os.getenv "MOONBEAM_BIN" or mb.system.program()
-        for _, case in ipairs {{".tif", ""}, {".zarr", ""}, {".h5", "--slices-per-file 2"}} do
+        for _, case in ipairs {{".tif", ""}, {".zarr", ""},
+            {".zarr", "--zarr-layout chunks --overwrite"}, {".h5", "--slices-per-file 2"}} do
             local one, several = "1" .. case[1], "3" .. case[1]
             assert.is_true(select(2, files.run(("'%s' %s"):format(program,
                 words:format(one .. "'", case[2])))))

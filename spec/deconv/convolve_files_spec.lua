@@ -123,7 +123,7 @@ describe("the files of convolve", function()
         local flat <close> = mb.npy.read(folder .. "/flat.npy")
         for _, more in ipairs {"", TILES, "--boundary mirror"} do
             local text = same_bytes(must(CONVOLVE .. "--psf FOLDER/flat.npy %s", "image.npy", more))
-            assert.matches("PSF one plane: every plane of the stack is convolved by itself", text, 1,
+            assert.matches("one plane: every plane of the stack is convolved by itself", text, 1,
                 true)
             local got <close> = result()
             for z = 1, 6 do

@@ -32,7 +32,6 @@ local function write_image(name, options)
             local values <close> = mb.random(SHAPE, {seed = 10 * channel + frame, dtype = "u16",
                 low = 100 * channel, high = 300 * channel})
             mb.volumes.store(out:volume(channel, frame), values)
-            out:done(channel, frame)
         end
     end
     out:finish()
@@ -213,7 +212,6 @@ describe("a series as OME-Zarr", function()
                 channels = CHANNELS, frames = FRAMES})
             local values <close> = mb.full(SHAPE, 3, {dtype = "u16"})
             mb.volumes.store(out:volume(2, 1), values)
-            out:done(2, 1)
             assert.matches("there is no channel 3 of frame 1; the image has channels 1 to 2 and "
                 .. "frames 1 to 3", (helper.failure(out.volume, out, 3, 1)), 1, true)
             error("stopped here", 0)
@@ -235,7 +233,6 @@ for frame = 1, 2 do
     for channel = 1, 2 do
         local values = mb.full({3, 4, 300}, 2 * frame + channel, {dtype = "u8", device = "host"})
         mb.volumes.store(out:volume(channel, frame), values)
-        out:done(channel, frame)
     end
 end
 out:finish()
@@ -287,7 +284,6 @@ print(mb.debug.steps() - before)
                             error("stopped here", 0)
                         end
                     end})
-                    out:done(channel, frame)
                 end
             end
             journal:finishing()
@@ -320,7 +316,6 @@ for frame = 1, 40 do
         local values <close> = mb.full({2, 3, 270}, frame + channel, {dtype = "u8",
             device = "host"})
         mb.volumes.store(out:volume(channel, frame), values)
-        out:done(channel, frame)
     end
 end
 out:finish()

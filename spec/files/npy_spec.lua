@@ -108,7 +108,7 @@ describe("an .npy file", function()
                     else
                         local text, err = helper.failure(mb.npy.read, path)
                         assert.equal("unsupported", err.code)
-                        assert.matches(("i.npy' has the value %d, at row 1 and column 1"):format(
+                        assert.matches(("i.npy' has the value %d, at z, y, x = 0, 1, 1 from 0"):format(
                             value), text, 1, true)
                     end
                 end

@@ -137,6 +137,7 @@ local METHODS = { none = 1, lzw = 5, deflate = 8, packbits = 32773, zstd = 50000
     zstd_old = 34926 }
 local FORMATS = { u8 = { "I1", 1, 1 }, u16 = { "I2", 2, 1 }, i32 = { "i4", 4, 2 },
     i8 = { "i1", 1, 2 }, i16 = { "i2", 2, 2 }, u32 = { "I4", 4, 1 },
+    i64 = { "i8", 8, 2 }, u64 = { "I8", 8, 1 },
     f32 = { "f", 4, 3 } }
 for bits = 9, 15 do -- packed
     FORMATS["b" .. bits] = { "I2", bits / 8, 1 }

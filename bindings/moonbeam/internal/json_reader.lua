@@ -1,5 +1,6 @@
---- Reads JSON text: read(text) -> the value, or nil and what is wrong. Objects and lists are
--- tables, null is false, whole numbers are integers where they fit.
+--- Reads JSON text: read(text, options) -> the value, or nil and what is wrong. Objects and lists
+-- are tables, null is false, whole numbers are integers where they fit; where they do not, they are
+-- floats, or with the option `digits` tables: {digits (the number as text)}.
 
 local DEEPEST <const>, LONGEST <const> = 64, 16 << 20
 
@@ -49,6 +50,7 @@ local function string_at(text, at)
 end
 
 local value_at
+local keep_digits -- of the text that is being read
 
 -- The members from `at` on, up to `closing`; `member` reads one into the table.
 local function members(text, at, closing, member)
@@ -107,13 +109,17 @@ function value_at(text, at, depth)
         return WORDS[word], after
     end
     local number = word and word:find "^%-?%d" and not word:find "[xX]" and tonumber(word)
+    if keep_digits and math.type(number) == "float" and word:find "^%-?%d+$" then
+        number = {digits = word}
+    end
     return number or wrong(at, "a value is missing"), after
 end
 
-return function(text)
+return function(text, options)
     if #text > LONGEST then
         return nil, ("it has %d bytes, more than %d"):format(#text, LONGEST)
     end
+    keep_digits = options and options.digits
     local ok, value, after = pcall(value_at, text, skip(text, 1), 1)
     if ok then
         after = skip(text, after)

@@ -113,7 +113,7 @@ function methods:slices(rows)
 end
 
 --- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, tiff_layout,
--- each, resume, discard} (default output: the file that step save names), or through a
+-- zarr_layout, each, resume, discard} (default output: the file that step save names), or through a
 -- function(block, first), which is called with each block of the result and must not use it after
 -- it returns; of several ranks each calls it with its own blocks.
 -- A run into a file that is interrupted leaves "fossil.h5.unfinished", if anything was finished:
@@ -130,6 +130,7 @@ function methods:run(options)
         "output is missing: give output = \"NAME.h5\", or end the recipe with step save")
     own.slices_per_file = own.slices_per_file or saved.slices_per_file
     own.tiff_layout = own.tiff_layout or saved.tiff_layout
+    own.zarr_layout = own.zarr_layout or saved.zarr_layout
     return output.run(self, own)
 end
 

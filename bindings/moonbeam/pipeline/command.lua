@@ -11,7 +11,7 @@ local cli = require "moonbeam.internal.cli"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
 local input_file = require "moonbeam.internal.files.input_file"
-local large_tiff = require "moonbeam.internal.command_line.large_tiff"
+local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local method_options = require "moonbeam.tomo.method_options"
 local obeyed = require "moonbeam.scan.statements.obeyed"
@@ -303,7 +303,7 @@ local function run_sweep(scan, source, options, talk)
     end
     local result <close> = mb.result.create(options.output, {shape = stack.shape,
         dtype = stack.dtype, units = output.units(list[1].chain), overwrite = options.overwrite,
-        tiff_layout = options.tiff_layout,
+        tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout,
         input = options.scan, pixel_size = sweep.pixel_size(list),
         outside = outside, projections = #bound_chain.geometry.frames,
         axis = {name = path:gsub("[^%w_.]", "_"), values = words},
@@ -440,11 +440,11 @@ end
 
 -- Says which readers take a large TIFF result of a plan: of the largest shape, where the shape
 -- follows from what is measured.
-local function tell_large(made, options, talk)
+local function tell_layout(made, options, talk)
     local last = made.sections[#made.sections]
     local shape = {table.unpack(last.shape)}
     shape[last.axis] = last.last - last.first + 1
-    large_tiff.tell(talk.say, options, options.output, {shape = shape, dtype = last.dtype})
+    result_layouts.tell(talk.say, options, options.output, {shape = shape, dtype = last.dtype})
 end
 
 local function run_whole(pipeline, options, talk)
@@ -461,7 +461,7 @@ local function run_whole(pipeline, options, talk)
     end
     tell_scan(pipeline.scan, pipeline, options, talk)
     say("%s", report.text(made, {level = options.verbose and "all" or "run"}))
-    tell_large(made, options, talk)
+    tell_layout(made, options, talk)
     local rows = made.sections[#made.sections]
     local first_row, upward = geometry.result_row(rows.geometry, rows.first)
     if options.preview then
@@ -470,7 +470,7 @@ local function run_whole(pipeline, options, talk)
     tell_look(pipeline, talk)
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, tiff_layout = options.tiff_layout,
-        layout = options.layout,
+        zarr_layout = options.zarr_layout, layout = options.layout,
         entry = options.result_entry, angles = options.layout and pipeline.scan.angles,
         resume = options.resume, discard = options.discard, tell = options.tell}
     if options.preview and team.speaks() then
@@ -606,7 +606,7 @@ function command.run(scan, options, talk)
     elseif options.plan then
         local made = pipeline:plan()
         tell_scan(scan, pipeline, options, talk)
-        tell_large(made, options, talk)
+        tell_layout(made, options, talk)
         command.print_plan(made, report.text(made, {level = options.verbose and "all"
             or "plan"}), options, function(part)
                 return pipeline:part({part = part}):plan()

@@ -118,8 +118,8 @@ local function check_resume(kept, options)
 end
 
 --- Runs a pipeline (init.lua) into a file. Options: output, overwrite, slices_per_file,
--- tiff_layout, each, input (the scan's file), title, resume, discard, tell (a function that gets a
--- line on what is kept).
+-- tiff_layout, zarr_layout, each, input (the scan's file), title, resume, discard, tell (a function
+-- that gets a line on what is kept).
 -- Returns the report of run.execute, or {complete = true} where an earlier run was interrupted
 -- after its last step. A run that fails or is interrupted leaves "OUTPUT.unfinished" for another
 -- one with the option resume = true, or nothing if nothing was finished.
@@ -128,7 +128,8 @@ function output.run(self, options)
     local planned, part = self:plan(), self.options.part
     if part then
         part_record.check(self.scan)
-        options = setmetatable({output = part_rows.path(options.output, part)}, {__index = options})
+        options = setmetatable({output = part_rows.path(options.output, part), tiff_layout = false,
+            zarr_layout = false}, {__index = options}) -- of the whole
     end
     local own = team.of(planned.job.options)
     if not options.resume and own.rank == 0 then -- an interrupted run has taken its space
@@ -137,7 +138,8 @@ function output.run(self, options)
         volume[last.axis] = last.last - last.first + 1
         store.check_disks(planned.job.places, {{folder = disk_space.folder_of(options.output),
             bytes = math.max(last.write_bytes,
-                mb.result.disk_bytes(options.output, volume, last.dtype)),
+                mb.result.disk_bytes(options.output, volume, last.dtype,
+                    {zarr_layout = options.zarr_layout or nil})),
             what = ("the result '%s'"):format(options.output)}}, "pipeline.run")
     end
     local kept <close> = rank_journal.open(own, planned, options.output, options)
@@ -155,7 +157,8 @@ function output.run(self, options)
         outside = last.layout == "slices" and geometry.outside(g, last.first, last.last) or nil,
         projections = g.used and #g.used or #g.frames,
         overwrite = options.overwrite,
-        slices_per_file = options.slices_per_file, tiff_layout = options.tiff_layout,
+        slices_per_file = options.slices_per_file, tiff_layout = options.tiff_layout or nil,
+        zarr_layout = options.zarr_layout or nil,
         input = options.input,
         layout = options.layout, entry = options.entry, angles = options.angles,
         unfinished = kept and kept.kept, title = options.title,

@@ -3,8 +3,8 @@
 -- and what an interrupted run has written can be kept (unfinished.lua), whatever the format.
 --
 -- A format is a table {extensions, create(path, options), check(path, options), disk_bytes(shape,
--- dtype) where files take more than the volume}. What it creates is the volume of a result that is
--- being written, or one that an earlier process has begun (options.unfinished):
+-- dtype, kind) where files take more than the volume}. What it creates is the volume of a result
+-- that is being written, or one that an earlier process has begun (options.unfinished):
 --   write(array, first, last)            slices, at once
 --   prepare(first, last)                 slices that carry will soon get
 --   carry(carrier, array, first, last)   slices, by a carrier
@@ -23,6 +23,7 @@ local hdf5_volume = require "moonbeam.result.hdf5_volume"
 local large = require "moonbeam.tiff.large"
 local notes = require "moonbeam.result.notes"
 local pixel_size = require "moonbeam.scan.pixel_size"
+local shards = require "moonbeam.zarr.shards"
 local tables = require "moonbeam.internal.tables"
 local tiff_volume = require "moonbeam.result.tiff_volume"
 local zarr_volume = require "moonbeam.result.zarr_volume"
@@ -64,7 +65,7 @@ local CREATE = declared.options(
         .. "/angles", choices = {"nabu", "httomo"}},
     {"entry", "string", "ENTRY of the layout nabu", default = "entry0000"},
     {"angles", "any", "of the projections, in radians, for the layout httomo"},
-    large.option,
+    large.option, shards.option,
     {"unfinished", "any", "what keeps the result of a run that is interrupted; pipelines make it"})
 
 -- The format of a name; an error where no result has such a name.
@@ -122,10 +123,11 @@ end})
 --- The bytes that the files of a result will take, nearly: more than its volume's for a pyramid.
 result.disk_bytes = declared("result.disk_bytes", {
     {"path", "string", "its name"}, {"shape", "extents", "{nz, ny, nx} of the volume"},
-    {"dtype", "string", "element type of the volume"},
-}, function(path, shape, dtype)
+    {"dtype", "string", "element type of the volume"}, options = declared.options(shards.option),
+}, function(path, shape, dtype, options)
     local format = format_of(path, "result.disk_bytes")
-    return format.disk_bytes and format.disk_bytes(shape, dtype)
+    shards.check_name("result.disk_bytes", path, options.zarr_layout)
+    return format.disk_bytes and format.disk_bytes(shape, dtype, options.zarr_layout)
         or core.pool.element_bytes(dtype) * tables.product(shape)
 end)
 
@@ -142,6 +144,7 @@ result.create = declared("result.create", {
             path, (path:match("([^/]*)$"):gsub("%.[^.]*$", "")))
     end
     large.check_name("result.create", path, options.tiff_layout)
+    shards.check_name("result.create", path, options.zarr_layout)
     format.check(path, options)
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
         volume = nothing, written = {}, missing = options.shape[1]}, metatable)

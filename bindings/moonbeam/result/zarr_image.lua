@@ -81,14 +81,6 @@ function writer:volume(channel, frame)
         place = "file"}, blocks)
 end
 
---- Says that nothing more is written to a volume: its files are closed. A process may have some
--- hundreds open.
-function writer:done(channel, frame)
-    if self.made then
-        self.made:close_files(number_of(self, channel, frame))
-    end
-end
-
 function writer:finish()
     if self.made then
         self.made:finish()
@@ -115,8 +107,17 @@ local function lead_of(options)
     return lead
 end
 
---- A new image: an object with volume(channel, frame), done(channel, frame), finish() and close();
--- without finish nothing is left. Options: shape ({z, y, x}), dtype, channels, frames, overwrite,
+-- The size of a voxel: what is given, else what the image says. One size of pixels is given, and is
+-- that of rows, too, unless it is the image's own.
+local function size_of(options)
+    local given, told = options.voxel or {}, options.meta and options.meta.voxel or {}
+    local same = not given.pixel or told.pixel and math.abs(given.pixel / told.pixel - 1) < 1e-6
+    return {pixel = given.pixel or told.pixel, row = same and told.row or nil,
+        step = given.step or told.step}
+end
+
+--- A new image: an object with volume(channel, frame), finish() and close(); without finish
+-- nothing is left. Options: shape ({z, y, x}), dtype, channels, frames, overwrite, zarr_layout,
 -- voxel ({pixel, step} in m), meta (of the image that it was made from: its voxel, the interval of
 -- times and names of channels), origin ({title, input, parameters}), inside (a folder where it is
 -- made, which somebody else removes).
@@ -126,14 +127,16 @@ function zarr_image.create(name, options)
             .. "this image has %d axes: give a %s file", name, #options.shape,
             options.channels * options.frames > 1 and ".tif" or ".tif, .npy or .h5")
     end
-    local from, named = options.origin or {}, channel_light.named(options.meta or {})
-    local size = options.voxel or options.meta and options.meta.voxel or {}
+    local from, named = options.origin or {}, channel_light.of_result(options.meta or {},
+        options.channels)
+    local size = size_of(options)
     local settings = {shape = options.shape, dtype = options.dtype, title = from.title or "image",
+        zarr_layout = options.zarr_layout,
         input = from.input, parameters = from.parameters, overwrite = options.overwrite,
         inside = options.inside, units = from.units or "1", pixel_size = size.pixel,
-        slice_distance = size.step or size.pixel, lead = lead_of(options),
-        channels = named and #named == options.channels and tables.mapped(named, tables.merged)
-            or nil}
+        row_size = size.row,
+        slice_distance = size.step or false, lead = lead_of(options),
+        channels = named and tables.mapped(named, tables.merged) or nil}
     zarr_volume.check(name, settings)
     local self = setmetatable({shape = options.shape, dtype = options.dtype,
         counts = {channels = options.channels, frames = options.frames}}, writer)

@@ -3,14 +3,13 @@
 -- arrays, and have shards of their own.
 --
 -- A level: {layout (zarr/shards.lua), folder (of the array), place ("0/1/": the indices along the
--- axes before z), files (those that are open, by the number of the shard)}. Files are opened when
--- they are needed: a series has more of them than a process may have open.
+-- axes before z), files (open_files.lua, those of all levels)}. Files are opened when they are
+-- needed. Without shards (layout.kind) a file is a chunk, and counts as a shard of one slice.
 
 local activity = require "moonbeam.internal.command_line.activity"
 local core = require "moonbeam.core"
 local documents = require "moonbeam.zarr.documents"
 local fail = require "moonbeam.internal.fail"
-local on_error = require "moonbeam.internal.on_error"
 local shards = require "moonbeam.zarr.shards"
 local shown_range = require "moonbeam.result.shown_range"
 
@@ -39,20 +38,29 @@ function levels.folder(name)
     return name
 end
 
+-- Raises an error where an earlier process has begun the array in another layout, whose files would
+-- stay in the result.
+local function check_layout(name, layout)
+    local file = io.open(name, "rb")
+    local text = file and file:read "a" or ""
+    if file then
+        file:close()
+    end
+    local was = text:find "}%s*$" and documents.layout(text)
+    if was and was ~= layout.kind then
+        fail("argument", "result.create", "zarr_layout", "the result in '%s' was begun with the "
+            .. "layout %s, and this run has %s: give the same, or start anew with the option "
+            .. "discard = true", name:match "^(.*)/[^/]*/[^/]*/[^/]*$", was, layout.kind)
+    end
+end
+
 --- The array of a level: its folder and description. `lead`: the axes before the volume's own;
 -- `first`: the name of the first of those.
 function levels.array(folder, layout, lead, first)
     levels.folder(folder)
+    check_layout(folder .. "/zarr.json", layout)
     levels.write_text(folder .. "/zarr.json", documents.array(layout, lead, first))
     levels.folder(folder .. "/c")
-end
-
---- Closes the files that are open.
-function levels.close(level)
-    for number, file in pairs(level.files) do
-        level.files[number] = nil
-        file:close()
-    end
 end
 
 -- The path of a shard, whose folders are made.
@@ -62,19 +70,13 @@ end
 
 --- The file of a shard, open.
 function levels.file(level, number)
-    local file = level.files[number]
-    if not file then
-        file = core.rawfile.keep(shard_path(level, number), true)
-        level.files[number] = file
-    end
-    return file
+    return level.files:file(shard_path(level, number), true)
 end
 
 --- The shards of a volume in an array, with the space that they take. What an earlier process has
--- left stays. They are open.
-function levels.open(folder, layout, place)
-    local level = {layout = layout, files = {}, folder = folder, place = place}
-    local _ <close> = on_error(function() levels.close(level) end)
+-- left stays. `files`: those that are open.
+function levels.open(folder, layout, place, files)
+    local level = {layout = layout, files = files, folder = folder, place = place}
     local within = folder .. "/c"
     for index in place:gmatch "[^/]+" do
         within = levels.folder(within .. "/" .. index)

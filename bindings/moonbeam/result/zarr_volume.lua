@@ -14,6 +14,7 @@ local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local levels = require "moonbeam.result.zarr_levels"
 local on_error = require "moonbeam.internal.on_error"
+local open_files = require "moonbeam.result.open_files"
 local origin = require "moonbeam.result.origin"
 local progress = require "moonbeam.progress"
 local shards = require "moonbeam.zarr.shards"
@@ -42,13 +43,30 @@ function zarr_volume.check(path, options)
     end
 end
 
---- The bytes of all files of a result, nearly.
-function zarr_volume.disk_bytes(shape, dtype)
+-- The layouts of the levels. `kind`: shards.option; `whole`: documents.levels.
+local function layouts_of(shape, dtype, kind, whole)
+    return tables.mapped(documents.levels(shape, whole), function(extents)
+        return shards.layout(extents, dtype, kind)
+    end)
+end
+
+--- The bytes of all files of a result, nearly. `kind`: the layout (shards.option).
+function zarr_volume.disk_bytes(shape, dtype, kind)
     local bytes = 0
-    for _, extents in ipairs(documents.levels(shape)) do
-        bytes = bytes + shards.bytes(shards.layout(extents, dtype))
+    for _, layout in ipairs(layouts_of(shape, dtype, kind)) do
+        bytes = bytes + shards.bytes(layout)
     end
     return bytes
+end
+
+--- How many files have the voxels of `count` volumes, and the bytes of the largest.
+function zarr_volume.files(shape, dtype, kind, count)
+    local layouts, files = layouts_of(shape, dtype, kind), 0
+    for _, layout in ipairs(layouts) do
+        files = files + count * layout.count
+    end
+    local _, _, bytes = shards.slices(layouts[1], 1)
+    return files, bytes + #shards.index(layouts[1], 1)
 end
 
 -- What is told of the channels, or a list of as many of which nothing is.
@@ -111,22 +129,20 @@ local function places_of(lead)
     return list
 end
 
--- The arrays, and the files of all volumes. Those of a single volume stay open.
+-- The arrays, and the files of all volumes.
 local function open_levels(self)
     local options = self.options
-    local places, layouts = places_of(options.lead), {}
-    for i, shape in ipairs(self.shapes) do
-        layouts[i] = shards.layout(shape, options.dtype)
-        levels.array(("%s/%d"):format(self.folder, i - 1), layouts[i], options.lead,
+    local places = places_of(options.lead)
+    local layouts = layouts_of(self.shape, self.dtype, options.zarr_layout, options.axis ~= nil)
+    for i, layout in ipairs(layouts) do
+        levels.array(("%s/%d"):format(self.folder, i - 1), layout, options.lead,
             options.axis and options.axis.name or "z")
     end
     for k, place in ipairs(places) do
         self.volumes[k] = {}
         for i, layout in ipairs(layouts) do
-            self.volumes[k][i] = levels.open(("%s/%d"):format(self.folder, i - 1), layout, place)
-        end
-        if #places > 1 then
-            self:close_files(k)
+            self.volumes[k][i] = levels.open(("%s/%d"):format(self.folder, i - 1), layout, place,
+                self.files)
         end
     end
     self.levels = self.volumes[1]
@@ -139,9 +155,11 @@ end
 function zarr_volume.create(path, options)
     path = path:gsub("/+$", "")
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
-        options = setmetatable({slice_distance = options.slice_distance or options.pixel_size,
-            lead = options.lead or {}, channels = channels_of(options)}, {__index = options}),
+        options = setmetatable({lead = options.lead or {}, channels = channels_of(options),
+            slice_distance = options.slice_distance == nil and options.pixel_size
+                or options.slice_distance}, {__index = options}),
         facts = origin.facts(options), volumes = {},
+        files = open_files.new(options.zarr_layout == "chunks"),
         shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)
     local _ <close> = on_error(function() self:close() end)
     self.folder = levels.folder(begin(self))
@@ -230,12 +248,12 @@ local function make_pyramids(self)
             channel.low = math.min(channel.low or low, low)
             channel.high = math.max(channel.high or high, high)
         end
-        self:close_files(k)
     end
 end
 
 function methods:finish()
     make_pyramids(self)
+    self.files:close()
     self.facts.end_time = origin.time()
     levels.write_text(self.folder .. "/" .. ROOT, documents.group(self.options, self.shapes,
         self.facts))
@@ -252,17 +270,8 @@ function methods:finish()
     end
 end
 
---- Closes the files of volume k; they are opened again where they are needed.
-function methods:close_files(k)
-    for _, level in ipairs(self.volumes[k]) do
-        levels.close(level)
-    end
-end
-
 function methods:close()
-    for k in ipairs(self.volumes) do
-        self:close_files(k)
-    end
+    self.files:close()
     local own = self.own
     self.own = nil
     if own then

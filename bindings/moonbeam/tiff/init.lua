@@ -1,10 +1,11 @@
---- TIFF stacks of one channel: integers of 8, 16 and 32 bit, floats of 16, 32 and 64 bit.
+--- TIFF stacks of one channel: integers of 8, 16, 32 and 64 bit, floats of 16, 32 and 64 bit.
 --
 -- Reads classic files and BigTIFF, either byte order, strips and tiles, uncompressed, LZW, Deflate,
 -- PackBits or Zstandard, with predictors, and ImageJ's stacks above 4 GB (one directory, all pages
--- behind one another). int8 and int16 are read as i32, uint32 as f64, and packed samples of 9 to 15
--- bits as u16. Writes uncompressed: classic TIFF; above 4 GB BigTIFF, or ImageJ's layout with
--- tiff_layout = "imagej". The pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
+-- behind one another). int8 and int16 are read as i32; uint32, int64 and uint64 as f64 (an integer
+-- of 64 bits that f64 does not have is an error); packed samples of 9 to 15 bits as u16. Writes
+-- uncompressed: classic TIFF; above 4 GB BigTIFF, or ImageJ's layout with tiff_layout = "imagej".
+-- The pixels are moved by runtime/files/tiff_segments.c and rawfile.c.
 
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
@@ -21,6 +22,7 @@ local order = require "moonbeam.tiff.meaning.order"
 local origin = require "moonbeam.result.origin"
 local paged = require "moonbeam.tiff.paged"
 local pages_of = require "moonbeam.tiff.pages"
+local shards = require "moonbeam.zarr.shards"
 local shown_range = require "moonbeam.result.shown_range"
 local volumes = require "moonbeam.volumes"
 local voxel = require "moonbeam.tiff.voxel"
@@ -191,6 +193,7 @@ end
 -- close(); without finish nothing is left. `shape` is {z, y, x} or {y, x}, of one volume.
 function tiff.create(name, options)
     file_name.check(name, file_name.TIFF, nil, "tiff.create")
+    shards.check_name("tiff.create", name, options.zarr_layout)
     local shape, dtype = options.shape, options.dtype
     if not head.format(dtype) then
         fail("dtype", "tiff", nil, "%s: a TIFF file cannot hold %s: cast it to u8, u16 or f32",
@@ -199,7 +202,12 @@ function tiff.create(name, options)
     if #shape ~= 2 and #shape ~= 3 then
         fail("shape", "tiff", nil, "%s: a stack has 2 or 3 axes, not %d", name, #shape)
     end
-    local meta = setmetatable({}, {__index = options.meta})
+    local from = options.meta or {}
+    if from.kind ~= "imagej" and from.kind ~= "ome" and not from.said and next(from.voxel or {})
+        then -- no description of the input says its size as ImageJ does
+        from = voxel.said(from, {})
+    end
+    local meta = setmetatable({}, {__index = from})
     meta.spacing, meta.unit = options.spacing or meta.spacing, options.unit or meta.unit
     local counts = {channels = options.channels, slices = #shape == 3 and shape[1] or 1,
         frames = options.frames, rows = shape[#shape - 1], columns = shape[#shape]}
@@ -240,7 +248,7 @@ local WRITE = declared.options(
         .. "its voxel, interval of frames and names of channels"},
     {"origin", "table", "how it was made: {title, input, parameters}, but for .npy"},
     {"voxel", "table", "its size in m: {pixel, step}, for Zarr", usual = "that of meta"},
-    large.option,
+    large.option, shards.option,
     {"inside", "string", "a folder that a Zarr folder is made in, which the caller removes"})
 
 return declared.module(tiff, "tiff", {

@@ -20,6 +20,13 @@ local function file_of(self, page)
     return self.other
 end
 
+-- Where a page lies in the volume, whose slice `z` from 0 it is, for errors of its samples; nil
+-- where there are none, or the page is the whole.
+local function place_of(page, z)
+    return z and (page.samples == "i64" or page.samples == "u64")
+        and {origin = {z, 0, 0}, extents = {1, page.rows, page.columns}} or nil
+end
+
 -- `scratch`: bytes for decoding; nil: they are allocated.
 function paged:fill(block, first, scratch)
     local flat, pages = #self.shape == 2, self.pages
@@ -29,6 +36,7 @@ function paged:fill(block, first, scratch)
     for i = 1, flat and 1 or block.shape[1] do
         local own_page <close> = flat and block:view() or block:view(i)
         local page = pages[flat and 1 or first[1] + i]
+        page.place = place_of(page, not flat and first[1] + i - 1 or nil)
         file_of(self, page):read_tiff(own_page, page, first[#first - 1], first[#first], scratch)
     end
 end

@@ -2,21 +2,18 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
-local units = require "moonbeam.internal.quantities.units"
+local metamorph = require "moonbeam.tiff.meaning.metamorph"
 
 -- Field types: format of string.unpack, bytes.
 local TYPES = {[1] = {"I1", 1}, [2] = {"c1", 1}, [3] = {"I2", 2}, [4] = {"I4", 4},
     [5] = {"I4I4", 8}, [6] = {"i1", 1}, [8] = {"i2", 2}, [9] = {"i4", 4}, [11] = {"f", 4},
     [12] = {"d", 8}, [13] = {"I4", 4}, [16] = {"I8", 8}, [17] = {"i8", 8}, [18] = {"I8", 8}}
-local TEXT <const>, LONG <const>, RATIONAL <const> = 2, 4, 5
+local TEXT <const>, RATIONAL <const> = 2, 5
 local MOST_SAMPLES <const> = 64
 local DESCRIPTION, DEPTH <const> = 270, 32997
--- Of MetaMorph: six whole numbers for each plane; pairs of a number and a value or its place.
-local PLANES <const>, PAIRS <const> = 33629, 33628
-local CALIBRATED <const>, ACROSS <const>, DOWN <const>, UNIT <const> = 3, 4, 5, 6
 -- Of which the place is kept, not the values: what programs say of their own (tiff/meaning).
-local PLACED <const> = {[PLANES] = true, [PAIRS] = true, [700] = true, [33471] = true,
-    [34361] = true, [34412] = true, [37701] = true, [51123] = true}
+local PLACED <const> = {[700] = true, [33471] = true, [33628] = true, [33629] = true,
+    [33630] = true, [33631] = true, [34361] = true, [34412] = true, [37701] = true, [51123] = true}
 
 -- "sample format bits" -> element type, and what is widened to it, as from HDF5 files.
 local DTYPES = {["1 8"] = {"u8"}, ["1 16"] = {"u16"}, ["1 32"] = {"f64", "u32"},
@@ -199,7 +196,7 @@ function reader:page(tags)
             .. "save it with a page for each slice", one(DEPTH))
     elseif not page.dtype then
         self:refuse("unsupported", "%d bits of sample format %d are not supported; integers of "
-            .. "8 to 16 and 32 bit and float are: save it as float of 32 bits", bits, format)
+            .. "8 to 16, 32 and 64 bit and float are: save it as float of 32 bits", bits, format)
     end
     self:segments(page, tags)
     if page.samples == "bits" then
@@ -215,55 +212,6 @@ local function rational(values)
     return type(values) == "table" and type(values[1]) == "table" and values[1]
 end
 
--- The sizes of a pixel in m, {pixel, row}, that MetaMorph's pairs say; {} where they say none, or
--- no unit of length.
-function reader:calibration(pairs_tag)
-    local size = pairs_tag and pairs_tag.kind == LONG and pairs_tag.count <= self.bytes // 8
-        and 8 * pairs_tag.count or 0
-    local text, found = self:at(size > 0 and pairs_tag.at or 0, size), {}
-    for at = 1, size, 8 do
-        local id, value = string.unpack(self.order .. "I4I4", text, at)
-        found[id] = id >= CALIBRATED and id <= UNIT and value or nil
-    end
-    if found[CALIBRATED] == 0 or not found[UNIT] then
-        return {}
-    end
-    local length = string.unpack(self.order .. "I4", self:at(found[UNIT], 4))
-    local unit = self:at(found[UNIT] + 4, math.min(length, 32)):gsub("%z.*", "")
-    local meters = units.meters(utf8.len(unit) and unit or (unit:gsub("\xB5", "\u{B5}")))
-    local function length_of(id)
-        local over, under = 0, 1
-        if found[id] then
-            over, under = string.unpack(self.order .. "I4I4", self:at(found[id], 8))
-        end
-        return meters and over > 0 and under > 0 and over / under * meters or nil
-    end
-    return {pixel = length_of(ACROSS), row = length_of(DOWN)}
-end
-
--- What MetaMorph says of the planes behind a directory: {count, heights (have all planes one?),
--- times (are the times of all planes others?), voxel ({pixel, row, step} in m, as far as they are
--- told)}; nil where it is not MetaMorph's. A plane has its distance from the one before in um; the
--- step is that of all planes but the first, where they have one.
-function reader:metamorph(planes, pairs_tag)
-    if not planes or planes.count < 2 or planes.count > self.bytes // 24 then
-        return nil
-    end
-    local text, before, step = self:at(planes.at, 24 * planes.count), nil, nil
-    local made = {count = planes.count, heights = true, times = true,
-        voxel = self:calibration(pairs_tag)}
-    for i = 1, planes.count do
-        local over, under, day, time = string.unpack(self.order .. "I4I4I4I4", text, 24 * i - 23)
-        made.heights = made.heights and over ~= 0 and under ~= 0
-        made.times = made.times and before ~= (day << 32 | time)
-        before = day << 32 | time
-        local own = i > 1 and under ~= 0 and over / under or 0
-        step = i <= 2 and own or math.abs(own - step) <= 1e-6 * step and step or 0
-    end
-    made.voxel.step = step > 0 and step * units.length.um or nil
-    return made
-end
-
 -- What the first page says of the stack.
 function reader:describe(stack, tags)
     local x, y = rational(tags[282]), rational(tags[283])
@@ -271,7 +219,7 @@ function reader:describe(stack, tags)
     x, y = x or y, y or x -- pixels are square where one is missing
     stack.resolution = x and {x = x, y = y, unit = self:whole(tags, 296, 2),
         told = tags[296] ~= nil} or nil
-    stack.metamorph = self:metamorph(tags[PLANES], tags[PAIRS])
+    stack.metamorph = metamorph(self, tags)
     local taken = self.taken
     self.taken = nil
     stack.tags, stack.byte_order = tags, self.order

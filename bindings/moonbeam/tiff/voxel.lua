@@ -88,6 +88,9 @@ function voxel.said(meta, size)
     copy.said = size
     copy.unit, copy.spacing = "micron", copy.voxel.step and copy.voxel.step * 1e6 or false
     copy.resolution = copy.voxel.pixel and voxel.resolution(copy.voxel.pixel) or nil
+    if copy.resolution and copy.voxel.row then
+        copy.resolution.y = voxel.resolution(copy.voxel.row).y
+    end
     return copy
 end
 

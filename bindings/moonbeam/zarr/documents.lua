@@ -40,6 +40,9 @@ end
 -- {{name, extent}, ...}; `first`: the name of the first one of these.
 function documents.array(layout, lead, first)
     local bytes = {name = "bytes", configuration = {endian = "little"}}
+    local sharding = {name = "sharding_indexed", configuration = {
+        chunk_shape = behind(lead, 1, 1, layout.rows, layout.shape[3]), codecs = {bytes},
+        index_codecs = {bytes, {name = "crc32c"}}, index_location = "end"}}
     return json({
         zarr_format = 3, node_type = "array",
         shape = behind(lead, "extent", table.unpack(layout.shape)),
@@ -48,10 +51,13 @@ function documents.array(layout, lead, first)
         chunk_grid = {name = "regular", configuration = {chunk_shape = behind(lead, 1,
             layout.slices, layout.bands * layout.rows, layout.shape[3])}},
         chunk_key_encoding = {name = "default", configuration = {separator = "/"}},
-        codecs = {{name = "sharding_indexed", configuration = {
-            chunk_shape = behind(lead, 1, 1, layout.rows, layout.shape[3]), codecs = {bytes},
-            index_codecs = {bytes, {name = "crc32c"}}, index_location = "end"}}},
+        codecs = {layout.kind == "chunks" and bytes or sharding},
     }, FIRST)
+end
+
+--- The layout (shards.option) that zarr.json of an array of ours, a text, has.
+function documents.layout(text)
+    return text:find('"sharding_indexed"', 1, true) and "shards" or "chunks"
 end
 
 -- Where the voxels of a level are: {scale, translation}, micrometers or voxels of the first level.
@@ -71,12 +77,16 @@ end
 
 -- The axes of the group, and the sizes of a voxel along those of the volume.
 local function axes_of(volume)
-    local sizes, own = {1.0, 1.0, 1.0}, {}
-    if volume.pixel_size then
-        sizes = {volume.slice_distance * 1e6, volume.pixel_size * 1e6, volume.pixel_size * 1e6}
-    end
+    local sizes, own = {}, {}
     for axis, name in ipairs {"z", "y", "x"} do
-        own[axis] = {name = name, type = "space", unit = volume.pixel_size and "micrometer"}
+        local size = volume.pixel_size
+        if axis == 1 then -- nil or false where it is not known
+            size = volume.slice_distance
+        elseif axis == 2 then
+            size = volume.row_size or size
+        end
+        sizes[axis] = size and size * 1e6 or 1.0
+        own[axis] = {name = name, type = "space", unit = size and "micrometer" or nil}
     end
     if volume.axis then -- of no type: neither space nor time
         own[1], sizes[1] = {name = volume.axis.name}, 1.0
@@ -122,11 +132,11 @@ local function omero_of(volume)
     return #list > 0 and {channels = list} or nil
 end
 
---- zarr.json of the group. `volume`: {title, dtype, pixel_size, slice_distance (m), axis (where
--- slices are not rows: {name, values}), lead (the axes before the volume's own: {{name, type, unit,
--- extent, scale}, ...}), channels (what channel_light.named gives, or empty tables, with least,
--- greatest and the percentiles low and high)}; `shapes`: those of the levels; `facts`: how the
--- volume came about.
+--- zarr.json of the group. `volume`: {title, dtype, pixel_size, row_size (nil: pixel_size),
+-- slice_distance (false: unknown; all in m), axis (where slices are not rows: {name, values}), lead
+-- (the axes before the volume's own: {{name, type, unit, extent, scale}, ...}), channels (what
+-- channel_light.named gives, or empty tables, with least, greatest and the percentiles low and
+-- high)}; `shapes`: those of the levels; `facts`: how the volume came about.
 function documents.group(volume, shapes, facts)
     local axes, sizes = axes_of(volume)
     local datasets = {}

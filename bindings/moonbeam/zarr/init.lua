@@ -1,6 +1,7 @@
 --- Reads Zarr arrays, formats 2 and 3, and the finest level of OME-Zarr images, as volumes
 -- (moonbeam.volumes): chunks and shards, uncompressed or with gzip, zlib, Zstandard, LZ4 or
--- Blosc, either byte order.
+-- Blosc, either byte order. Several chunks are decoded at a time, by threads (runtime/files/
+-- tiff_segments.h).
 --
 -- Nothing in a file is trusted: extents, places and names are checked before they are used.
 
@@ -20,6 +21,9 @@ local zarr = {}
 
 local MISSING <const> = -1 -- 2^64 - 1 in an index
 
+-- Bytes of memory for decoding several chunks at a time, at most.
+local DECODING <const> = 256 << 20
+
 -- ---------------------------------------------------------------------------------------------
 -- Chunks
 
@@ -35,10 +39,13 @@ local function is_inside(array, path)
     return real ~= nil
 end
 
--- The file of a chunk or shard, opened; nil where there is none. The last one stays open.
+-- The file of a chunk or shard, opened; nil where there is none. The last one stays open, and those
+-- before it while chunks of them are queued.
 local function file_of(self, key)
     if self.key ~= key then
-        if self.file then
+        if self.used then
+            self.left[#self.left + 1], self.used = self.file, false
+        elseif self.file then
             self.file:close()
         end
         local path = self.array.name .. "/" .. key
@@ -125,31 +132,69 @@ local function is_plain(self)
     return self.array.codec == "none" and not self.array.samples and not self.turned
 end
 
--- Memory for a decoded chunk and for decoding it, the same for all chunks: {rows, scratch}; empty
--- where chunks are read as they are.
-local function decoder(self, device)
+-- How many chunks a block of these extents meets at most, wherever it begins.
+local function most_chunks(self, extents)
+    local array, count, before = self.array, 1, #extents - #self.space
+    for k, extent in ipairs(extents) do
+        local axis = not (self.counts and k == 1) and self.space[k - before]
+        local chunk, all = axis and array.chunks[axis] or 1, axis and array.shape[axis] or extent
+        count = count * math.min((extent + chunk - 2) // chunk + 1, -(-all // chunk))
+    end
+    return count
+end
+
+-- Memory for decoded chunks and for decoding them, as many as threads decode at a time: {count,
+-- rows, scratch}; empty where chunks are read as they are. It depends on the extents of a block
+-- alone: not on its place, nor on the processors of this machine.
+local function decoder(self, block)
     local made = tables.group()
     if is_plain(self) then
         return made
     end
     local _ <close> = on_error(function() made:release() end)
     local page = page_of(self.array, 0, most_bytes(self.array, self.dtype))
-    made.rows = mb.empty({page.rows, page.columns}, {dtype = self.dtype, device = device})
     local scratch = core.rawfile.tiff_scratch_bytes(page, self.dtype)
-    made.scratch = scratch > 0 and mb.empty({scratch}, {dtype = "u8", device = device}) or nil
-    return made
+    local each = scratch + page.rows * page.columns * volumes.ITEM_BYTES[self.dtype]
+    local count = math.max(1, math.min(self.threads, most_chunks(self, block.shape),
+        DECODING // each))
+    made.rows = mb.empty({count, page.rows, page.columns}, {dtype = self.dtype,
+        device = block.device})
+    made.scratch = scratch > 0 and mb.empty({count * scratch}, {dtype = "u8",
+        device = block.device}) or nil
+    return made, count
+end
+
+-- Where the chunk at `at` lies in the array, and what of it is taken: the part from the 0-based
+-- element `from` on. Elements beyond the array's shape may be anything.
+local function place_of(self, part, at, from)
+    local array = self.array
+    local place = {name = array.name, origin = {}, extents = array.chunks,
+        first = table.move(from, 1, #from, 1, {}), count = {}}
+    for axis, index in ipairs(at) do
+        place.origin[axis], place.count[axis] = index * array.chunks[axis], 1
+    end
+    for k, axis in ipairs(self.space) do
+        place.count[axis] = part.shape[k]
+    end
+    return place
 end
 
 -- Fills a part of a block with the value of chunks that are not there.
-local function fill_empty(self, part)
+local function fill_empty(self, part, at)
     local fill = self.array.fill
+    if self.array.inexact_fill then
+        fail("unsupported", "zarr", nil, "%s: the chunk '%s' is not there, and the fill_value is "
+            .. "%s: integers of 64 bits are read as float64, which does not have this one; save "
+            .. "the image as float32", self.array.name, self.array.key(at),
+            self.array.inexact_fill)
+    end
     part:fill(self.dtype:find "^[ui]" and (fill ~= fill and 0
         or math.max(-2^31, math.min(2^31 - 1, fill)) // 1 | 0) or fill)
 end
 
 -- A decoded chunk as an array of the axes of the volume, from the 0-based element `from` on.
-local function view_of(self, rows, from, part)
-    local whole <close> = rows:reshape(table.unpack(self.array.chunks))
+local function view_of(self, decoded, from, part)
+    local whole <close> = decoded:reshape(table.unpack(self.array.chunks))
     local ranges, order = {}, {}
     for axis, first in ipairs(from) do
         ranges[axis] = first + 1
@@ -169,12 +214,71 @@ local function view_of(self, rows, from, part)
     return straight:permute(table.unpack(order))
 end
 
--- The part of a chunk that a view takes: `from` is the 0-based first element in the chunk.
-local function copy_chunk(self, part, at, from, memory)
+-- Closes the files of chunks that are queued no more, but for the last one.
+local function close_left(self)
+    for i, file in ipairs(self.left) do
+        file:close()
+        self.left[i] = nil
+    end
+    self.used = false
+end
+
+-- Chunks of a block that are decoded at a time, by threads, each {part, from, file, page}.
+local queue = {}
+queue.__index = queue
+
+-- Decodes the chunks that are queued, and copies what is wanted of them.
+function queue:empty()
+    local files, pages, volume = {}, {}, self.volume
+    for i, each in ipairs(self) do
+        files[i], pages[i] = each.file, each.page
+    end
+    if #self > 0 then
+        core.rawfile.read_chunks(files, self.memory.rows, pages, self.memory.scratch)
+    end
+    for i, each in ipairs(self) do
+        local decoded <close> = self.memory.rows:view(i)
+        local own <close> = view_of(volume, decoded, each.from, each.part)
+        mb.convert(own, volume.dtype, {out = each.part})
+        each.part:release()
+        self[i] = nil
+    end
+    close_left(volume)
+end
+
+-- Takes a chunk; the part of the block is the queue's.
+function queue:add(part, from, file, page)
+    self[#self + 1] = {part = part, from = table.move(from, 1, #from, 1, {}), file = file,
+        page = page}
+    self.volume.used = true
+    if #self == self.most then
+        self:empty()
+    end
+end
+
+-- Gives back what is left after an error.
+function queue:__close()
+    for _, each in ipairs(self) do
+        each.part:release()
+    end
+    close_left(self.volume)
+    self.memory:release()
+end
+
+-- A queue for a block.
+local function queue_of(self, block)
+    local memory, count = decoder(self, block)
+    return setmetatable({volume = self, memory = memory, most = count}, queue)
+end
+
+-- The part of a chunk that a view takes: `from` is the 0-based first element in the chunk. Returns
+-- true where the view is the queue's.
+local function copy_chunk(self, part, at, from, waiting)
     local array = self.array
     local file, offset, bytes = find(self, at)
     if not file then
-        return fill_empty(self, part)
+        fill_empty(self, part, at)
+        return false
     end
     local steps = volumes.dense_steps(array.chunks, self.dtype)
     if array.codec == "none" and not array.samples and bytes < steps[1] * array.chunks[1] then
@@ -189,16 +293,17 @@ local function copy_chunk(self, part, at, from, memory)
         for k, axis in ipairs(self.space) do
             own[k] = steps[axis]
         end
-        file:read(part, offset, own, array.swap)
-        return
+        file:read(part, offset, own, {swap = array.swap})
+        return false
     end
     if bytes > most_bytes(array, self.dtype) then
         fail("io", "zarr", nil, "%s/%s: the file is damaged: a chunk has %d bytes, more than it "
             .. "can have", array.name, self.key, bytes)
     end
-    file:read_tiff(memory.rows, page_of(array, offset, bytes), 0, 0, memory.scratch)
-    local own <close> = view_of(self, memory.rows, from, part)
-    mb.convert(own, self.dtype, {out = part})
+    local page = page_of(array, offset, bytes)
+    page.place = place_of(self, part, at, from)
+    waiting:add(part, from, file, page)
+    return true
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -260,24 +365,29 @@ local function each_volume(self, first, extents, fn)
 end
 
 -- Fills a dense block of the volume at `place`.
-local function fill_from(self, place, block, first, memory)
+local function fill_from(self, place, block, first, waiting)
     each_chunk(self, place, first, block.shape, function(at, from, ranges)
-        local part <close> = block:view(table.unpack(ranges))
-        copy_chunk(self, part, at, from, memory)
+        local part = block:view(table.unpack(ranges))
+        local _ <close> = on_error(function() part:release() end)
+        if not copy_chunk(self, part, at, from, waiting) then
+            part:release()
+        end
     end)
 end
 
 function volume:fill(block, first)
-    local memory <close> = decoder(self, block.device)
+    local waiting <close> = queue_of(self, block)
     if block.device.dry then
         return
     elseif not self.counts then
-        return fill_from(self, self.lead, block, first, memory)
+        fill_from(self, self.lead, block, first, waiting)
+    else
+        each_volume(self, first, block.shape, function(place, low, high, from)
+            local pages <close> = #self.own == 3 and block:view {low, high} or block:view(low)
+            fill_from(self, place, pages, from, waiting)
+        end)
     end
-    each_volume(self, first, block.shape, function(place, low, high, from)
-        local pages <close> = #self.own == 3 and block:view {low, high} or block:view(low)
-        fill_from(self, place, pages, from, memory)
-    end)
+    waiting:empty()
 end
 
 --- The indices of the first axis that no chunk was written for, or not all: {first, count}; nil:
@@ -406,10 +516,11 @@ function zarr.open(name, options)
     local meta = {unit = units.z, spacing = scale and tonumber(scale[space[1]]) or nil,
         voxel = ome_image.voxel(image, names, space), axes = own, channels = counts.channel or 1,
         frames = counts.frame or 1, slices = own == 3 and shape[1] or 1, named = image.named,
-        interval = ome_image.interval(image, names)}
+        interval = ome_image.interval(image, names), channel = options.channel}
     local self = setmetatable({array = array, dtype = array.dtype, place = "file", meta = meta,
         compressed = array.codec ~= "none", lead = lead, own = shape, shape = shape,
-        space = space, others = others, turned = turned}, volume)
+        space = space, others = others, turned = turned, left = {}, threads = options.threads},
+        volume)
     if not lead then
         self.counts = extents(others)
         self.shape = {meta.channels * meta.frames * meta.slices, shape[own - 1], shape[own]}

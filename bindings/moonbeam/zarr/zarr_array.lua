@@ -1,10 +1,12 @@
 --- What the description of a Zarr array says: formats 2 and 3, checked, in one form.
 --
 -- A description: {name (the array's folder), shape, names (of its axes, or nil), dtype, samples
--- (what is stored, where it is no element type: "i8", "i16", "u32", as tiff_segments.h has them),
--- swap (big-endian), chunks, key (chunk indices -> file), fill (of chunks that are not there),
--- codec ("none", "zlib" for this and gzip, "zstd", "lz4", "blosc"), shard = {chunks (extents of a
--- shard), at_start (its index), checksum}}. Anything else is refused with one line that names it.
+-- (what is stored, where it is no element type: "i8", "i16", "u32", "i64", "u64", as
+-- runtime/core/samples.h has them), swap (big-endian), chunks, key (chunk indices -> file), fill
+-- (of chunks that are not there), inexact_fill (its text, where it is an integer of 64 bits that no
+-- float64 is), codec ("none", "zlib" for this and gzip, "zstd", "lz4", "blosc"), shard = {chunks
+-- (extents of a shard), at_start (its index), checksum}}. Anything else is refused with one line
+-- that names it.
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -32,7 +34,7 @@ end
 
 local function shown(value)
     if type(value) == "table" then
-        value = value.name or value.id or "an object"
+        value = value.name or value.id or value.digits or "an object"
     end
     return ("'%s'"):format(tostring(value):sub(1, 40))
 end
@@ -96,8 +98,8 @@ local function format_2(name, facts)
     made.dtype, made.samples = TYPES_2[text] or TYPES_2[text:sub(2)] or wider[1], wider[2]
     made.swap = text:sub(1, 1) == ">"
     if not made.dtype then
-        refuse(name, "elements of type %s are not read: save them as an integer of 8, 16 or 32 "
-            .. "bit or as a float", shown(facts.dtype))
+        refuse(name, "elements of type %s are not read: save them as integers or floats of "
+            .. "64 bits or fewer", shown(facts.dtype))
     elseif facts.order ~= "C" then
         refuse(name, "order %s is not read: save it in order 'C'", shown(facts.order))
     elseif facts.filters and (type(facts.filters) ~= "table" or next(facts.filters)) then
@@ -193,8 +195,8 @@ local function format_3(name, facts)
     made.dtype, made.samples = TYPES_3[stored] or wider[1], wider[2]
     local grid, keys = facts.chunk_grid, facts.chunk_key_encoding
     if not made.dtype then
-        refuse(name, "elements of type %s are not read: save them as an integer of 8, 16 or 32 "
-            .. "bit or as a float", shown(facts.data_type))
+        refuse(name, "elements of type %s are not read: save them as integers or floats of "
+            .. "64 bits or fewer", shown(facts.data_type))
     elseif type(grid) ~= "table" or grid.name ~= "regular" then
         refuse(name, "chunk grid %s is not read", shown(grid))
     elseif type(keys) ~= "table" or keys.name ~= "default" and keys.name ~= "v2" then
@@ -218,8 +220,8 @@ end
 
 -- ---------------------------------------------------------------------------------------------
 
--- The JSON of a file as a table, or nil where there is no such file.
-local function document(path)
+-- The JSON of a file as a table, or nil where there is no such file. `options`: of the reader.
+local function document(path, options)
     local facts = core.system.stat(path)
     if facts and facts.kind ~= "file" then
         refuse(path, "it is no file")
@@ -230,7 +232,7 @@ local function document(path)
     end
     local text = file:read((16 << 20) + 1)
     file:close()
-    local value, problem = read_json(text or "")
+    local value, problem = read_json(text or "", options)
     if type(value) ~= "table" then
         refuse(path, "it is not the JSON of a Zarr array or group (%s)", problem or "no object")
     end
@@ -247,7 +249,10 @@ end
 
 -- What integers can be: the least and the greatest, by what is stored.
 local RANGES <const> = {u8 = {0, 255}, u16 = {0, 65535}, i32 = {-2^31, 2^31 - 1},
-    i8 = {-128, 127}, i16 = {-32768, 32767}, u32 = {0, 2^32 - 1}}
+    i8 = {-128, 127}, i16 = {-32768, 32767}, u32 = {0, 2^32 - 1},
+    i64 = {math.mininteger, math.maxinteger}, u64 = {0, math.maxinteger}}
+-- The greatest integer of 64 bits without a sign, which Lua's numbers do not have.
+local LARGEST_U64 <const> = "18446744073709551615"
 local WORDS <const> = {NaN = 0 / 0, Infinity = math.huge, ["-Infinity"] = -math.huge}
 
 -- The value of a float that is told by its bits, "0x7fc00000"; nil where it is not.
@@ -258,36 +263,62 @@ local function of_bits(text, dtype)
         and string.unpack(form[2], string.pack(form[1], tonumber(digits, 16))) or nil
 end
 
--- The value of chunks that are not there. Format 2 may have none (null, which JSON gives as false):
--- that is 0, as zarr-python has it. Complex ones, in two parts, count as their first one.
+-- The number of a fill value that is beyond Lua's integers, and its text where that is another
+-- number; nil where no integer of 64 bits is it.
+local function of_digits(digits, stored)
+    if stored ~= "u64" or not digits:find "^[1-9]" or #digits > #LARGEST_U64
+        or #digits == #LARGEST_U64 and digits > LARGEST_U64 then
+        return nil
+    end
+    local number = tonumber(digits) + 0.0
+    return number, ("%.0f"):format(number) ~= digits and digits or nil
+end
+
+-- The value of chunks that are not there, and its text where that is an integer that no float64 is.
+-- Format 2 may have none (null, which JSON gives as false): that is 0, as zarr-python has it.
+-- Complex ones, in two parts, count as their first one.
 local function fill_of(made, format)
-    local value, range = made.fill, RANGES[made.samples or made.dtype]
+    local stored = made.samples or made.dtype
+    local value, range = made.fill, RANGES[stored]
     if not value and format == 2 then
         return 0
     elseif made.dtype:find "^c" and type(value) == "table" then
         value = value[1]
     end
-    local number = type(value) == "number" and value or not range and WORDS[value]
-        or type(value) == "string" and of_bits(value, made.dtype)
-    if not number or range and (number % 1 ~= 0 or number < range[1] or number > range[2]) then
-        refuse(made.name, "fill_value is %s, which no element of type %s is", shown(made.fill),
-            made.samples or made.dtype)
+    local number, text = type(value) == "number" and value or not range and WORDS[value]
+        or type(value) == "string" and of_bits(value, made.dtype), nil
+    if type(value) == "table" and value.digits then
+        if range then
+            number, text = of_digits(value.digits, stored)
+        else
+            number = tonumber(value.digits) + 0.0
+        end
+    elseif range and (not number or number % 1 ~= 0 or number < range[1] or number > range[2]
+        or math.type(number) == "float" and math.abs(number) >= 2^53) then
+        number = nil -- a float from 2^53 on may be another number than the text
+    elseif math.type(number) == "integer" and (stored == "i64" or stored == "u64") then
+        text = number + 0.0 ~= number and ("%d"):format(number) or nil
+        number = number + 0.0
     end
-    return number
+    if not number then
+        refuse(made.name, "fill_value is %s, which no element of type %s is", shown(made.fill),
+            stored)
+    end
+    return number, text
 end
 
 --- The description of the array in a folder, or nil where there is none.
 function zarr_array.describe(folder)
-    local facts = document(folder .. "/zarr.json")
+    local facts = document(folder .. "/zarr.json", {digits = true})
     local made
     if facts and facts.node_type == "array" then
         made = format_3(folder, of_format(folder, facts, 3))
     elseif not facts then
-        facts = document(folder .. "/.zarray")
+        facts = document(folder .. "/.zarray", {digits = true})
         made = facts and format_2(folder, of_format(folder, facts, 2))
     end
     if made then
-        made.fill = fill_of(made, facts.zarr_format)
+        made.fill, made.inexact_fill = fill_of(made, facts.zarr_format)
         core.target.reads(folder)
     end
     return made

@@ -1,5 +1,6 @@
 /*
-** The first file is kept, and whether there are others (unchecked.h): one line is said of all.
+** The first file by its name is kept, as threads come in any order, and whether there are others
+** (unchecked.h): one line is said of all.
 */
 #include "files/inputs/unchecked.h"
 
@@ -14,10 +15,13 @@ static bool more;
 void mb_unchecked_note(const char *path)
 {
     pthread_mutex_lock(&lock);
-    if (!noted)
-        noted = strdup(path); /* without memory it is noted next time */
-    else if (strcmp(noted, path) != 0)
-        more = true;
+    const int order = noted ? strcmp(path, noted) : -1;
+    more = more || (noted && order != 0);
+    char *own = order < 0 ? strdup(path) : NULL; /* without memory it is noted next time */
+    if (own) {
+        free(noted);
+        noted = own;
+    }
     pthread_mutex_unlock(&lock);
 }
 

@@ -192,7 +192,8 @@ describe("deconvolve.lua without a PSF", function()
     it("works on a stack plane by plane with a model of one plane", function()
         local text = exact(must("scripts/deconvolve.lua FOLDER/stack.tif -o FOLDER/a.npy --na 0.8 "
             .. "--psf-size 15,15 %s", optics))
-        assert.matches("the PSF is one plane: the stack is worked on plane by plane", text, 1, true)
+        assert.equal(1, select(2, text:gsub("\n +one plane: every plane of the stack is "
+            .. "deconvolved by itself\n", "")))
         local model <close> = psf.born_wolf({1, 15, 15}, {na = 0.8, wavelength = 520, pixel = 100,
             step = 1})
         local flat <close> = model:reshape {15, 15}

@@ -120,13 +120,17 @@ describe("deconvolve with a measured PSF", function()
         for _, name in ipairs {"plane.tif", "plane.npy"} do
             local text = must("scripts/deconvolve.lua FOLDER/image.npy FOLDER/%s -o FOLDER/r.npy "
                 .. "-d host --overwrite --iterations 3", name)
-            assert.equal(name == "plane.tif",
-                text:find("every plane of the stack is deconvolved by itself", 1, true) ~= nil)
+            assert.equal(1, select(2, text:gsub("\n +one plane: every plane of the stack is "
+                .. "deconvolved by itself\n", "")))
             assert.equal(assert(text:match "memory +peak [^\n]-%((%d+) bytes%)"),
                 assert(text:match "measured +peak [^\n]-%((%d+) bytes%)"))
             local result <close> = mb.images.read(folder .. "/r.npy")
             results[#results + 1] = result:to_string()
         end
         assert.equal(results[1], results[2])
+        local flat <close> = spot({1, 20, 20}, {0, 9, 9})
+        mb.npy.write(folder .. "/flat.npy", flat)
+        assert.is_nil(must("scripts/deconvolve.lua FOLDER/flat.npy FOLDER/plane.npy -o FOLDER/r.npy "
+            .. "-d host --overwrite --iterations 3"):find("every plane", 1, true))
     end)
 end)

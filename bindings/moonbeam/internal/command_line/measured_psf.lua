@@ -156,8 +156,6 @@ function measured_psf.read(options, id, say, rank, kernel)
             local plane <close> = owned:reshape {1, owned.shape[1], owned.shape[2]}
             return plane:view()
         end)
-        say("PSF        one plane: every plane of the stack is %s by itself", kernel
-            and "convolved" or "deconvolved")
     end
     return psf
 end

@@ -280,6 +280,14 @@ function psf_options.light_within(options, size, channels)
     return least, height
 end
 
+--- Says that a PSF of one plane, measured or a model, serves a stack, where it does. `psf` and
+-- `image`: their extents; `done`: what is done with each plane, "deconvolved".
+function psf_options.tell_plane(say, psf, image, done)
+    if #image == 3 and image[1] > 1 and (#psf == 2 or psf[1] == 1) then
+        say("           one plane: every plane of the stack is %s by itself", done)
+    end
+end
+
 --- What the model of a channel is, in a few words.
 function psf_options.text(options, channel)
     local settings, parts = psf_options.settings(options, channel), {}

@@ -148,9 +148,8 @@ function channel_psfs.make(options, image, id, say)
         options.psf or options.model, table.concat(texts, ", "))
     if not options.psf and (#shape == 2 or shape[1] == 1) then
         say("           the image is one plane: the PSF is the plane in focus")
-    elseif not options.psf and self.shape[1] == 1 then
-        say("           the PSF is one plane: the stack is worked on plane by plane")
     end
+    psf_options.tell_plane(say, self.shape, shape, "deconvolved")
     for channel = 1, own and image.channels or 0 do
         say("           channel %d: %s", self:number(channel),
             psf_options.text(options, self:number(channel)))

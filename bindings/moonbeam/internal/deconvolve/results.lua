@@ -71,6 +71,7 @@ function results.create(job, each, origin, journal)
         meta = next(image.typed) and voxel.said(each.meta, image.typed) or each.meta,
         voxel = {pixel = options.pixel and options.pixel * 1e-9,
             step = options.step and options.step * 1e-9}, tiff_layout = options.tiff_layout,
+        zarr_layout = options.zarr_layout,
         inside = journal and journal:folder() or nil,
         overwrite = options.overwrite or journal and journal:may_replace() or false})
 end

@@ -208,9 +208,6 @@ function methods:volumes(out, ends, transfers)
             if not ok then
                 fail_of(job, low, channel, frame)
             end
-            if out then
-                out:done(channel, frame)
-            end
             least = low and math.min(least or low, low)
             greatest = high and math.max(greatest or high, high)
         end

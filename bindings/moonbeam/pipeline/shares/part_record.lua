@@ -18,7 +18,8 @@ local NAME <const> = "part_of_a_run"
 local AT <const> = "/entry/provenance/" .. NAME
 
 -- What a result of the whole needs no more, or gets anew.
-local OWN <const> = {unfinished = true, overwrite = true, shape = true, tiff_layout = true}
+local OWN <const> = {unfinished = true, overwrite = true, shape = true, tiff_layout = true,
+    zarr_layout = true}
 
 -- Which run it is, but for the part, the places of the scan (files_of) and of scripts.
 local function identity_of(made, options)

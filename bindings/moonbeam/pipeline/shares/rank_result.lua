@@ -6,9 +6,13 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local fail = require "moonbeam.internal.fail"
+local open_files = require "moonbeam.result.open_files"
 local volumes = require "moonbeam.volumes"
 
 local rank_result = {}
+
+-- Files that are opened for each piece of what a carrier has, beyond so many of them.
+local MANY <const> = 64
 
 -- What ranks after the first write to: the fields and methods of a result (result/init.lua) that a
 -- run uses.
@@ -26,31 +30,20 @@ function methods.parameters() end
 function methods.provenance() end
 function methods.finish() end
 
--- The file of a place, opened when it is needed first.
-local function file_of(place)
-    place.file = place.file or core.rawfile.keep(place.path)
-    return place.file
-end
-
 function methods:carry(carrier, array, first)
     local last = first + array.shape[1] - 1
     for _, place in ipairs(self.places) do
         local from, to = math.max(first, place.first), math.min(last, place.last)
         if from <= to then
             local own <close> = array:view {from - first + 1, to - first + 1}
-            carrier:carry(file_of(place), own, place.offset
+            carrier:carry(self.files:file(place.path), own, place.offset
                 + (from - place.first) * self.steps[1], self.steps)
         end
     end
 end
 
 function methods:close()
-    for _, place in ipairs(self.places) do
-        if place.file then
-            place.file:close()
-        end
-        place.file = nil
-    end
+    self.files:close()
 end
 
 -- Where all ranks write: dense slices at places of files.
@@ -95,7 +88,8 @@ function rank_result.create(team, path, options, rows)
         return mb.result.create(path, options)
     end
     local problem = rank_result.problem(disk_space.facts(disk_space.folder_of(path)),
-        core.cluster.place().nodes, options.slices_per_file, rows)
+        core.cluster.place().nodes, options.slices_per_file
+            or options.zarr_layout == "chunks" and 1 or nil, rows)
     if problem then
         fail("argument", "result.create", "output", "'%s': %s", path, problem)
     end
@@ -105,7 +99,8 @@ function rank_result.create(team, path, options, rows)
         return places_of(own, path, options)
     end)
     if team.rank > 0 then
-        own = setmetatable({places = places, shape = options.shape,
+        own = setmetatable({places = places, files = open_files.new(#places > MANY),
+            shape = options.shape,
             steps = volumes.dense_steps(options.shape, options.dtype)}, metatable)
     end
     return own

@@ -1,5 +1,6 @@
 local declared = require "moonbeam.internal.declared"
 local large = require "moonbeam.tiff.large"
+local shards = require "moonbeam.zarr.shards"
 
 return {
     name = "save",
@@ -12,7 +13,7 @@ return {
         {"slices_per_file", "count", "write the volume as files of this many slices, beside the "
             .. "result, which shows them as one volume", min = 1, max = 1 << 20,
             usual = "one file"},
-        large.option),
+        large.option, shards.option),
     takes = {quantity = "any", layout = "any", dtypes = "any"},
     gives = {quantity = "same", layout = "same", dtype = "same"},
     last = true,

@@ -4,6 +4,7 @@
 -- along: ImageJ's lines by their keys, OME-XML by its tree. Extents, element type, order of pages,
 -- display range and identity are the new file's own.
 
+local channel_light = require "moonbeam.tiff.channel_light"
 local ome = require "moonbeam.tiff.meaning.ome"
 local ome_xml = require "moonbeam.tiff.meaning.ome_xml"
 local tables = require "moonbeam.internal.tables"
@@ -125,8 +126,8 @@ local function pixels_of(meta, source, counts, dtype, prefix)
         ome_xml.set(made, name, values[name] or made.attributes[name])
     end
     ome_xml.set(made, "SignificantBits", nil)
-    for axis, name in pairs {X = "pixel", Y = "pixel", Z = "step"} do
-        local size = (meta.said or {})[name]
+    for _, each in ipairs {{"X", "pixel"}, {"Y", "pixel"}, {"Z", "step"}} do
+        local axis, size = each[1], (meta.said or {})[each[2]]
         if size then
             ome_xml.set(made, "PhysicalSize" .. axis, ("%.10g"):format(size * 1e6))
             ome_xml.set(made, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")
@@ -172,22 +173,25 @@ local function new_tree(meta, counts, dtype)
     local size = voxel.of {kind = "imagej", unit = meta.unit, spacing = meta.spacing or nil,
         resolution = meta.resolution}
     size = tables.merged(meta.voxel, size)
-    for axis, meters in pairs {X = size.pixel, Y = size.row or size.pixel, Z = size.step} do
-        ome_xml.set(pixels, "PhysicalSize" .. axis, ("%.10g"):format(meters * 1e6))
-        ome_xml.set(pixels, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")
+    local meters = {X = size.pixel, Y = size.row or size.pixel, Z = size.step}
+    for _, axis in ipairs {"X", "Y", "Z"} do
+        ome_xml.set(pixels, "PhysicalSize" .. axis, meters[axis]
+            and ("%.10g"):format(meters[axis] * 1e6))
+        ome_xml.set(pixels, "PhysicalSize" .. axis .. "Unit", meters[axis] and "\u{b5}m")
     end
     if counts.frames > 1 and meta.interval then
         ome_xml.set(pixels, "TimeIncrement", ("%.10g"):format(meta.interval))
     end
-    local named = meta.named and #meta.named == counts.channels and meta.named or {}
+    local named = channel_light.of_result(meta, counts.channels) or {}
     for c = 1, counts.channels do
         local own = named[c] or {}
         local channel = ome_xml.new("Channel", {{"ID", ("Channel:0:%d"):format(c - 1)},
             {"SamplesPerPixel", 1}})
         ome_xml.set(channel, "Name", own.label)
-        for name, meters in pairs {Emission = own.Emission, Excitation = own.Excitation} do
-            ome_xml.set(channel, name .. "Wavelength", ("%.10g"):format(meters * 1e9))
-            ome_xml.set(channel, name .. "WavelengthUnit", "nm")
+        for _, name in ipairs {"Emission", "Excitation"} do
+            ome_xml.set(channel, name .. "Wavelength", own[name]
+                and ("%.10g"):format(own[name] * 1e9))
+            ome_xml.set(channel, name .. "WavelengthUnit", own[name] and "nm")
         end
         pixels[c] = channel
     end

@@ -143,15 +143,25 @@ end
 
 local function of_metamorph(file, options, warn)
     local planes = file.metamorph
-    if not planes or planes.count < 2 or options.meaning == false then
+    if planes and planes.old and #file.pages == 1 and options.meaning ~= false then
+        refusal.pages(file.name, "it is of MetaMorph before version 2.5, which says %d planes "
+            .. "(UIC1) and not where they are", planes.old)
+    elseif not planes or planes.count < 2 then
         return nil
     end
-    local pages = pages_behind(file, {file.pages[1]}, planes.count, "MetaMorph")
     local times = not planes.heights and planes.times
-    return in_order(file, {kind = "metamorph", channels = 1, slices = times and 1 or planes.count,
+    local meta = {kind = "metamorph", channels = 1, slices = times and 1 or planes.count,
         frames = times and planes.count or 1, order = "ZTC",
         voxel = {pixel = planes.voxel.pixel, row = planes.voxel.row,
-            step = not times and planes.voxel.step or nil}}, pages, warn)
+            step = (options.meaning == false or not times) and planes.voxel.step or nil}}
+    if options.meaning == false then
+        return meta
+    elseif planes.wavelengths > 1 then
+        refusal.pages(file.name, "MetaMorph says %d wavelengths of its %d planes (UIC3), and not "
+            .. "which planes are channels", planes.wavelengths, planes.count)
+    end
+    return in_order(file, meta, pages_behind(file, {file.pages[1]}, planes.count, "MetaMorph"),
+        warn)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -245,7 +255,9 @@ local function untold(file, options)
             #groups)
     end
     local pages = groups[options.image or 1]
-    return {planes = pages, channels = 1, slices = #pages, frames = 1, order = "ZCT"}
+    local size = (file.metamorph or {}).voxel or {}
+    return {planes = pages, voxel = {pixel = size.pixel, row = size.row},
+        channels = 1, slices = #pages, frames = 1, order = "ZCT"}
 end
 
 -- ---------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@
 ** memory; whatever is strided is gathered before.
 */
 #include "files/h5/data/h5data.h"
-#include "core/exact_64.h"
+#include "core/samples.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,68 +105,75 @@ static hid_t memory_type(const mb_h5_dataset *dataset, mb_dtype dtype)
     return type;
 }
 
-/* The ranges of a dataset's axes in the file, and how many elements they have. */
-static uint64_t stored_ranges(const mb_h5_dataset *dataset, const mb_range *ranges, hsize_t *first,
-                              hsize_t *count, hsize_t *step)
+/* What is read at once: ranges of the dataset's axes in the file, and where they go. */
+typedef struct slab {
+    hsize_t first[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK], step[MB_H5_MAX_RANK];
+    uint64_t lines, line, pitch; /* elements of a line in memory, and from one to the next */
+    hid_t space, memory;
+} slab;
+
+/* Sets the ranges of a dataset's axes in the file; returns how many elements they have. */
+static uint64_t stored_ranges(const mb_h5_dataset *dataset, const mb_range *ranges, slab *part)
 {
     const bool same = dataset->stored_rank == dataset->info.rank && !dataset->turned;
     uint64_t elements = 1;
     for (int axis = 0; axis < dataset->stored_rank; axis++) {
-        first[axis] = 0;
-        count[axis] = step[axis] = 1;
+        part->first[axis] = 0;
+        part->count[axis] = part->step[axis] = 1;
     }
     for (int i = 0; i < dataset->info.rank; i++) {
         const int axis = same ? i : dataset->axes[i];
-        first[axis] = (hsize_t)ranges[i].first;
-        count[axis] = (hsize_t)ranges[i].count;
-        step[axis] = (hsize_t)ranges[i].step;
-        elements *= count[axis];
+        part->first[axis] = (hsize_t)ranges[i].first;
+        part->count[axis] = (hsize_t)ranges[i].count;
+        part->step[axis] = (hsize_t)ranges[i].step;
+        elements *= part->count[axis];
     }
     return elements;
 }
 
-/* Asked by libhdf5 about each value that the memory's type may not have; it takes all negative ones
-** for such. */
-static H5T_conv_ret_t notice_inexact(H5T_conv_except_t what, hid_t from_type, hid_t to_type,
-                                     void *from, void *to, void *inexact)
+/* The samples of a dataset whose numbers a float64 may not have. Lists, such as times, are no images,
+** and their numbers are rounded. */
+static mb_samples wide_samples(const mb_h5_dataset *dataset, mb_dtype dtype)
 {
-    uint64_t value;
-    (void)to_type, (void)to;
-    if (what != H5T_CONV_EXCEPT_PRECISION)
-        return H5T_CONV_UNHANDLED;
-    memcpy(&value, from, sizeof value);
-    if (H5Tget_order(from_type) == H5T_ORDER_BE)
-        value = __builtin_bswap64(value);
-    if (H5Tget_sign(from_type) == H5T_SGN_2)
-        value = mb_magnitude_64((int64_t)value);
-    if (mb_is_exact_64(value))
-        return H5T_CONV_UNHANDLED;
-    *(bool *)inexact = true;
-    return H5T_CONV_ABORT;
+    const char *stored = dataset->info.stored;
+    if (dtype != MB_F64 || dataset->info.rank < 2)
+        return MB_SAMPLES_AS_STORED;
+    return strcmp(stored, "i64") == 0   ? MB_SAMPLES_I64
+           : strcmp(stored, "u64") == 0 ? MB_SAMPLES_U64
+                                        : MB_SAMPLES_AS_STORED;
 }
 
-/* H5Dread, for which whole numbers of 64 bits that a float64 has not are an error. */
-static mb_status read_space(mb_h5_dataset *dataset, mb_dtype dtype, hid_t memory, hid_t space,
-                            void *host)
+/* Integers of 64 bits that were read to `host` become float64. */
+static mb_status widen(const mb_h5_dataset *dataset, mb_samples samples, const slab *part,
+                       double *host)
 {
-    bool inexact = false;
-    const char *stored = dataset->info.stored;
-    /* Lists, such as times, are no images. */
-    const bool wide = dtype == MB_F64 && dataset->info.rank >= 2 &&
-                      (strcmp(stored, "i64") == 0 || strcmp(stored, "u64") == 0);
-    H5_OWNED hid_t type = memory_type(dataset, dtype);
-    H5_OWNED hid_t how = wide ? H5Pcreate(H5P_DATASET_XFER) : -1;
-    if (wide)
-        H5Pset_type_conv_cb(how, notice_inexact, &inexact);
-    if (H5Dread(dataset->id, type, memory, space, wide ? how : H5P_DEFAULT, host) >= 0)
-        return MB_STATUS_OK;
-    if (!inexact)
+    char name[512];
+    mb_samples_place place = {.name = name};
+    snprintf(name, sizeof name, "%s:%s", dataset->file->path, dataset->path);
+    for (int axis = 0; axis < dataset->stored_rank && place.rank < MB_MAX_RANK; axis++) {
+        const int own = place.rank++;
+        place.origin[own] = (int64_t)part->first[axis];
+        place.extents[own] = place.count[own] = (int64_t)part->count[axis];
+        place.steps[own] = (int64_t)part->step[axis];
+    }
+    if (dataset->stored_rank > MB_MAX_RANK)
+        place.rank = 0;
+    for (uint64_t i = 0; i < part->lines; i++)
+        MB_TRY(mb_samples_widen(samples, host + i * part->pitch, host + i * part->pitch,
+                                (int64_t)part->line, &place, (int64_t)(i * part->line)));
+    return MB_STATUS_OK;
+}
+
+/* H5Dread, for which whole numbers of 64 bits that a float64 does not have are an error. */
+static mb_status read_slab(mb_h5_dataset *dataset, mb_dtype dtype, const slab *part, void *host)
+{
+    const mb_samples samples = wide_samples(dataset, dtype);
+    H5_OWNED hid_t type = samples == MB_SAMPLES_I64   ? H5Tcopy(H5T_NATIVE_INT64)
+                          : samples == MB_SAMPLES_U64 ? H5Tcopy(H5T_NATIVE_UINT64)
+                                                      : memory_type(dataset, dtype);
+    if (H5Dread(dataset->id, type, part->memory, part->space, H5P_DEFAULT, host) < 0)
         return mb_h5_failure(dataset->file, dataset->path, "read");
-    mb_h5_quiet();
-    return mb_fail(MB_STATUS_UNSUPPORTED, NULL,
-                   "'%s' of '%s' has integers of 64 bits beyond 2^53, of which a float64, as which "
-                   "they are read, has not every one; save the image as float32",
-                   dataset->path, dataset->file->path);
+    return samples == MB_SAMPLES_AS_STORED ? MB_STATUS_OK : widen(dataset, samples, part, host);
 }
 
 /* One transfer between the file and dense host memory, where both have the elements in the same
@@ -174,19 +182,24 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
                           void *host, bool reading)
 {
     const int rank = dataset->stored_rank;
-    hsize_t first[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK], step[MB_H5_MAX_RANK];
-    const uint64_t elements = stored_ranges(dataset, ranges, first, count, step);
+    slab part = {.lines = 1};
+    const uint64_t elements = stored_ranges(dataset, ranges, &part);
     if (dataset->id < 0 && reading) /* the file is at rest (goes_raw) */
         return mb_h5_raw_read(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
     if (dataset->id < 0)
         return mb_h5_raw_write(dataset, ranges, 0, elements * mb_dtype_bytes(dtype), host);
     H5_OWNED hid_t space = H5Dget_space(dataset->id);
-    H5_OWNED hid_t memory = rank > 0 ? H5Screate_simple(rank, count, NULL) : H5S_ALL;
+    H5_OWNED hid_t memory = rank > 0 ? H5Screate_simple(rank, part.count, NULL) : H5S_ALL;
     herr_t result = 0;
     if (rank > 0)
-        result = H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL);
-    if (result >= 0 && reading)
-        return read_space(dataset, dtype, memory, space, host);
+        result =
+            H5Sselect_hyperslab(space, H5S_SELECT_SET, part.first, part.step, part.count, NULL);
+    if (result >= 0 && reading) {
+        part.line = part.pitch = elements;
+        part.space = space;
+        part.memory = memory;
+        return read_slab(dataset, dtype, &part, host);
+    }
     H5_OWNED hid_t type = memory_type(dataset, dtype);
     if (result < 0 || H5Dwrite(dataset->id, type, memory, space, H5P_DEFAULT, host) < 0)
         return mb_h5_failure(dataset->file, dataset->path, reading ? "read" : "write");
@@ -200,17 +213,20 @@ static mb_status transfer(mb_h5_dataset *dataset, const mb_range *ranges, mb_dty
 static mb_status read_lines(mb_h5_dataset *dataset, const mb_range *ranges, mb_dtype dtype,
                             void *host, uint64_t pitch)
 {
-    hsize_t first[MB_H5_MAX_RANK], count[MB_H5_MAX_RANK], step[MB_H5_MAX_RANK];
-    const uint64_t elements = stored_ranges(dataset, ranges, first, count, step);
-    const hsize_t columns = count[dataset->axes[2]], lines = elements / columns;
-    const hsize_t extent[2] = {lines, (hsize_t)pitch}, part[2] = {lines, columns},
+    slab from = {.pitch = pitch};
+    const uint64_t elements = stored_ranges(dataset, ranges, &from);
+    from.line = from.count[dataset->axes[2]];
+    from.lines = elements / from.line;
+    const hsize_t extent[2] = {from.lines, (hsize_t)pitch}, part[2] = {from.lines, from.line},
                   origin[2] = {0, 0};
     H5_OWNED hid_t space = H5Dget_space(dataset->id);
     H5_OWNED hid_t memory = H5Screate_simple(2, extent, NULL);
     if (H5Sselect_hyperslab(memory, H5S_SELECT_SET, origin, NULL, part, NULL) < 0 ||
-        H5Sselect_hyperslab(space, H5S_SELECT_SET, first, step, count, NULL) < 0)
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, from.first, from.step, from.count, NULL) < 0)
         return mb_h5_failure(dataset->file, dataset->path, "read");
-    return read_space(dataset, dtype, memory, space, host);
+    from.space = space;
+    from.memory = memory;
+    return read_slab(dataset, dtype, &from, host);
 }
 
 /* Reads frames of a dataset whose rows come first in the file: row by row or frame by frame,
