@@ -284,7 +284,8 @@ local function check_outputs(name)
         {"preview"}, {"center-picture"}})
 end
 cli.slices_per_file(options, output)
-result_layouts.check(options, output)
+-- The file of a recipe's step save is not known yet.
+result_layouts.check(options, (options.output or not options.recipe) and output or nil)
 if options.png then
     if not options.plan then
         cli.wrong("--png is the picture of a --plan; --preview is that of a slice")

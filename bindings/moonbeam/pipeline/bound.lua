@@ -3,6 +3,7 @@
 local mb = require "moonbeam"
 local chain = require "moonbeam.pipeline.chain"
 local fail = require "moonbeam.internal.fail"
+local file_name = require "moonbeam.internal.file_name"
 local geometry = require "moonbeam.pipeline.geometry"
 local obeyed = require "moonbeam.scan.statements.obeyed"
 local on_error = require "moonbeam.internal.on_error"
@@ -112,6 +113,24 @@ function methods:slices(rows)
     return out, run.execute(part:plan(), {out = out, quiet = true})
 end
 
+-- The formats that layouts are for.
+local LAYOUTS <const> = {tiff_layout = file_name.TIFF, zarr_layout = file_name.ZARR}
+
+--- Adds what step save says to the options of a run, where these do not say it. The layouts that it
+-- names are for its own file; another file has them if it is of their format.
+function bound.take_saved(self, own)
+    local last = self.chain.steps[#self.chain.steps]
+    local saved = last.name == "save" and last.options or {}
+    own.output = own.output or saved.file
+    own.slices_per_file = own.slices_per_file or saved.slices_per_file
+    for name, extensions in pairs(LAYOUTS) do
+        if own.output == saved.file
+            or own.output and not file_name.problem(own.output:gsub("/+$", ""), extensions) then
+            own[name] = own[name] or saved[name]
+        end
+    end
+end
+
 --- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, tiff_layout,
 -- zarr_layout, each, resume, discard} (default output: the file that step save names), or through a
 -- function(block, first), which is called with each block of the result and must not use it after
@@ -124,13 +143,11 @@ function methods:run(options)
         return run.execute(self:plan(), {sink = options, quiet = self.options.quiet})
     end
     local own = tables.merged({quiet = self.options.quiet, input = self.scan.path}, options)
-    local last = self.chain.steps[#self.chain.steps]
-    local saved = last.name == "save" and last.options or {}
-    own.output = own.output or saved.file or fail("argument", "pipeline:run", "output",
-        "output is missing: give output = \"NAME.h5\", or end the recipe with step save")
-    own.slices_per_file = own.slices_per_file or saved.slices_per_file
-    own.tiff_layout = own.tiff_layout or saved.tiff_layout
-    own.zarr_layout = own.zarr_layout or saved.zarr_layout
+    bound.take_saved(self, own)
+    if not own.output then
+        fail("argument", "pipeline:run", "output",
+            "output is missing: give output = \"NAME.h5\", or end the recipe with step save")
+    end
     return output.run(self, own)
 end
 

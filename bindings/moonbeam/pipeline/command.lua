@@ -438,13 +438,17 @@ function command.preview(options, result)
     cli.afterwards("--preview", options.preview, write_preview, options, result)
 end
 
--- Says which readers take a large TIFF result of a plan: of the largest shape, where the shape
--- follows from what is measured.
-local function tell_layout(made, options, talk)
+-- Says what there is to say of the layout of a plan's result (result_layouts.tell): of the largest
+-- shape, where the shape follows from what is measured.
+local function tell_layout(pipeline, made, options, talk)
+    local own = {output = options.given.output and options.output or nil,
+        tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout}
+    bound.take_saved(pipeline, own)
     local last = made.sections[#made.sections]
     local shape = {table.unpack(last.shape)}
     shape[last.axis] = last.last - last.first + 1
-    result_layouts.tell(talk.say, options, options.output, {shape = shape, dtype = last.dtype})
+    result_layouts.tell(talk.say, own, own.output or options.output, {shape = shape,
+        dtype = last.dtype})
 end
 
 local function run_whole(pipeline, options, talk)
@@ -461,7 +465,7 @@ local function run_whole(pipeline, options, talk)
     end
     tell_scan(pipeline.scan, pipeline, options, talk)
     say("%s", report.text(made, {level = options.verbose and "all" or "run"}))
-    tell_layout(made, options, talk)
+    tell_layout(pipeline, made, options, talk)
     local rows = made.sections[#made.sections]
     local first_row, upward = geometry.result_row(rows.geometry, rows.first)
     if options.preview then
@@ -606,7 +610,7 @@ function command.run(scan, options, talk)
     elseif options.plan then
         local made = pipeline:plan()
         tell_scan(scan, pipeline, options, talk)
-        tell_layout(made, options, talk)
+        tell_layout(pipeline, made, options, talk)
         command.print_plan(made, report.text(made, {level = options.verbose and "all"
             or "plan"}), options, function(part)
                 return pipeline:part({part = part}):plan()

@@ -306,8 +306,21 @@ end
         must("scripts/simulate.lua FOLDER/scan.h5 --size 24 --angles 30 -d host -q")
         files.write(path "recipe.lua", 'return {"flat_field", "minus_log", {"fbp", center = 11.5},\n'
             .. '    {"save", file = "made.zarr", zarr_layout = "chunks"}}\n')
-        must("scripts/reconstruct.lua FOLDER/scan.h5 --recipe FOLDER/recipe.lua -d host -q")
+        local RUN <const> = "scripts/reconstruct.lua FOLDER/scan.h5 --recipe FOLDER/recipe.lua -d host"
+        local LINE <const> = "zarr       6 files, one for each slice of each level"
+        assert.matches(LINE, must(RUN .. " --plan"), 1, true)
+        assert.is_nil(must(RUN .. " --plan -o FOLDER/typed.h5"):find("zarr  ", 1, true))
+        must(RUN .. " -q -o FOLDER/typed.h5") -- another file is of its own format
+        assert.matches(LINE, must(RUN), 1, true)
         assert.equal(6, #chunk_files "made.zarr")
+        local a <close> = mb.images.read(path "typed.h5", "host")
+        local b <close> = mb.images.read(path "made.zarr", "host")
+        assert.is_true(a:to_string() == b:to_string())
+        local wrong = files.read(path "recipe.lua"):gsub("made.zarr", "made.tif")
+        files.write(path "wrong.lua", wrong)
+        local refused, failed = run((RUN:gsub("recipe.lua", "wrong.lua")))
+        assert.equal(1, failed, refused)
+        assert.matches("--zarr-layout is for OME-Zarr (.zarr): leave it out", refused, 1, true)
         files.write(path "run.lua", ([[
 local mb = require "moonbeam"
 local layout, way, step = ...
@@ -341,9 +354,8 @@ p:run {output = "%s/volume.zarr", zarr_layout = layout, resume = way == "resume"
                 end
             end
             assert.equal(6, check_files("volume.zarr", 0))
-            local a <close> = mb.images.read(path "made.zarr", "host")
-            local b <close> = mb.images.read(path "volume.zarr", "host")
-            assert.is_true(a:to_string() == b:to_string(), step)
+            local again_read <close> = mb.images.read(path "volume.zarr", "host")
+            assert.is_true(b:to_string() == again_read:to_string(), step)
             files.remove(path "volume.zarr")
         end
         assert.is_true(killed > 0)
