@@ -163,6 +163,7 @@ describe("the PSF of beads", function()
             best = math.min(best, distance(one, known))
         end
         local own = distance(psf)
+        print(own, best, own / best)
         assert.is_true(own <= best / 3, ("%.3f, best single one %.3f"):format(own, best))
         local sum <close> = mb.reduce(psf, "sum")
         assert.near(1, sum:item(), 1e-5)
