@@ -7,12 +7,13 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local sampling = require "moonbeam.psf.sampling"
+local finite = require "moonbeam.internal.finite"
 local whole_call = require "moonbeam.internal.whole"
 
 local bead_boxes = require "moonbeam.psf.bead_boxes"
 local bead_fit = require "moonbeam.psf.bead_fit"
 local bead_spectrum = require "moonbeam.psf.bead_spectrum"
+local sampling = require "moonbeam.psf.sampling"
 
 local beads = {}
 
@@ -409,6 +410,10 @@ end
 local function taken(image, size, saturation)
     local real <close> = image:cast("f32")
     local max <close> = mb.reduce(real, "max")
+    local sum <close> = mb.reduce(real, "sum")
+    if not real.device.dry and sum:item() - sum:item() ~= 0 then
+        finite.fail(image, WHAT, "the image")
+    end
     local smooth <close> = mb.gaussian_filter(real, SMOOTH)
     local found, level = find(real, smooth, {size[1] // 2 + 1, size[2] // 2 + 1, size[3] // 2 + 1})
     if real.device.dry then
@@ -439,19 +444,19 @@ local function mean_of(chosen, report, size, diameters, device, step)
         or unit(light, true)
 end
 
---- The PSF of an image of beads, (z, y, x) or (y, x): beads.psf(image [, options]). Beads are maxima
--- of the smoothed image, 8 standard deviations of its noise above its median. Left out are those
--- nearer to a border than half the box, saturated (3 values or more at the image's largest, or at
--- the option's), too close (another one in the box), too faint (a fifth of the height above which
--- half of the light is), or unlike the others. What lies under a bead is the mean of what is far
--- from all beads around it. The others are aligned by their centroids, then four times by least
--- squares against their mean (Gauss-Newton), and averaged at shifts of fractions of a voxel
+--- The PSF of an image of beads, (z, y, x) or (y, x): beads.psf(image [, options]). Beads are
+-- maxima of the smoothed image, 8 standard deviations of its noise above its median. Left out are
+-- those nearer to a border than half the box, saturated (3 values or more at the image's largest,
+-- or at the option's), too close (another one in the box), too faint (a fifth of the height above
+-- which half of the light is), or unlike the others. What lies under a bead is the mean of what is
+-- far from all beads around it. The others are aligned by their centroids, then four times by
+-- least squares against their mean (Gauss-Newton), and averaged at shifts of fractions of a voxel
 -- (Lanczos, a = 4), with weights by their light over their noise. The noise of the mean, which is
 -- known from how the beads differ, and a ball of the bead's diameter are taken out by Wiener's
--- filter: light / (light + noise / 2) over the ball's transform, the light being the smoothed power
--- of the mean less the noise; then voxels of four scales are shrunk by 1 - 2 noise / power, and
--- values below 0 are 0. Options: size (odd, default 31, at most half the image; {y, x} of a plane),
--- bead_diameter (default 0: a point) and spacing ({z, y, x}, or {y, x}), both in one unit;
+-- filter: light / (light + noise / 2) over the ball's transform, the light being the smoothed
+-- power of the mean less the noise; then voxels of four scales are shrunk by 1 - 2 noise / power,
+-- and values below 0 are 0. Options: size (odd, default 31, at most half the image; {y, x} of a
+-- plane), bead_diameter (default 0: a point) and spacing ({z, y, x}, or {y, x}), both in one unit;
 -- saturation, the level; step(), called for every bead and round. Returns an f32 array of sum 1
 -- whose center is the middle, with the axes of the image, and {found, chosen, border, saturated,
 -- close, faint, unlike, places}: counts, and the places of the chosen beads, 0-based, {z, y, x}.

@@ -196,20 +196,22 @@ end
 local function resampled(values, extents, n, start, weights)
     local outer, extent, inner = table.unpack(extents)
     local w1, w2, w3, w4, w5, w6, w7, w8 = table.unpack(weights)
-    local result, to = {}, 0
-    for o = 0, outer - 1 do
-        for i = start, start + n - 1 do
-            local function from(k)
-                return (o * extent + math.max(0, math.min(extent - 1, i + k))) * inner
-            end
-            local a, b, c, d, e, f, g, h = from(-3), from(-2), from(-1), from(0), from(1), from(2),
-                from(3), from(4)
-            for x = 1, inner do
-                result[to + x] = w1 * values[a + x] + w2 * values[b + x] + w3 * values[c + x]
+    local result, to, offsets = {}, 0, {}
+    for i = 0, n - 1 do
+        offsets[i] = {}
+        for k = 1, 2 * LOBES do
+            offsets[i][k] = math.max(0, math.min(extent - 1, start + i + k - LOBES)) * inner
+        end
+    end
+    for base = 0, (outer - 1) * extent * inner, extent * inner do
+        for i = 0, n - 1 do
+            local a, b, c, d, e, f, g, h = table.unpack(offsets[i])
+            for x = base + 1, base + inner do
+                to = to + 1
+                result[to] = w1 * values[a + x] + w2 * values[b + x] + w3 * values[c + x]
                     + w4 * values[d + x] + w5 * values[e + x] + w6 * values[f + x]
                     + w7 * values[g + x] + w8 * values[h + x]
             end
-            to = to + inner
         end
     end
     return result

@@ -33,13 +33,18 @@ local function reflected(i, n)
 end
 
 local function padded(values, size, full)
-    local result = {}
-    for z = 0, full[1] - 1 do
-        local from_z = reflected(z - pad_of(size[1]), size[1]) * size[2]
-        for y = 0, full[2] - 1 do
-            local from = (from_z + reflected(y - pad_of(size[2]), size[2])) * size[3]
-            for x = 0, full[3] - 1 do
-                result[#result + 1] = values[from + reflected(x - pad_of(size[3]), size[3]) + 1]
+    local result, places = {}, {}
+    for axis, n in ipairs(full) do
+        places[axis] = {}
+        for i = 1, n do
+            places[axis][i] = reflected(i - 1 - pad_of(size[axis]), size[axis])
+        end
+    end
+    for _, z in ipairs(places[1]) do
+        for _, y in ipairs(places[2]) do
+            local from = (z * size[2] + y) * size[3] + 1
+            for _, x in ipairs(places[3]) do
+                result[#result + 1] = values[from + x]
             end
         end
     end
@@ -158,13 +163,17 @@ local function local_mean(values, size)
     for _, n in ipairs(size) do
         inner = inner // n
         if n > 1 then
-            local result = {}
-            for at = 1, #values do
-                local i = (at - 1) // inner % n
-                local function near(k)
-                    return values[at + (reflected(i + k, n) - i) * inner]
+            local result, near = {}, {}
+            for i = 0, n - 1 do
+                near[i] = {}
+                for k = 1, 5 do
+                    near[i][k] = (reflected(i + k - 3, n) - i) * inner
                 end
-                result[at] = (near(-2) + near(2) + 4 * (near(-1) + near(1)) + 6 * values[at]) / 16
+            end
+            for at = 1, #values do
+                local a, b, _, c, d = table.unpack(near[(at - 1) // inner % n])
+                result[at] = (values[at + a] + values[at + d] + 6 * values[at]
+                    + 4 * (values[at + b] + values[at + c])) / 16
             end
             values = result
         end
@@ -193,6 +202,18 @@ local function widths_of(values, size)
     return widths
 end
 
+-- Values and their variance in proportion, so that their squares are in the range of f32.
+local function scaled(values, variance)
+    local sum, light, noise = 0, {}, {}
+    for _, value in ipairs(values) do
+        sum = sum + math.abs(value)
+    end
+    for at, value in ipairs(values) do
+        light[at], noise[at] = value / sum, variance[at] / sum / sum
+    end
+    return light, noise
+end
+
 --- Takes what clean takes, in a dry run.
 function bead_spectrum.rehearse(size, device)
     local full, values = {}, {}
@@ -209,7 +230,7 @@ function bead_spectrum.rehearse(size, device)
     inverse(values, full, device)
 end
 
--- Wiener's filter of a spectrum, of which `power` is the smoothed one and `noise` that of the noise.
+-- Wiener's filter of a spectrum, of which `power` is the smoothed one, `noise` that of the noise.
 local function wiener(power, noise, full, diameters)
     local filter = {}
     each_frequency(full, function(at, z, y, x)
@@ -238,11 +259,13 @@ local function band_of(spectrum, filter, full, tables, scale)
     return band, factor / (full[1] * full[2] * full[3])
 end
 
---- A box of light and noise (a list, {z, y, x} extents, background taken off) without what is
--- noise and, where `diameters` (in voxels) is given, without the blur of balls. `variance` is that of the
--- noise, a list. The filter is L / (L + N / 2) / B with N the power of the noise, L the smoothed
--- power of the box less N, and B the transform of a ball: values below 0 may be left.
-function bead_spectrum.clean(values, size, variance, diameters, device)
+--- A box of light and noise, `counts` (a list, {z, y, x} extents, background taken off), with sum 1
+-- of absolute values, without what is noise and, where `diameters` (in voxels) is given, without
+-- the blur of balls. `counts_variance` is that of the noise, a list. The filter is L / (L + N / 2)
+-- / B with N the power of the noise, L the smoothed power of the box less N, and B the transform
+-- of a ball: values below 0 may be left.
+function bead_spectrum.clean(counts, size, counts_variance, diameters, device)
+    local values, variance = scaled(counts, counts_variance)
     local full, widths, noise = {}, widths_of(values, size), 0
     for i, n in ipairs(size) do
         full[i], widths[i] = n + 2 * pad_of(n), LAG * widths[i]
