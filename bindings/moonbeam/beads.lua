@@ -440,8 +440,13 @@ local function mean_of(chosen, report, size, diameters, device, step)
     if #chosen == 0 then
         none_left(report)
     end
-    return chosen, unit(bead_spectrum.clean(light, size, variance, diameters, device), true)
+    local mean = unit(bead_spectrum.clean(light, size, variance, diameters, device), true)
         or unit(light, true)
+    if not mean then
+        fail("argument", WHAT, "image", "the mean of %d beads has no light above what lies under "
+            .. "them", #chosen)
+    end
+    return chosen, mean
 end
 
 --- The PSF of an image of beads, (z, y, x) or (y, x): beads.psf(image [, options]). Beads are

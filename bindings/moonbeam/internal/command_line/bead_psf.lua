@@ -10,7 +10,7 @@ local bead_psf = {}
 
 bead_psf.OPTIONS = {
     {"from-beads", value = "FILE", doc = "the PSF is that of an image of beads, not a model: beads "
-        .. "are found, aligned and averaged"},
+        .. "are found, aligned and averaged; of one plane the PSF is of one plane"},
     {"bead-diameter", value = "NM", type = cli.between(0), doc = "--from-beads: of the beads, "
         .. "which is taken out (default: points)"},
     {"saturation", value = "X", type = cli.between(0), doc = "--from-beads: value from which the "
@@ -53,8 +53,10 @@ function bead_psf.open(options, device, say)
     options.image = options.from_beads
     local image = given_image.open(options, say)
     if image:is_series() then
+        local slices = given_image.slices_told(image.meta, image.shape, options.image)
         cli.wrong("%s has %d channels and %d times, and a PSF is of one: give --channel and "
-            .. "--frame", options.image, image.channels, image.frames)
+            .. "--frame%s", options.image, image.channels, image.frames, slices
+            and "; where the planes are slices, --axes Z says so" or "")
     end
     local shape = image.shape
     if #shape == 2 or shape[1] == 1 then -- a plane has no step
