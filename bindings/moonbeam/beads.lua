@@ -1,5 +1,5 @@
 --- The point spread function of an image of beads: beads are found, chosen, aligned and averaged,
--- and what lies under them and their diameter are taken out.
+-- and what lies under them, noise and their diameter are taken out.
 --
 -- The places of beads depend on the values, the memory does not: what is found is worked on as
 -- lists of Lua, bead by bead; the pool has the image, a smoothed copy, and boxes of one size.
