@@ -170,7 +170,7 @@ say("result     %s, float32, sum 1: %s", table.concat(size, " x "), options.outp
 if options.preview then
     local sxy, sz = 1, options.sz
     if not sz then
-        sxy, sz = surface.stretch(options.step / options.pixel)
+        sxy, sz = surface.stretch(options.step and options.step / options.pixel or 1)
     end
     local here <close> = psf:to "host"
     mb.view.projections(options.preview, here, {sxy = sxy, sz = sz, gamma = options.gamma,

@@ -1,5 +1,5 @@
 --- The point spread function of an image of beads: beads are found, chosen, aligned and averaged,
--- and what lies under them and their diameter are taken out.
+-- and what lies under them, noise and their diameter are taken out.
 --
 -- The places of beads depend on the values, the memory does not: what is found is worked on as
 -- lists of Lua, bead by bead; the pool has the image, a smoothed copy, and boxes of one size.
@@ -7,9 +7,13 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
-local on_error = require "moonbeam.internal.on_error"
-local sampling = require "moonbeam.psf.sampling"
+local finite = require "moonbeam.internal.finite"
 local whole_call = require "moonbeam.internal.whole"
+
+local bead_boxes = require "moonbeam.psf.bead_boxes"
+local bead_fit = require "moonbeam.psf.bead_fit"
+local bead_spectrum = require "moonbeam.psf.bead_spectrum"
+local sampling = require "moonbeam.psf.sampling"
 
 local beads = {}
 
@@ -23,37 +27,29 @@ local FAINT <const> = 0.2 -- of the median height: a bead that is lower is left 
 local FLAT <const> = 3 -- values equal to the image's largest make a bead saturated
 local UNLIKE <const> = 2.5 -- times the median misfit
 local FEWEST <const> = 4 -- beads of which one may be unlike the others
-local ROUNDS <const> = 3 -- of alignment against the mean
-local ITERATIONS <const> = 20 -- of Richardson-Lucy with the bead as PSF
+local ROUNDS <const> = 4 -- of alignment against the mean
 local USUAL <const> = 31 -- voxels, of the box
 local SAMPLES <const> = 1 << 16
 
-local function median(list)
-    table.sort(list)
-    local n = #list
-    return n > 0 and (list[(n + 1) // 2] + list[n // 2 + 1]) / 2 or 0
-end
-
-local function floats(raw)
-    local list = {}
-    for at = 1, #raw, 4 do
-        list[#list + 1] = string.unpack("<f", raw, at)
-    end
-    return list
-end
-
--- The values of a box of an array that starts at {z, y, x} (1-based).
-local function box_of(a, first, size)
-    local ranges = {}
-    for i, at in ipairs(first) do
-        ranges[i] = {at, at + size[i] - 1}
-    end
-    local view <close> = a:view(table.unpack(ranges))
-    local copy <close> = view:copy()
-    return not a.device.dry and floats(copy:to_string()) or nil
-end
-
 -- ---- what is found ----
+
+-- The root of the mean square of distances, which are sorted, below 5 times itself: the noise where
+-- most values are equal, as in counts of few photons.
+local function clipped(distances)
+    local last, rms = math.huge, 0
+    for _ = 1, 10 do
+        local sum, count = 0, 0
+        for _, distance in ipairs(distances) do
+            if distance > last then
+                break
+            end
+            sum, count = sum + distance * distance, count + 1
+        end
+        rms = math.sqrt(sum / math.max(1, count))
+        last = 5 * rms
+    end
+    return rms
+end
 
 -- The median and the standard deviation of noise of values taken here and there.
 local function level_of(a)
@@ -70,11 +66,12 @@ local function level_of(a)
         end
         at = at - ny * nx
     end
-    local level = median(values)
+    local level = bead_boxes.median(values)
     for i, value in ipairs(values) do
         values[i] = math.abs(value - level)
     end
-    return level, 1.4826 * median(values)
+    local noise = 1.4826 * bead_boxes.median(values)
+    return level, noise > 0 and noise or clipped(values)
 end
 
 -- The maxima of a smoothed image above a threshold, the highest first: {height, z, y, x}, 1-based.
@@ -168,8 +165,7 @@ local function beads_of(smooth, maxima, level, reach)
     return found
 end
 
-local function find(real, reach)
-    local smooth <close> = mb.gaussian_filter(real, SMOOTH)
+local function find(real, smooth, reach)
     local rows <close> = mb.reduce(smooth, "max", {axis = 3})
     if real.device.dry then
         local view <close> = smooth:view({1, 1})
@@ -189,35 +185,48 @@ end
 
 -- The reason to leave a bead out, or nil; reads its box.
 local function fault_of(bead, real, size, saturated, least)
-    local first = {}
     for i = 1, 3 do
-        first[i] = bead[i] - (size[i] - 1) // 2
-        if first[i] < 1 or first[i] + size[i] - 1 > real.shape[i] then
+        local first = bead[i] - (size[i] - 1) // 2
+        if first < 1 or first + size[i] - 1 > real.shape[i] then
             return "border"
         end
     end
-    bead.values = box_of(real, first, size)
+    bead.box = bead_boxes.read(real, bead, size)
     local flat = 0
-    for _, value in ipairs(bead.values) do
+    for _, value in ipairs((bead_boxes.shifted(bead.box, size, {0, 0, 0}))) do
         flat = flat + (value >= saturated and 1 or 0)
     end
     return flat >= FLAT and "saturated" or bead.near and "close" or bead.height < least and "faint"
         or nil
 end
 
-local function choose(found, real, size, saturated, level)
-    local heights, chosen, left = {}, {}, {border = 0, saturated = 0, close = 0, faint = 0,
-        unlike = 0}
-    for i, bead in ipairs(found) do
-        heights[i] = bead.height - level
+-- The height at which half of the light of beads is in higher ones. A median would be that of
+-- single photons where there are more of them than beads.
+local function usual_height(found, level)
+    local sum, part = 0, 0
+    for _, bead in ipairs(found) do
+        sum = sum + bead.height - level
     end
-    local least = level + FAINT * median(heights)
+    for _, bead in ipairs(found) do
+        part = part + bead.height - level
+        if part >= sum / 2 then
+            return bead.height - level
+        end
+    end
+    return 0
+end
+
+-- The beads that are taken, with what lies under them, and how many are left out for what.
+local function choose(found, real, smooth, size, saturated, level)
+    local chosen, left = {}, {border = 0, saturated = 0, close = 0, faint = 0, unlike = 0}
+    local least = level + FAINT * usual_height(found, level)
     for _, bead in ipairs(found) do
         local fault = fault_of(bead, real, size, saturated, least)
         if fault then
-            left[fault], bead.values = left[fault] + 1, nil
+            left[fault], bead.box = left[fault] + 1, nil
         else
             chosen[#chosen + 1] = bead
+            bead.under, bead.variance = bead_boxes.under(real, smooth, bead, found, size)
         end
     end
     return chosen, left
@@ -225,280 +234,128 @@ end
 
 -- ---- alignment ----
 
--- The weights of samples -3 ... 4 for a value at a fraction (0 to 1) after sample 0: Lanczos, 4.
-local function lanczos(fraction)
-    local weights, sum = {}, 0
-    for k = -3, 4 do
-        local x = math.pi * (fraction - k)
-        local weight = math.abs(x) < 1e-9 and 1
-            or math.abs(x) >= 4 * math.pi and 0 or 4 * math.sin(x) * math.sin(x / 4) / (x * x)
-        weights[k], sum = weight, sum + weight
-    end
-    for k = -3, 4 do
-        weights[k] = weights[k] / sum
-    end
-    return weights
-end
-
--- A box sampled `shift` voxels further along each axis. Faces go on beyond the box.
-local function shifted(values, size, shift)
-    local inner = #values
-    for axis, n in ipairs(size) do
-        inner = inner // n
-        local whole = math.floor(shift[axis])
-        local fraction = shift[axis] - whole
-        if n > 1 and (whole ~= 0 or fraction > 0) then
-            local weights, result = lanczos(fraction), {}
-            for base = 0, #values - 1, n * inner do
-                for i = 0, n - 1 do
-                    local to = base + i * inner
-                    for c = 1, inner do
-                        result[to + c] = 0
-                    end
-                    for k = -3, 4 do
-                        local weight = weights[k]
-                        local from = base + inner * math.max(0, math.min(n - 1, i + whole + k))
-                        for c = 1, weight ~= 0 and inner or 0 do
-                            result[to + c] = result[to + c] + weight * values[from + c]
-                        end
-                    end
-                end
-            end
-            values = result
-        end
-    end
-    return values
-end
-
--- The derivatives of a box along its axes of more than one sample: a list of {axis, values}.
-local function slopes_of(values, size)
-    local list, inner = {}, #values
-    for axis, n in ipairs(size) do
-        inner = inner // n
-        if n > 1 then
-            local slope = {}
-            for at = 1, #values do
-                local i = (at - 1) // inner % n
-                local low, high = i > 0 and at - inner or at, i < n - 1 and at + inner or at
-                slope[at] = (values[high] - values[low]) / ((high - low) // inner)
-            end
-            list[#list + 1] = {axis = axis, values = slope}
-        end
-    end
-    return list
-end
-
--- Solves the symmetric equations m x = v in place (Gauss); nil where they have no one solution.
-local function solve(m, v)
-    local n = #v
-    for i = 1, n do
-        if m[i][i] <= 1e-30 then
-            return nil
-        end
-        for j = i + 1, n do
-            local factor = m[j][i] / m[i][i]
-            for k = i, n do
-                m[j][k] = m[j][k] - factor * m[i][k]
-            end
-            v[j] = v[j] - factor * v[i]
-        end
-    end
-    for i = n, 1, -1 do
-        for k = i + 1, n do
-            v[i] = v[i] - m[i][k] * v[k]
-        end
-        v[i] = v[i] / m[i][i]
-    end
-    return v
-end
-
--- The least squares of values = a mean + b + sum of c slope: {a, b, c ...}, and the sum of squares
--- that are left, over the values' sum.
-local function fitted(values, mean, slopes)
-    local columns, m, v = {mean, false}, {}, {}
-    for _, slope in ipairs(slopes) do
-        columns[#columns + 1] = slope.values
-    end
-    local n = #columns
-    for i = 1, n do
-        m[i], v[i] = {}, 0
-        for j = 1, n do
-            m[i][j] = 0
-        end
-    end
-    local row = {}
+-- A list divided by its sum, without what is below 0 where `positive`; nil where the sum is not
+-- above 0.
+local function unit(values, positive)
+    local result, sum = {}, 0
     for at, value in ipairs(values) do
-        for i = 1, n do
-            row[i] = columns[i] and columns[i][at] or 1
-        end
-        for i = 1, n do
-            v[i] = v[i] + row[i] * value
-            for j = i, n do
-                m[i][j] = m[i][j] + row[i] * row[j]
-            end
-        end
+        result[at] = positive and math.max(0, value) or value
+        sum = sum + result[at]
     end
-    for i = 2, n do
-        for j = 1, i - 1 do
-            m[i][j] = m[j][i]
-        end
-    end
-    local x = solve(m, v)
-    if not (x and x[1] > 0) then
+    if sum <= 0 then
         return nil
     end
-    local rest, sum = 0, 0
-    for at, value in ipairs(values) do
-        local model = x[2]
-        for i = 1, n do
-            model = model + (i == 2 and 0 or x[i] * columns[i][at])
-        end
-        rest, sum = rest + (value - model) ^ 2, sum + math.abs(value)
+    for at, value in ipairs(result) do
+        result[at] = value / sum
     end
-    return x, rest / math.max(sum, 1e-30)
+    return result
 end
 
--- The centroid of what is above half of a box's height within 3 voxels of the middle, as a shift.
-local function top_of(values, size, under)
-    local sum, moments, middle, inner = 0, {0, 0, 0}, {}, {size[2] * size[3], size[3], 1}
-    local highest = under
-    for i = 1, 3 do
-        middle[i] = (size[i] - 1) // 2
-    end
-    for pass = 1, 2 do
-        for at, value in ipairs(values) do
-            local d, near = {}, true
-            for i = 1, 3 do
-                d[i] = (at - 1) // inner[i] % size[i] - middle[i]
-                near = near and math.abs(d[i]) <= 3
-            end
-            local above = value - (under + highest) / 2
-            if pass == 1 then
-                highest = near and math.max(highest, value) or highest
-            elseif near and above > 0 then
-                sum = sum + above
-                for i = 1, 3 do
-                    moments[i] = moments[i] + above * d[i]
-                end
-            end
-        end
-    end
-    for i = 1, 3 do
-        moments[i] = sum > 0 and moments[i] / sum or 0
-    end
-    return moments
-end
-
--- The sum of shifted boxes, less what lies under them, with sum 1: the mean of beads, which are
--- weighted by their light. Second: the same with what lies under them, third the level under that.
-local function mean_of(chosen, size)
-    local sum, under, total = {}, 0, 0
-    for _, bead in ipairs(chosen) do
-        bead.moved = shifted(bead.values, size, bead.shift)
-        for at, value in ipairs(bead.moved) do
-            sum[at] = (sum[at] or 0) + value
-        end
-        under = under + bead.under
-    end
-    local mean = {}
-    for at, value in ipairs(sum) do
-        mean[at] = value - under
-        total = total + mean[at]
-    end
+-- A bead's light over the variance of its noise where the mean is bright: the weight with which the
+-- noise of a sum is smallest.
+local function weight_of(light, rest, mean)
+    local sum, noise = 0, 0
     for at, value in ipairs(mean) do
-        mean[at] = total > 0 and value / total or value
+        sum, noise = sum + value, noise + value * rest[at] ^ 2
     end
-    return mean, sum, under
+    return noise > 0 and light * sum / noise or 1
 end
 
--- The median of what lies on the faces of a box.
-local function faces_of(values, size)
-    local faces, inner = {}, {size[2] * size[3], size[3], 1}
-    for at, value in ipairs(values) do
-        for i = 1, 3 do
-            local k = (at - 1) // inner[i] % size[i]
-            if size[i] > 1 and (k == 0 or k == size[i] - 1) then
-                faces[#faces + 1] = value
-                break
-            end
-        end
+-- The sum of the beads at their shifts with their weights, less what lies under them, and the
+-- variance of its noise from how the beads differ from the mean. Each bead is fitted to it, which
+-- gives its `weight` and its `misfit`, and where `slopes` its next shift.
+local function sum_of(chosen, size, mean, slopes, step)
+    local light, variance, left = {}, {}, 0
+    local equations = mean and bead_fit.equations(mean, slopes)
+    for at = 1, size[1] * size[2] * size[3] do
+        light[at], variance[at] = 0, 0
     end
-    return median(faces)
-end
-
-local function align(chosen, size, step)
     for _, bead in ipairs(chosen) do
-        bead.under = faces_of(bead.values, size)
-        bead.shift = top_of(bead.values, size, bead.under)
-    end
-    local unlike = 0
-    for round = 1, ROUNDS do
-        local mean = mean_of(chosen, size)
-        local slopes = slopes_of(mean, size)
-        local misfits, kept = {}, {}
-        for _, bead in ipairs(chosen) do
-            local x, misfit = fitted(bead.moved, mean, slopes)
-            bead.misfit = x and misfit or math.huge
-            for i, slope in ipairs(x and slopes or {}) do
-                local move = -x[2 + i] / x[1]
-                bead.shift[slope.axis] = bead.shift[slope.axis] + math.max(-1, math.min(1, move))
-            end
-            misfits[#misfits + 1] = bead.misfit
-            step()
+        local values, power = bead_boxes.shifted(bead.box, size, bead.shift)
+        local x, rest
+        if mean then
+            x, rest = bead_fit.fitted(values, equations)
+            bead.misfit = math.huge
         end
-        local most = #chosen >= FEWEST and UNLIKE * median(misfits) or math.huge
-        for _, bead in ipairs(chosen) do
-            local good = bead.misfit <= most or round == 1
-            for i = 1, 3 do
-                good = good and math.abs(bead.shift[i]) <= 3
+        local weight, misfit, sum = bead.weight, 0, 0
+        for at, value in ipairs(values) do
+            light[at] = light[at] + weight * (value - bead.under)
+            if x then
+                variance[at] = variance[at] + (weight * rest[at]) ^ 2
+                misfit, sum = misfit + rest[at] ^ 2, sum + math.abs(value)
             end
-            kept[#kept + 1] = good and bead or nil
         end
-        unlike, chosen = unlike + #chosen - #kept, kept
+        left = left + weight ^ 2 * bead.variance * power
+        if x then
+            bead.misfit = misfit / math.max(sum, 1e-30)
+            bead.weight = weight_of(x[1], rest, mean)
+        end
+        for i, slope in ipairs(x and slopes or {}) do
+            local move = -x[2 + i] / x[1]
+            bead.shift[slope.axis] = bead.shift[slope.axis] + math.max(-1, math.min(1, move))
+        end
+        step()
     end
-    return chosen, unlike
+    local n = #chosen
+    for at, value in ipairs(variance) do
+        variance[at] = n > 1 and value * n / (n - 1) or left
+    end
+    return light, variance
 end
 
--- ---- the bead's diameter ----
+-- The beads that are like the others, and how many are not.
+local function alike(chosen, first)
+    local misfits, kept = {}, {}
+    for i, bead in ipairs(chosen) do
+        misfits[i] = bead.misfit
+    end
+    local most = #chosen >= FEWEST and UNLIKE * bead_boxes.median(misfits) or math.huge
+    for _, bead in ipairs(chosen) do
+        local good = bead.misfit <= most or first
+        for i = 1, 3 do
+            good = good and math.abs(bead.shift[i]) <= bead_boxes.STRAY
+        end
+        kept[#kept + 1] = good and bead or nil
+    end
+    return kept, #chosen - #kept
+end
 
--- A ball of a diameter on a grid of voxels, sum 1, odd extents; each voxel has the part of 5^3
--- points in it that the ball has.
-local function ball(diameter, spacing, device)
-    local size, values, points = {}, {}, 5
-    for i = 1, 3 do
-        size[i] = 2 * math.ceil(diameter / 2 / spacing[i]) + 1
+-- Aligns the chosen beads. Returns those that are alike, how many are not, and the sum of the beads
+-- and its variance; no sum where no bead is left.
+local function align(chosen, size, device, step)
+    local middle <const> = {0, 0, 0}
+    for _, bead in ipairs(chosen) do
+        bead.shift = bead_fit.top(bead_boxes.shifted(bead.box, size, middle), size, bead.under)
+        bead.weight = 1
     end
-    local function squares(i, at)
-        local list = {}
-        for j = 1, points do
-            list[j] = ((at + (j - 0.5) / points - 0.5) * spacing[i]) ^ 2
+    local light = sum_of(chosen, size, nil, nil, step)
+    local mean, unlike = unit(light) or unit(light, true), 0
+    if not mean then
+        return {}, #chosen
+    end
+    for round = 1, ROUNDS do
+        local out
+        local variance
+        light, variance = sum_of(chosen, size, mean, bead_fit.slopes(mean, size), step)
+        chosen, out = alike(chosen, round == 1)
+        unlike = unlike + out
+        if #chosen == 0 then
+            return chosen, unlike
         end
-        return list
+        mean = unit(bead_spectrum.clean(light, size, variance, nil, device), true) or mean
     end
-    for z = -(size[1] // 2), size[1] // 2 do
-        for y = -(size[2] // 2), size[2] // 2 do
-            for x = -(size[3] // 2), size[3] // 2 do
-                local inside = 0
-                for _, zz in ipairs(squares(1, z)) do
-                    for _, yy in ipairs(squares(2, y)) do
-                        for _, xx in ipairs(squares(3, x)) do
-                            inside = inside + (zz + yy + xx <= diameter ^ 2 / 4 and 1 or 0)
-                        end
-                    end
-                end
-                values[#values + 1] = inside
-            end
-        end
-    end
-    return sampling.array_of(values, size, device, mb.psf.sum)
+    return chosen, unlike, sum_of(chosen, size, mean, {}, step)
 end
 
 -- ---- the whole ----
 
-local function size_of(image, options)
-    local size = {}
-    for i, n in ipairs(image.shape) do
-        local typed = options.size and options.size[i]
+local function size_of(shape, options)
+    local size, given = {}, options.size
+    if type(given) == "table" and #given == 2 and shape[1] == 1 then
+        given = {1, given[1], given[2]}
+    end
+    for i, n in ipairs(shape) do
+        local typed = given and given[i]
         size[i] = typed or math.min(USUAL, (math.max(1, n // 2) - 1) // 2 * 2 + 1)
         if math.type(size[i]) ~= "integer" or size[i] < 1 or size[i] % 2 == 0 or size[i] > n then
             fail("argument", WHAT, "size", "the box of a bead has odd extents, at most those of "
@@ -509,21 +366,32 @@ local function size_of(image, options)
     return size
 end
 
-local function check(image, options)
-    if image.rank ~= 3 then
-        fail("shape", WHAT, "image", "an image of beads has the axes (z, y, x); this one has %d "
-            .. "axes: give a plane the extent 1 in z", image.rank)
+-- The diameter of a bead in voxels along z, y, x; nil for points.
+local function diameters_of(image, options)
+    if image.rank ~= 3 and image.rank ~= 2 then
+        fail("shape", WHAT, "image", "an image of beads has the axes (z, y, x), or (y, x); this "
+            .. "one has %d axes", image.rank)
     elseif options.bead_diameter > 0 and not options.spacing then
-        fail("argument", WHAT, "spacing", "bead_diameter needs spacing, {z, y, x} in its unit")
+        fail("argument", WHAT, "spacing", "bead_diameter needs spacing, the distances of voxels in "
+            .. "its unit")
     end
-    local spacing, good = options.spacing or {1, 1, 1}, true
+    local spacing, good = options.spacing, true
+    if type(spacing) == "table" and #spacing == 2 and image.rank == 2 then
+        spacing = {spacing[1], spacing[1], spacing[2]}
+    end
     for i = 1, 3 do
-        good = good and type(spacing[i]) == "number" and spacing[i] > 0
+        good = good and (not spacing or type(spacing) == "table" and type(spacing[i]) == "number"
+            and spacing[i] > 0 and spacing[i] < math.huge)
     end
     if not good then
-        fail("argument", WHAT, "spacing", "spacing is {z, y, x}, numbers above 0")
+        fail("argument", WHAT, "spacing", "spacing is {z, y, x}, or {y, x} of one plane: numbers "
+            .. "above 0")
     end
-    return spacing
+    local diameters = {}
+    for i = 1, 3 do
+        diameters[i] = spacing and options.bead_diameter / spacing[i]
+    end
+    return options.bead_diameter > 0 and diameters or nil
 end
 
 local function none_left(report)
@@ -537,47 +405,79 @@ local function none_left(report)
         report.saturated, report.close, report.faint, report.unlike)
 end
 
---- The PSF of an image of beads (z, y, x): beads.psf(image [, options]). Beads are maxima of
--- the smoothed image, 8 standard deviations of its noise above its median. Left out are those
--- nearer to a border than half the box, saturated (3 values or more at the image's largest, or at
--- the option's), too close (another one in the box), too faint (a fifth of the median), or unlike
--- the others. The others are aligned by their centroids, then three times by least squares against
--- their mean (Gauss-Newton), and averaged at shifts of fractions of a voxel (Lanczos, a = 4).
--- A ball of the bead's diameter is taken out by 20 iterations of Richardson-Lucy with what lies
--- under the beads in the model. Options: size (odd, default 31, at most half the image),
--- bead_diameter (default 0: a point) and spacing ({z, y, x}), both in one unit; saturation, the
--- level; step(), called for every bead and round. Returns an f32 array of sum 1 whose center is the
--- middle, and {found, chosen, border, saturated, close, faint, unlike, shifts}: counts, and the
--- places of the chosen beads, 0-based. Errors: argument (no bead is left), shape.
-function beads.psf(image, options)
-    local spacing = check(image, options)
-    local size = size_of(image, options)
-    local chosen, report = {}, {found = 0}
-    local mean, sum, under
-    do
-        local real <close> = image:cast("f32")
-        local max <close> = mb.reduce(real, "max")
-        local found, level = find(real, {size[1] // 2 + 1, size[2] // 2 + 1, size[3] // 2 + 1})
-        if real.device.dry then
-            box_of(real, {1, 1, 1}, size)
-        else
-            chosen, report = choose(found, real, size, options.saturation or max:item(), level)
-            report.found = #found
-        end
+-- The beads that are taken of an image (z, y, x), with their boxes, and the report of what is left
+-- out.
+local function taken(image, size, saturation)
+    local real <close> = image:cast("f32")
+    local max <close> = mb.reduce(real, "max")
+    local sum <close> = mb.reduce(real, "sum")
+    if not real.device.dry and sum:item() - sum:item() ~= 0 then
+        finite.fail(image, WHAT, "the image")
     end
-    if image.device.dry then
-        mean, under = {}, 0
+    local smooth <close> = mb.gaussian_filter(real, SMOOTH)
+    local found, level = find(real, smooth, {size[1] // 2 + 1, size[2] // 2 + 1, size[3] // 2 + 1})
+    if real.device.dry then
+        bead_boxes.rehearse(real, smooth, size)
+        return {}, {found = 0}
+    end
+    local chosen, report = choose(found, real, smooth, size, saturation or max:item(), level)
+    report.found = #found
+    return chosen, report
+end
+
+-- The mean of the beads without noise and their diameters, a list; zeros in a dry run.
+local function mean_of(chosen, report, size, diameters, device, step)
+    if device.dry then
+        bead_spectrum.rehearse(size, device)
+        local zeros = {}
         for i = 1, size[1] * size[2] * size[3] do
-            mean[i] = 0
+            zeros[i] = 0
         end
-        sum = table.move(mean, 1, #mean, 1, {})
-    else
-        chosen, report.unlike = align(chosen, size, options.step or function() end)
-        if #chosen == 0 then
-            none_left(report)
-        end
-        mean, sum, under = mean_of(chosen, size)
+        return {}, zeros
     end
+    local light, variance
+    chosen, report.unlike, light, variance = align(chosen, size, device, step)
+    if #chosen == 0 then
+        none_left(report)
+    end
+    local mean = unit(bead_spectrum.clean(light, size, variance, diameters, device), true)
+        or unit(light, true)
+    if not mean then
+        fail("argument", WHAT, "image", "the mean of %d beads has no light above what lies under "
+            .. "them", #chosen)
+    end
+    return chosen, mean
+end
+
+--- The PSF of an image of beads, (z, y, x) or (y, x): beads.psf(image [, options]). Beads are
+-- maxima of the smoothed image, 8 standard deviations of its noise above its median. Left out are
+-- those nearer to a border than half the box, saturated (3 values or more at the image's largest,
+-- or at the option's), too close (another one in the box), too faint (a fifth of the height above
+-- which half of the light is), or unlike the others. What lies under a bead is the mean of what is
+-- far from all beads around it. The others are aligned by their centroids, then four times by
+-- least squares against their mean (Gauss-Newton), and averaged at shifts of fractions of a voxel
+-- (Lanczos, a = 4), with weights by their light over their noise. The noise of the mean, which is
+-- known from how the beads differ, and a ball of the bead's diameter are taken out by Wiener's
+-- filter: light / (light + noise / 2) over the ball's transform, the light being the smoothed
+-- power of the mean less the noise; then voxels of four scales are shrunk by 1 - 2 noise / power,
+-- and values below 0 are 0. Options: size (odd, default 31, at most half the image; {y, x} of a
+-- plane), bead_diameter (default 0: a point) and spacing ({z, y, x}, or {y, x}), both in one unit;
+-- saturation, the level; step(), called for every bead and round. Returns an f32 array of sum 1
+-- whose center is the middle, with the axes of the image, and {found, chosen, border, saturated,
+-- close, faint, unlike, places}: counts, and the places of the chosen beads, 0-based, {z, y, x}.
+-- Errors: argument (no bead is left), shape.
+function beads.psf(image, options)
+    local diameters = diameters_of(image, options)
+    local ny, nx = image.shape[image.rank - 1], image.shape[image.rank]
+    local shape = {image.rank == 3 and image.shape[1] or 1, ny, nx}
+    local size = size_of(shape, options)
+    local chosen, report, mean
+    do
+        local stack <close> = image:reshape(shape)
+        chosen, report = taken(stack, size, options.saturation)
+    end
+    chosen, mean = mean_of(chosen, report, size, diameters, image.device, options.step
+        or function() end)
     report.chosen, report.places = #chosen, {}
     for i, bead in ipairs(chosen) do
         local at = {}
@@ -586,27 +486,18 @@ function beads.psf(image, options)
         end
         report.places[i] = at
     end
-    if options.bead_diameter == 0 then
-        local array <close> = sampling.array_of(mean, size, image.device, 1)
-        local positive = mb.psf.subtract_background(array, 0)
-        return sampling.divided(positive, mb.psf.sum), report
-    end
-    local light <close> = sampling.array_of(sum, size, image.device, 1)
-    local kernel <close> = ball(options.bead_diameter, spacing, image.device)
-    local result = mb.deconv.richardson_lucy(light, kernel, {iterations = options.iterations
-        or ITERATIONS, background = math.max(0, under), boundary = "reflect", center = "middle"})
-    local _ <close> = on_error(function() result:release() end)
-    return sampling.divided(result, mb.psf.sum), report
+    return sampling.array_of(mean, image.rank == 3 and size or {size[2], size[3]}, image.device),
+        report
 end
 
 return whole_call.module(beads, "beads", {
     psf = {"image: array", declared.options(
-        {"size", "any", "odd extents of the box of a bead, {z, y, x}",
+        {"size", "any", "odd extents of the box of a bead, {z, y, x}, or {y, x} of a plane",
             usual = "31, at most half the image"},
         {"bead_diameter", "number", "of the beads; 0: points", min = 0, default = 0},
-        {"spacing", "any", "distances of samples, {z, y, x}, in the unit of bead_diameter"},
+        {"spacing", "any", "distances of samples, {z, y, x}, or {y, x} of a plane, in the unit of "
+            .. "bead_diameter"},
         {"saturation", "number", "value from which the camera is saturated",
             usual = "the image's largest"},
-        {"step", "any", "a function that is called for every bead and round of alignment"},
-        {"iterations", "count", "of Richardson-Lucy with the bead", default = 20})},
+        {"step", "any", "a function that is called for every bead and round of alignment"})},
 })

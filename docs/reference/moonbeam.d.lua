@@ -392,14 +392,13 @@ function array:transpose() end
 function array:view(range, ...) end
 
 ---@class moonbeam.options.beads_psf
----@field size? any odd extents of the box of a bead, {z, y, x}
+---@field size? any odd extents of the box of a bead, {z, y, x}, or {y, x} of a plane
 ---@field bead_diameter? number of the beads; 0: points
----@field spacing? any distances of samples, {z, y, x}, in the unit of bead_diameter
+---@field spacing? any distances of samples, {z, y, x}, or {y, x} of a plane, in the unit of bead_diameter
 ---@field saturation? number value from which the camera is saturated
 ---@field step? any a function that is called for every bead and round of alignment
----@field iterations? integer of Richardson-Lucy with the bead
 
----The PSF of an image of beads (z, y, x): beads.psf(image [, options]).
+---The PSF of an image of beads, (z, y, x) or (y, x): beads.psf(image [, options]).
 ---@param image moonbeam.array 
 ---@param options? moonbeam.options.beads_psf
 function mb.beads.psf(image, options) end

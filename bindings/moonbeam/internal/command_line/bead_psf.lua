@@ -10,7 +10,7 @@ local bead_psf = {}
 
 bead_psf.OPTIONS = {
     {"from-beads", value = "FILE", doc = "the PSF is that of an image of beads, not a model: beads "
-        .. "are found, aligned and averaged"},
+        .. "are found, aligned and averaged; of one plane the PSF is of one plane"},
     {"bead-diameter", value = "NM", type = cli.between(0), doc = "--from-beads: of the beads, "
         .. "which is taken out (default: points)"},
     {"saturation", value = "X", type = cli.between(0), doc = "--from-beads: value from which the "
@@ -53,20 +53,25 @@ function bead_psf.open(options, device, say)
     options.image = options.from_beads
     local image = given_image.open(options, say)
     if image:is_series() then
+        local slices = given_image.slices_told(image.meta, image.shape, options.image)
         cli.wrong("%s has %d channels and %d times, and a PSF is of one: give --channel and "
-            .. "--frame", options.image, image.channels, image.frames)
-    elseif #image.shape ~= 3 then
-        cli.wrong("%s has %d axes, and a PSF is measured in a stack (z, y, x): --axes Z says that "
-            .. "planes are slices", options.image, #image.shape)
+            .. "--frame%s", options.image, image.channels, image.frames, slices
+            and "; where the planes are slices, --axes Z says so" or "")
     end
-    cli.missing({not options.pixel and "--pixel" or nil, not options.step and "--step" or nil},
+    local shape = image.shape
+    if #shape == 2 or shape[1] == 1 then -- a plane has no step
+        shape, options.step = {1, shape[#shape - 1], shape[#shape]}, nil
+    end
+    cli.missing({not options.pixel and "--pixel" or nil,
+        shape[1] > 1 and not options.step and "--step" or nil},
         "the image does not say the size of its voxels")
     local function make(step)
         local volume <close> = image:stored(1, 1)
         local loaded <close> = mb.volumes.load(volume, device)
-        return mb.beads.psf(loaded, {size = options.given.size and options.size or nil,
+        local stack <close> = loaded:reshape(shape)
+        return mb.beads.psf(stack, {size = options.given.size and options.size or nil,
             bead_diameter = options.bead_diameter or 0, saturation = options.saturation,
-            spacing = {options.step, options.pixel, options.pixel}, step = step})
+            spacing = {options.step or options.pixel, options.pixel, options.pixel}, step = step})
     end
     local size
     cli.checked(mb.dry_run, function()
