@@ -4,6 +4,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -168,7 +169,7 @@ end
 --- What an iteration starts from, to be closed: {layout; n, the samples of a row; dry; mean, of the
 -- image; zero, whether it is 0 everywhere; measured, the image on the grid where that continues
 -- it; otf; estimate, the caller's, unless an error ends the iteration; report}. `poisson`: also
--- eps, and divide, options of rl_update and rl_consensus.
+-- eps; divide, options of rl_update and rl_consensus; under, of moonbeam.deconv.background, or nil.
 function grid.prepared(what, image, psf, options, poisson)
     arguments.blurred(image, psf, what, options)
     local spread <close>, psf_share = gate.psf(what, psf)
@@ -207,6 +208,8 @@ function grid.prepared(what, image, psf, options, poisson)
         state.eps = options.eps or math.max(1e-6 * mean, 1e-36)
         state.divide = divisor(state, psf, options)
         mean = gate.level(mean, options)
+        state.under = background.of(state.measured, options, options.start == "flat" and mean
+            or nil)
     end
     state.estimate = first_estimate(what, image, layout, options.start, mean)
     if poisson then

@@ -12,6 +12,7 @@
 -- transforms per iteration (six without smoothing; ten where no library makes them).
 
 local mb = require "moonbeam"
+local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
@@ -41,6 +42,7 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
     grids.poisson), function(image, psf, options)
     local state <close> = grids.prepared(WHAT, image, psf, options, true)
     local estimate, otf, n, report = state.estimate, state.otf, state.n, state.report
+    local under = state.under
     report.stopped = false
     do
         local previous <close> = estimate:copy()
@@ -51,6 +53,8 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
         local before
         for k = 1, options.iterations do
             convolution.apply(work, otf, n)
+            local scale = under and background.scale_of(under, work, state.measured,
+                options.weights)
             local _, _, misfit = mb.rl_split_ratio(work, second, state.measured,
                 {weights = options.weights, eps = state.eps, seed = options.seed << STREAM | k,
                 background = options.background})
@@ -73,6 +77,13 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
             mb.convert(estimate, "f32", {out = previous})
             local _, _, sums = mb.rl_update(estimate, work, update)
             local _ <close> = sums
+            if under then -- everywhere, also where the halves do not agree
+                background.pull(estimate, scale)
+                background.pull(work, scale)
+                if k == 1 then
+                    background.begin_on(under, estimate, work)
+                end
+            end
             if sums and not state.dry then
                 grids.add_change(metric, sums, 0)
             end

@@ -5,6 +5,7 @@
 -- estimate is moved ahead where it is read, in both sweeps of the next one, and never stored so.
 
 local mb = require "moonbeam"
+local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
 local domain = require "moonbeam.tiled_deconv.domain"
 local sweep = require "moonbeam.tiles.sweep"
@@ -106,7 +107,8 @@ local function current(job, blocks, part, tile, device, own)
 end
 
 --- What sweep 2 of iteration k is: the estimate from the ratio around it. Also: state.epsilon, of
--- total variation; state.sums, a tally, or nil. estimates: those of the run.
+-- total variation; state.sums, a tally, or nil; state.under and scale (moonbeam.deconv.background).
+-- estimates: those of the run.
 function steps.update(job, grid_of, k, estimates, ratio, state)
     local n, options, sums = grid_of[#grid_of], job.options, state.sums
     local before, whole = estimates:at(k - 1), estimates:whole()
@@ -129,6 +131,9 @@ function steps.update(job, grid_of, k, estimates, ratio, state)
             blocks[1]:release()
             convolution.apply(grid, kept.otf, n, true)
             local part <close> = grid:view(convolution.ranges(job.middle, tile.extents))
+            if state.under then
+                background.pull(part, state.scale)
+            end
             for i, at in ipairs(tile.first) do
                 first[i] = at - job.lead[i]
             end
@@ -144,6 +149,9 @@ function steps.update(job, grid_of, k, estimates, ratio, state)
                     metrics = sums ~= nil, gradient = blocks[4]})
             if sums then
                 sums:put(device, tile, metric)
+            end
+            if state.under and k == 1 then
+                background.begin(state.under, estimate, part)
             end
             if heavy then
                 extrapolate(estimate, blocks[3], part, (k - 1) / (k + 2), options.min)
