@@ -627,7 +627,7 @@ function mb.debug.steps() end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 
 ---After how many iterations richardson_lucy with the same options should end.
 ---@param source any an array or a volume, as richardson_lucy takes it
@@ -652,7 +652,7 @@ function mb.deconv.find_iterations(source, psf, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 
 ---Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
@@ -724,7 +724,7 @@ function mb.deconv.noise_divergence(found, offset, gain) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 
 ---Richardson-Lucy: maximum likelihood for Poisson noise.
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
@@ -3183,7 +3183,7 @@ function mb.tiled_deconv.journal(path, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
@@ -3223,7 +3223,7 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
@@ -3262,7 +3262,7 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below

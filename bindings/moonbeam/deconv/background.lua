@@ -19,7 +19,7 @@ local convolution = require "moonbeam.convolution"
 
 local background = {}
 
-local LEAST <const>, LEAST_AHEAD <const> = 0.95, 0.99 -- without and with momentum
+local LEAST <const> = {none = 0.95, heavy_ball = 0.98, biggs_andrews = 0.99}
 local DARK <const> = 0.03 -- this part at least of what the first iteration makes is left
 local LIGHT <const> = 1e-3 -- of the sum of the image
 
@@ -51,9 +51,8 @@ function background.new(options, sum, points, level)
     if not under or under == 0 then
         return nil
     end
-    local momentum = options.acceleration and options.acceleration ~= "none"
     return {counts = under * points, light = math.max(sum - under * points, LIGHT * sum),
-        least = momentum and LEAST_AHEAD or LEAST, level = level, under = under,
+        least = LEAST[options.acceleration or "none"], level = level, under = under,
         min = options.min or 0}
 end
 
@@ -62,17 +61,16 @@ function background.of(measured, options, level)
     if not options.background or options.background == 0 then
         return nil
     end
-    local weights, sum, points = options.weights, nil, measured.elements
-    if weights then
-        sum = weighted(weights, function()
-            local copy = measured:cast("f32")
-            return mb.binary(copy, "max", {scalar = 0, out = copy})
-        end)
-        points = item_of(mb.reduce(weights, "sum"))
-    else
-        sum = item_of(mb.reduce(measured, "positive"))
+    local weights = options.weights
+    if not weights then
+        return background.new(options, item_of(mb.reduce(measured, "positive")) or 1,
+            measured.elements, level)
     end
-    return background.new(options, sum or 1, points or 1, level)
+    local sum = weighted(weights, function()
+        local copy = measured:cast("f32")
+        return mb.binary(copy, "max", {scalar = 0, out = copy})
+    end)
+    return background.new(options, sum or 1, item_of(mb.reduce(weights, "sum")) or 1, level)
 end
 
 --- What a correction is multiplied by. `light`: the sum of H x over the image; nil: dry.

@@ -34,7 +34,7 @@ grid.poisson = declared.options(grid.iterative,
         usual = "1e-3"},
     {"min", "number", "lower bound", default = 0},
     {"background", "number", "counts that lie under the blurred estimate in the image: the model "
-        .. "is H x + background", min = 0, default = 0})
+        .. "is H x + background, and the light is at most what it leaves", min = 0, default = 0})
 
 local IMAGE = {{"image", "array", "u8, u16 or f32, (z, y, x), (y, x) or (x)"},
     {"psf", "array", "a point spread function of as many axes as the image"}}

@@ -65,6 +65,10 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 -- deconv.find_iterations deals them out. A dry run makes all iterations. The image is not changed.
 -- Values below 0 count as 0, in the image and in the PSF, which is refused if they are more than a
 -- quarter of its |sum|.
+-- With a background (moonbeam.deconv.background) the first step from a flat start has it taken out,
+-- after its metrics, and where the light of the estimate is more than the background leaves of the
+-- image, a step lowers it by up to 5 %, with momentum 1 or 2 %. An image in which an empty part has
+-- the variance v should have the mean v there, too, and v as the background.
 -- Returns the estimate, f32, with the image's shape, and a table {iterations =, metrics =
 -- {{divergence =, flux =, change =}, ...}, clipped = {image =, psf =}}: the part of the image's
 -- values, and of the PSF's |sum|, that was below 0.

@@ -478,7 +478,8 @@ function runs:iterate(report, call)
     local biggs = self:is_biggs()
     local sums <close> = (measure or biggs) and sweep.tally(self.devices, plan.total,
         biggs and 5 or 3) or nil
-    local state = {of = states, misfit = misfit, sums = sums, under = under, alpha = biggs and self:length(from),
+    local state = {of = states, misfit = misfit, sums = sums, under = under,
+        alpha = biggs and self:length(from),
         eps = options.eps or math.max(1e-6 * mean, 1e-36), epsilon = math.max(1e-3 * mean, 1e-20)}
     local ending = {on_iteration = call and options.on_iteration and function(...)
         return call(options.on_iteration, ...)
