@@ -4403,6 +4403,7 @@ function mb.rl_step(estimate, work, otf, image, options) end
 ---@class moonbeam.options.rl_total_variation
 ---@field lambda? number weight of the total variation
 ---@field epsilon? number gradients far below this value count as flat
+---@field flat? number gradients below flat lambda x sum(1 / spacing^2) have this length: above 2 the step is stable, with momentum above 3
 ---@field spacing? number|number[] distance of voxels, one number per axis or one for all; default 1
 ---@field start? number|number[] 0-based element of the grid with which the estimate begins; it goes on across the grid's end
 ---@field extent? number|number[] extents of the estimate: nothing is known beyond; default those of the grid

@@ -123,7 +123,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
             if options.total_variation then
                 mb.rl_total_variation(estimate, work, {lambda = options.total_variation,
                     spacing = options.spacing, epsilon = math.max(1e-3 * state.mean, 1e-20),
-                    start = start, extent = extent})
+                    flat = grids.flat(options.acceleration), start = start, extent = extent})
             end
             update.metrics = measure or biggs
             return (select(3, mb.rl_update(estimate, work, update)))

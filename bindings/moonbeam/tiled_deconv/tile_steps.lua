@@ -8,6 +8,7 @@ local mb = require "moonbeam"
 local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
 local domain = require "moonbeam.tiled_deconv.domain"
+local grids = require "moonbeam.deconv.deconv_grid"
 local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
 
@@ -97,7 +98,8 @@ local function current(job, blocks, part, tile, device, own)
     end
     local place = own.place(tile)
     mb.rl_total_variation(blocks[at], part, {lambda = job.options.total_variation,
-        spacing = job.options.spacing, epsilon = state.epsilon, at = place})
+        flat = grids.flat(job.options.acceleration), spacing = job.options.spacing,
+        epsilon = state.epsilon, at = place})
     local view = blocks[at]:view(convolution.ranges(place, tile.extents))
     if not own.biggs then
         local _ <close> = view
