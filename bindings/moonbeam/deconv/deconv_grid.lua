@@ -221,8 +221,8 @@ function grid.prepared(what, image, psf, options, poisson)
     return state
 end
 
---- Where total variation bounds the gradient (option flat of rl_total_variation): a tenth above what
--- keeps its step stable.
+--- Where total variation bounds the gradient (option flat of rl_total_variation): a little above
+-- what keeps its step stable.
 function grid.flat(acceleration)
     return acceleration == "none" and 2.1 or 3.3
 end

@@ -3,7 +3,8 @@
 -- correction, and a voxel changes only where both ask for the same direction. Noise is amplified
 -- more slowly than by Richardson-Lucy, and the iterations stop by themselves when both halves fit
 -- worse than an iteration before. Noise is amplified all the same: the halves are those of one
--- image, which the estimate has seen, and with 0.1 photons per voxel the iterations go on for long.
+-- image, which the estimate has seen, and with 0.1 photons per voxel the iterations go on for long:
+-- of extended bodies the result was then further from the truth than the image (docs/quality.md).
 -- In simulations richardson_lucy with find_iterations was nearer to the truth at most light levels.
 --
 -- Memory per voxel of the grid: Richardson-Lucy's four arrays (image, estimate, transfer function,
@@ -25,6 +26,8 @@ local STREAM <const> = 20 -- bits
 
 --- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 --
+-- With less than a photon per voxel it stops too late: of bodies that are larger than the PSF the
+-- result was further from the truth than the image. richardson_lucy with find_iterations was not.
 -- The image has photon counts: subtract the offset and divide by the gain before. Negative values
 -- count as 0, as for richardson_lucy. At least 10 iterations are made. A dry run makes all.
 -- Returns the estimate, f32, and {iterations =, stopped =, clipped =, metrics = {{first =,
