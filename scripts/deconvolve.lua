@@ -56,8 +56,9 @@ local options = cli.parse(arg, {
     {"method", short = "m", value = "NAME", also = {"algorithm"},
         type = cli.choice("rl", "gradient_consensus", "landweber", "wiener", "tikhonov",
             {richardson_lucy = "rl", ["richardson-lucy"] = "rl", lucy = "rl"}), default = "rl",
-        doc = "rl: Richardson-Lucy; gradient_consensus: the same, stops by itself; landweber, "
-            .. "wiener, tikhonov"},
+        doc = "rl: Richardson-Lucy; gradient_consensus: the same, stops by itself, but too late "
+            .. "where there is less than a photon per voxel (rl with --iterations auto does not); "
+            .. "landweber, wiener, tikhonov"},
     cli.option(rl.iterations, {default = false, value = "N", type = cli.or_words(cli.count, "auto"),
         also = {"n", "niter", "iter", "num-iterations"},
         doc = ("how many at most (default: rl %d, landweber %d, gradient_consensus %d); rl: auto "

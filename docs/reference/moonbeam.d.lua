@@ -626,7 +626,7 @@ function mb.debug.steps() end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 
 ---After how many iterations richardson_lucy with the same options should end.
 ---@param source any an array or a volume, as richardson_lucy takes it
@@ -651,7 +651,7 @@ function mb.deconv.find_iterations(source, psf, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 
 ---Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
@@ -723,7 +723,7 @@ function mb.deconv.noise_divergence(found, offset, gain) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 
 ---Richardson-Lucy: maximum likelihood for Poisson noise.
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
@@ -3191,7 +3191,7 @@ function mb.tiled_deconv.journal(path, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
@@ -3231,7 +3231,7 @@ function mb.tiled_deconv.plan(source, psf, sink, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
@@ -3270,7 +3270,7 @@ function mb.tiled_deconv.richardson_lucy(image, psf, options) end
 ---@field eps? number least blurred value to divide by
 ---@field floor? number voxels whose normalizer is at most this were not seen and become min
 ---@field min? number lower bound
----@field background? number counts that lie under the blurred estimate in the image: the model is H x + background
+---@field background? number counts that lie under the blurred estimate in the image: the model is H x + background, and the light is at most what it leaves
 ---@field metrics? boolean record the metrics of every iteration
 ---@field on_iteration? function a function (k, metric or nil, look): return false to stop; look(first, extents), 0-based, returns a block of the estimate, to be released
 ---@field tolerance? number stop when the relative change falls below
@@ -4411,6 +4411,7 @@ function mb.rl_step(estimate, work, otf, image, options) end
 ---@class moonbeam.options.rl_total_variation
 ---@field lambda? number weight of the total variation
 ---@field epsilon? number gradients far below this value count as flat
+---@field flat? number gradients below flat lambda x sum(1 / spacing^2) have this length: above 2 the step is stable, with momentum above 3
 ---@field spacing? number|number[] distance of voxels, one number per axis or one for all; default 1
 ---@field start? number|number[] 0-based element of the grid with which the estimate begins; it goes on across the grid's end
 ---@field extent? number|number[] extents of the estimate: nothing is known beyond; default those of the grid

@@ -266,6 +266,23 @@ helper.each_device(function(device, test)
 end)
 
 describe("deconv.find_iterations", function()
+    it("makes at most 1.5 times as many iterations as it chooses, of few photons, too", function()
+        local psf <close> = mb.psf.gaussian({ 5, 7, 7 }, { 1.2, 1.8, 1.8 })
+        for _, seed in ipairs { 2, 6, 7, 10 } do
+            local truth <close> = mb.phantom.spheres({ 8, 32, 32 }, { count = 3, radius = { 5, 9 },
+                density = { 1, 2 }, seed = seed })
+            local blurred <close> = mb.convolution(truth, psf, { boundary = "replicate" })
+            mb.binary(blurred, "max", { scalar = 0, out = blurred })
+            mb.binary(blurred, "add", { scalar = 0.1, out = blurred })
+            mb.binary(blurred, "mul", { scalar = 0.3, out = blurred })
+            local image <close> = mb.poisson(blurred, { seed = seed + 500 })
+            local found = deconv.find_iterations(image, psf, { gain = 1, offset = 0 })
+            assert.is_true(found.reliable)
+            assert.is_true(#found.curve <= 1.5 * found.iterations,
+                ("%d: %d for %d"):format(seed, #found.curve, found.iterations))
+        end
+    end)
+
     it("judges a large image by a box of it", function()
         local found
         mb.plan.peaks(function()

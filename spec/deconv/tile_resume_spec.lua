@@ -44,7 +44,8 @@ end
 
 local TILE <const> = 'tile = {6, 14, 16}, pinned = "2Mi", '
 local CASES = {
-    {name = "with exact tiles in files", options = TILE .. 'iterations = 3, place = "file"'},
+    {name = "with exact tiles in files, and a background", options = TILE
+        .. 'iterations = 3, place = "file", background = 3'},
     {name = "with momentum and metrics, on two devices", options = TILE .. 'iterations = 3, '
         .. 'place = "file", acceleration = "heavy_ball", metrics = true, devices = "host,host:1"'},
     {name = "with exact tiles in memory", options = TILE .. 'iterations = 4, place = "device", '
@@ -52,7 +53,7 @@ local CASES = {
     {name = "with blended tiles", options = TILE .. 'iterations = 3, mode = "blended"'},
     {name = "with Biggs and Andrews, total variation and reflections in files", options = TILE
         .. 'iterations = 4, place = "file", acceleration = "biggs_andrews", boundary = "reflect", '
-        .. 'total_variation = 0.01'},
+        .. 'total_variation = 0.01, background = 3'},
     {name = "with Biggs and Andrews around the edges in memory", options = TILE
         .. 'iterations = 4, place = "device", acceleration = "biggs_andrews", '
         .. 'boundary = "circular"'},

@@ -4,6 +4,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -34,7 +35,7 @@ grid.poisson = declared.options(grid.iterative,
         usual = "1e-3"},
     {"min", "number", "lower bound", default = 0},
     {"background", "number", "counts that lie under the blurred estimate in the image: the model "
-        .. "is H x + background", min = 0, default = 0})
+        .. "is H x + background, and the light is at most what it leaves", min = 0, default = 0})
 
 local IMAGE = {{"image", "array", "u8, u16 or f32, (z, y, x), (y, x) or (x)"},
     {"psf", "array", "a point spread function of as many axes as the image"}}
@@ -184,7 +185,7 @@ end
 --- What an iteration starts from, to be closed: {layout; n, the samples of a row; dry; mean, of the
 -- image; zero, whether it is 0 everywhere; measured, the image on the grid where that continues
 -- it; otf; estimate, the caller's, unless an error ends the iteration; report}. `poisson`: also
--- eps, and divide, options of rl_update and rl_consensus.
+-- eps; divide, options of rl_update and rl_consensus; under, of moonbeam.deconv.background, or nil.
 function grid.prepared(what, image, psf, options, poisson)
     arguments.blurred(image, psf, what, options)
     local spread <close>, center, psf_share = grid.spread(what, psf, options.center)
@@ -222,6 +223,8 @@ function grid.prepared(what, image, psf, options, poisson)
         state.eps = options.eps or math.max(1e-6 * mean, 1e-36)
         state.divide = divisor(state, psf, options)
         mean = gate.level(mean, options)
+        state.under = background.of(state.measured, options, options.start == "flat" and mean
+            or nil)
     end
     state.estimate = first_estimate(what, image, layout, options.start, mean)
     if poisson then
@@ -231,6 +234,12 @@ function grid.prepared(what, image, psf, options, poisson)
         mb.binary(state.estimate, "max", {scalar = options.min, out = state.estimate})
     end
     return state
+end
+
+--- Where total variation bounds the gradient (option flat of rl_total_variation): a little above
+-- what keeps its step stable.
+function grid.flat(acceleration)
+    return acceleration == "none" and 2.1 or 3.3
 end
 
 --- How far Biggs and Andrews go on along the last step: by how much the last gradient has the

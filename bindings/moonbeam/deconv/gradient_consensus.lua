@@ -3,7 +3,8 @@
 -- correction, and a voxel changes only where both ask for the same direction. Noise is amplified
 -- more slowly than by Richardson-Lucy, and the iterations stop by themselves when both halves fit
 -- worse than an iteration before. Noise is amplified all the same: the halves are those of one
--- image, which the estimate has seen, and with 0.1 photons per voxel the iterations go on for long.
+-- image, which the estimate has seen, and with 0.1 photons per voxel the iterations go on for long:
+-- of extended bodies the result was then further from the truth than the image (docs/quality.md).
 -- In simulations richardson_lucy with find_iterations was nearer to the truth at most light levels.
 --
 -- Memory per voxel of the grid: Richardson-Lucy's four arrays (image, estimate, transfer function,
@@ -12,6 +13,7 @@
 -- transforms per iteration (six without smoothing; ten where no library makes them).
 
 local mb = require "moonbeam"
+local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
@@ -24,6 +26,8 @@ local STREAM <const> = 20 -- bits
 
 --- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 --
+-- With less than a photon per voxel it stops too late: of bodies that are larger than the PSF the
+-- result was further from the truth than the image. richardson_lucy with find_iterations was not.
 -- The image has photon counts: subtract the offset and divide by the gain before. Negative values
 -- count as 0, as for richardson_lucy. At least 10 iterations are made. A dry run makes all.
 -- Returns the estimate, f32, and {iterations =, stopped =, clipped =, metrics = {{first =,
@@ -41,6 +45,7 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
     grids.poisson), function(image, psf, options)
     local state <close> = grids.prepared(WHAT, image, psf, options, true)
     local estimate, otf, n, report = state.estimate, state.otf, state.n, state.report
+    local under = state.under
     report.stopped = false
     do
         local previous <close> = estimate:copy()
@@ -51,6 +56,8 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
         local before
         for k = 1, options.iterations do
             convolution.apply(work, otf, n)
+            local scale = under and background.scale_of(under, work, state.measured,
+                options.weights)
             local _, _, misfit = mb.rl_split_ratio(work, second, state.measured,
                 {weights = options.weights, eps = state.eps, seed = options.seed << STREAM | k,
                 background = options.background})
@@ -73,6 +80,13 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
             mb.convert(estimate, "f32", {out = previous})
             local _, _, sums = mb.rl_update(estimate, work, update)
             local _ <close> = sums
+            if under then -- everywhere, also where the halves do not agree
+                background.pull(estimate, scale)
+                background.pull(work, scale)
+                if k == 1 then
+                    background.begin_on(under, estimate, work)
+                end
+            end
             if sums and not state.dry then
                 grids.add_change(metric, sums, 0)
             end

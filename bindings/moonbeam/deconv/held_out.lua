@@ -176,6 +176,11 @@ local function dealt(image, gain, offset, seed)
     return counts_of(photons, gain, offset * PART)
 end
 
+-- The number for all photons from that for the others.
+local function chosen(number)
+    return math.max(LEAST, math.ceil(MORE * number))
+end
+
 -- A function that tells of an iteration of at most so many.
 local function teller(options, most)
     return function(what, k)
@@ -190,6 +195,11 @@ end
 -- estimate fits the other photons better than `least`. Returns whether the search goes on.
 local function rule(report, least, tell)
     local best = math.huge
+    -- Beyond the best number, but less than one and a half times what is then chosen.
+    local function enough()
+        local number = report.iterations
+        return math.min(1.4 * number + 4, 1.4 * chosen(number) - 1)
+    end
     return function(k, metric)
         local done = k - 1
         report.curve[k] = metric.held_out
@@ -201,7 +211,7 @@ local function rule(report, least, tell)
             return false
         end
         tell("held-out photons, iteration", done)
-        return done < 1.4 * report.iterations + 4
+        return done < enough()
     end
 end
 
@@ -260,8 +270,7 @@ local function predicting(rl, image, psf, options, report)
         or -math.huge, teller(options, most - 1))
     settings.iterations = dry and math.min(2, options.iterations) or most
     rl(rest, psf, settings):release()
-    report.iterations = math.min(options.iterations,
-        math.max(LEAST, math.ceil(MORE * report.iterations)))
+    report.iterations = math.min(options.iterations, chosen(report.iterations))
     report.limited = not report.because and report.iterations == options.iterations
     report.because = report.because or not report.limited and "held_out" or nil
 end

@@ -14,6 +14,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
 local declared = require "moonbeam.internal.declared"
 local grids = require "moonbeam.deconv.deconv_grid"
@@ -65,6 +66,10 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 -- deconv.find_iterations deals them out. A dry run makes all iterations. The image is not changed.
 -- Values below 0 count as 0, in the image and in the PSF, which is refused if they are more than a
 -- quarter of its |sum|.
+-- With a background (moonbeam.deconv.background) the first step from a flat start has it taken out,
+-- after its metrics, and where the light of the estimate is more than the background leaves of the
+-- image, a step lowers it by up to 5 %, with momentum 1 or 2 %. An image in which an empty part has
+-- the variance v should have the mean v there, too, and v as the background.
 -- Returns the estimate, f32, with the image's shape, and a table {iterations =, metrics =
 -- {{divergence =, flux =, change =}, ...}, clipped = {image =, psf =}}: the part of the image's
 -- values, and of the PSF's |sum|, that was below 0.
@@ -84,7 +89,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     local state <close> = grids.prepared("richardson_lucy", image, psf, options, true)
     local held <close> = held_out.new(state, options)
     local estimate, otf, n, dry = state.estimate, state.otf, state.n, state.dry
-    local weights, eps = options.weights, state.eps
+    local weights, eps, under, scale = options.weights, state.eps, state.under, nil
     local biggs = options.acceleration == "biggs_andrews"
     local momentum = biggs or options.acceleration == "heavy_ball"
     local previous <close> = momentum and estimate:copy() or nil
@@ -96,38 +101,44 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         local work <close> = mb.embed(estimate, state.layout.grid)
         local update = setmetatable({min = options.min, gradient = gradient},
             {__index = state.divide})
-        -- An iteration in one operator, or in its parts where the regularization comes between
-        -- them: then `misfit` has the first numbers of the metric, and `sums` the others, which
-        -- else follow them.
-        local parts = options.total_variation ~= nil or held ~= nil
+        -- An iteration in one operator, or in its parts where something comes between them: then
+        -- `misfit` has the first numbers of the metric, and `sums` the others, which else follow
+        -- them.
+        local parts = options.total_variation ~= nil or held ~= nil or under ~= nil
         local skip = parts and 0 or 2
         local function ratio()
             convolution.apply(work, otf, n)
             if held then
                 held:look(work)
             end
+            scale = under and background.scale_of(under, work, state.measured, weights)
             return (select(2, mb.rl_ratio(work, state.measured,
                 {weights = weights, eps = eps, metrics = measure,
                 background = options.background})))
         end
         local function update_in_parts()
             convolution.apply(work, otf, n, true)
+            if under then
+                background.pull(work, scale)
+            end
             if options.total_variation then
                 mb.rl_total_variation(estimate, work, {lambda = options.total_variation,
                     spacing = options.spacing, epsilon = math.max(1e-3 * state.mean, 1e-20),
-                    start = start, extent = extent})
+                    flat = grids.flat(options.acceleration), start = start, extent = extent})
             end
             update.metrics = measure or biggs
             return (select(3, mb.rl_update(estimate, work, update)))
         end
         local function whole()
             update.weights, update.eps, update.metrics = weights, eps, measure
-            update.background = options.background
             return (select(3, mb.rl_step(estimate, work, otf, state.measured, update)))
         end
         for k = 1, options.iterations do
             local misfit <close> = parts and ratio() or nil
             local sums <close> = (parts and update_in_parts or whole)()
+            if under and k == 1 then
+                background.begin_on(under, estimate, work)
+            end
             if momentum then
                 local alpha = (k - 1) / (k + 2)
                 if biggs then

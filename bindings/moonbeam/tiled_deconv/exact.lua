@@ -11,6 +11,7 @@
 
 local mb = require "moonbeam"
 local alive = require "moonbeam.stream.alive"
+local background = require "moonbeam.deconv.background"
 local budgets = require "moonbeam.plan.budget"
 local convolution = require "moonbeam.convolution"
 local domain = require "moonbeam.tiled_deconv.domain"
@@ -187,6 +188,35 @@ function runs:mean(y)
     return mean, share
 end
 
+-- What the iterations need to know of a background in the model; nil without. The sum is that of
+-- the image as the sweeps see it. `mean`: of the image.
+function runs:under(y, mean)
+    local job, options = self.job, self.job.options
+    if options.background == 0 then
+        return nil
+    end
+    local points, level = convolution.product(job.ratio), gate.level(mean, options)
+    if not job.wraps then
+        return background.new(options, mean * points, points, level)
+    end
+    local sum = self.kept and self.kept:value "light"
+    if not sum then
+        local sums <close> = sweep.tally(self.devices, self.plan.total, 1)
+        self:sweep(self.devices, self.one, {reads = {{domain.image(job, y), sweep.own}},
+            writes = {}, again = true, sums = true,
+            compute = function(blocks, tile, device)
+                blocks[1] = volumes.real(blocks[1])
+                sums:put(device, tile, mb.reduce(blocks[1], "positive"))
+            end})
+        local _, total = sums:read()
+        sum = total and total[1] or 1
+        if self.kept then
+            self.kept:note_value("light", sum)
+        end
+    end
+    return background.new(options, sum, points, level)
+end
+
 -- Fills the volumes that the first iteration reads; with a gradient, the last one, that is 0.
 function runs:fill(list, level)
     for i, volume in ipairs(list) do
@@ -212,6 +242,12 @@ function runs:ratio(k, y, ratio, state, done)
     local each = steps.ratio(self.job, self.plan.grid, self.estimates:at(k - 1), y, ratio, state)
     each.done = done
     self:noted(estimates.sections(k), self.one, each, state.misfit)
+end
+
+-- What sweep 2 multiplies the correction by, from the numbers of sweep 1; 1 in a dry run.
+local function scale_of(state)
+    local _, sums = state.misfit:read()
+    return background.scale(state.under, sums and sums[2] - state.under.counts)
 end
 
 -- Sweep 2 of iteration k: the estimate from the ratio around it.
@@ -297,6 +333,7 @@ end
 -- Both sweeps of iteration k.
 function runs:sweeps(k, y, ratio, state, done)
     self:ratio(k, y, ratio, state, done)
+    state.scale = state.under and scale_of(state)
     self:update(k, ratio, state, done)
 end
 
@@ -369,6 +406,7 @@ function runs:iteration(k, y, ratio, state, ending)
         stops.raise(holding)
     end
     self.stops = self.hashes and self.stops
+    state.scale = state.under and scale_of(state)
     self:update(k, ratio, state, ending.done)
     if self:stopped() then
         stops.raise(holding)
@@ -379,7 +417,7 @@ function runs:iteration(k, y, ratio, state, ending)
         local _, numbers = state.sums:read()
         state.alpha = numbers and self:length(k, numbers) or 0
     end
-    local over = self:told(k, ending.report, ending, state.misfit
+    local over = self:told(k, ending.report, ending, ending.measure
         and metric_of(state.misfit, state.sums) or nil)
     self.done = k
     self.estimates:save(k, holding and stops.waits())
@@ -434,15 +472,17 @@ function runs:iterate(report, call)
     local ratio = buffered and self.kept:file("ratio", job.ratio) or self:volume(job.ratio)
     local _ <close> = owned(ratio)
     local measure = options.metrics or options.tolerance ~= nil
-    local misfit <close> = measure and sweep.tally(self.devices, plan.total, 2) or nil
+    local under = self:under(placed, mean)
+    local misfit <close> = (measure or under) and sweep.tally(self.devices, plan.total, 2) or nil
     local biggs = self:is_biggs()
     local sums <close> = (measure or biggs) and sweep.tally(self.devices, plan.total,
         biggs and 5 or 3) or nil
-    local state = {of = states, misfit = misfit, sums = sums, alpha = biggs and self:length(from),
+    local state = {of = states, misfit = misfit, sums = sums, under = under,
+        alpha = biggs and self:length(from),
         eps = options.eps or math.max(1e-6 * mean, 1e-36), epsilon = math.max(1e-3 * mean, 1e-20)}
     local ending = {on_iteration = call and options.on_iteration and function(...)
         return call(options.on_iteration, ...)
-    end, tolerance = options.tolerance, report = report}
+    end, tolerance = options.tolerance, report = report, measure = measure}
     local x, y = self.estimates:at(0)[1], domain.image(job, placed)
     self.hashes = buffered or nil
     local lanes <close> = alive.on(self.devices, function() -- a rank does not come here again

@@ -5,8 +5,10 @@
 -- estimate is moved ahead where it is read, in both sweeps of the next one, and never stored so.
 
 local mb = require "moonbeam"
+local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
 local domain = require "moonbeam.tiled_deconv.domain"
+local grids = require "moonbeam.deconv.deconv_grid"
 local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
 
@@ -96,7 +98,8 @@ local function current(job, blocks, part, tile, device, own)
     end
     local place = own.place(tile)
     mb.rl_total_variation(blocks[at], part, {lambda = job.options.total_variation,
-        spacing = job.options.spacing, epsilon = state.epsilon, at = place})
+        flat = grids.flat(job.options.acceleration), spacing = job.options.spacing,
+        epsilon = state.epsilon, at = place})
     local view = blocks[at]:view(convolution.ranges(place, tile.extents))
     if not own.biggs then
         local _ <close> = view
@@ -106,7 +109,8 @@ local function current(job, blocks, part, tile, device, own)
 end
 
 --- What sweep 2 of iteration k is: the estimate from the ratio around it. Also: state.epsilon, of
--- total variation; state.sums, a tally, or nil. estimates: those of the run.
+-- total variation; state.sums, a tally, or nil; state.under and scale (moonbeam.deconv.background).
+-- estimates: those of the run.
 function steps.update(job, grid_of, k, estimates, ratio, state)
     local n, options, sums = grid_of[#grid_of], job.options, state.sums
     local before, whole = estimates:at(k - 1), estimates:whole()
@@ -129,6 +133,9 @@ function steps.update(job, grid_of, k, estimates, ratio, state)
             blocks[1]:release()
             convolution.apply(grid, kept.otf, n, true)
             local part <close> = grid:view(convolution.ranges(job.middle, tile.extents))
+            if state.under then
+                background.pull(part, state.scale)
+            end
             for i, at in ipairs(tile.first) do
                 first[i] = at - job.lead[i]
             end
@@ -144,6 +151,9 @@ function steps.update(job, grid_of, k, estimates, ratio, state)
                     metrics = sums ~= nil, gradient = blocks[4]})
             if sums then
                 sums:put(device, tile, metric)
+            end
+            if state.under and k == 1 then
+                background.begin(state.under, estimate, part)
             end
             if heavy then
                 extrapolate(estimate, blocks[3], part, (k - 1) / (k + 2), options.min)

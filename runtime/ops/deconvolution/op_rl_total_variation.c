@@ -14,6 +14,9 @@ static const mb_op_arg args[] = {
                    "back-projected ratio, padded rows; becomes the quotient"),
     MB_FLOAT(lambda, 0, 1, 2e-3, NULL, "weight of the total variation"),
     MB_FLOAT(epsilon, 1e-30, 1e30, 1e-5, NULL, "gradients far below this value count as flat"),
+    MB_FLOAT(flat, 0, 1e3, 2.1, NULL,
+             "gradients below flat lambda x sum(1 / spacing^2) have this length: above 2 the step "
+             "is stable, with momentum above 3"),
     MB_VECTOR_OPTION(spacing, 1e-30, 1e30, NULL,
                      "distance of voxels, one number per axis or one for all; default 1"),
     MB_VECTOR_OPTION(
@@ -95,7 +98,8 @@ const mb_op mb_op_rl_total_variation = {
     .doc =
         "correction becomes correction / (1 - lambda div(grad x / |grad x|)) with a divisor of at "
         "least 0.1. Call it before rl_update. Differences are forward, and zero beyond the "
-        "estimate.\n"
+        "estimate. Without a least length of the gradient (`flat`) the steps overshoot where the "
+        "estimate is flat, and rounding grows there.\n"
         "Without `start` and `extent` the estimate is the grid. With them it is a part of it, such "
         "as "
         "an image from 0 on and what lies before the image at the grid's end. With `at`, "

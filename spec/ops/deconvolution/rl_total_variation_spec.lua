@@ -3,18 +3,47 @@ local helper = require "spec.helper"
 
 describe("rl_total_variation", function()
     it("is its formula on a row", function()
-        local x, lambda, epsilon = { 1, 3, 2, 2, 7 }, 0.2, 0.5
-        local unit, expected = { [0] = 0 }, {}
-        for i = 1, 5 do
-            local d = i < 5 and x[i + 1] - x[i] or 0
-            unit[i] = d / math.sqrt(d * d + epsilon * epsilon)
-            expected[i] = i / (1 - lambda * (unit[i] - unit[i - 1]))
+        local x, lambda, epsilon, spacing = { 1, 3, 2, 2, 7 }, 0.2, 0.5, 1.25
+        for _, flat in ipairs { 0, 1, 4 } do
+            local unit, expected = { [0] = 0 }, {}
+            for i = 1, 5 do
+                local d = i < 5 and (x[i + 1] - x[i]) / spacing or 0
+                unit[i] = d / math.max(math.sqrt(d * d + epsilon * epsilon),
+                    flat * lambda * x[i] / spacing ^ 2)
+                expected[i] = i / (1 - lambda * (unit[i] - unit[i - 1]) / spacing)
+            end
+            expected[6] = 9
+            local estimate <close> = mb.array(x)
+            local correction <close> = mb.array { 1, 2, 3, 4, 5, 9 }
+            mb.rl_total_variation(estimate, correction, { lambda = lambda, epsilon = epsilon,
+                flat = flat, spacing = spacing })
+            helper.assert_close(expected, correction, 1e-6)
         end
-        expected[6] = 9
-        local estimate <close> = mb.array(x)
-        local correction <close> = mb.array { 1, 2, 3, 4, 5, 9 }
-        mb.rl_total_variation(estimate, correction, { lambda = lambda, epsilon = epsilon })
-        helper.assert_close(expected, correction, 1e-6)
+    end)
+
+    it("flattens neighbors by turns, however small its epsilon, unless flat is below 2", function()
+        for _, shape in ipairs { { 1, 1, 12 }, { 1, 12, 12 }, { 12, 12, 12 } } do
+            local function left(flat, start)
+                local x <close> = mb.full(shape, 100)
+                local wave = { 1e-3, -1e-3 }
+                for z = 1, shape[1] do
+                    for y = 1, shape[2] do
+                        for k = 1, 12 do
+                            x:view(z, y, { k, k }):fill(100 + start * wave[1 + (z + y + k) % 2])
+                        end
+                    end
+                end
+                for _ = 1, 20 do
+                    local factor <close> = mb.ones { shape[1], shape[2], 14 }
+                    mb.rl_total_variation(x, factor, { lambda = 0.01, epsilon = 1e-9, flat = flat })
+                    local own <close> = factor:view({ 1, shape[1] }, { 1, shape[2] }, { 1, 12 })
+                    mb.binary(x, "mul", { b = own, out = x })
+                end
+                return x:max() - x:min()
+            end
+            assert.is_true(left(nil, 1) <= 2.1e-3, table.concat(shape, " x "))
+            assert.is_true(left(1.5, 1) > 0.1, table.concat(shape, " x "))
+        end
     end)
 
     it("changes nothing on flat ground, with no weight, or where volumes go on", function()
