@@ -17,8 +17,8 @@ local BIN <const> = os.getenv "MOONBEAM_BIN" or mb.system.program()
 -- Runs a command line in a folder; what an earlier one has made is gone unless `stays`.
 local function run(folder, words, stays)
     local command = words:find "^!" and words:sub(2) or ("'%s' %s"):format(BIN, words)
-    local output, _, status = files.run(("cd '%s' && %s { %s; }"):format(folder,
-        stays and "" or "rm -rf o o.* o-* p.png made.*;", command))
+    local output, _, status = files.run(("export MOONBEAM_BIN='%s' MOONBEAM_SCRIPTS='%s/scripts'; "
+        .. "cd '%s' && %s { %s; }"):format(BIN, mb.system.cwd(), folder, stays and "" or "rm -rf o o.* o-* p.png made.*;", command))
     return output, status
 end
 

@@ -124,6 +124,10 @@ function way.choose(job)
     end
     way.check_mode(options, job.mode)
     if job.mode == "none" and options.resume and not job.many then
+        if options.tiles == "none" then
+            cli.wrong("--resume goes on with a run by tiles: leave --tiles none out, or start anew "
+                .. "with --discard")
+        end
         cli.wrong("--resume is for tiles, and the whole image fits: leave --resume out, or give "
             .. "--tiles exact or --tiles blended")
     end
