@@ -48,9 +48,8 @@ local function literals(text, is_c)
             end
             at, last_end, joins = stop + 1, stop + 1, true
         else
-            local character = text:sub(at, at)
-            line = line + (character == "\n" and 1 or 0)
-            at = at + 1
+            line = line + (text:sub(at, at) == "\n" and 1 or 0)
+            at = text:find(is_c and "[\"'/\n]" or "[\"'%-%[\n]", at + 1) or #text + 1
         end
     end
     return list
@@ -87,15 +86,13 @@ local function sources()
     return list
 end
 
---- The texts that advise an option: {text, file, line} each.
+--- All texts: {text, file, line, advises (an option)} each.
 function advices.all()
     local list = {}
     for _, name in ipairs(sources()) do
         for _, literal in ipairs(literals(files.read(name), name:find "%.c$" ~= nil)) do
-            if is_advice(literal) then
-                list[#list + 1] = {text = literal.text:gsub("\\n", " "):gsub("\\(.)", "%1"),
-                    file = name, line = literal.line}
-            end
+            list[#list + 1] = {text = literal.text:gsub("\\n", " "):gsub("\\(.)", "%1"),
+                file = name, line = literal.line, advises = is_advice(literal)}
         end
     end
     return list

@@ -92,6 +92,13 @@ return {
         says = "make it by --part 2/2", follows = {
             "!$MOONBEAM_BIN reconstruct sim.h5 -o o-x.h5 -d host -c 11.5 -q --part 2/2 && "
             .. "$MOONBEAM_BIN join o-x-part-1-of-2.h5 o-x-part-2-of-2.h5 -o o.h5"}},
+    {source = "it was interrupted: go on with it by --part", says = "--part 2/2 --resume", before = {
+        "!rm -rf o-x*", "reconstruct sim.h5 -o o-x.h5 -d host -c 11.5 -q --part 1/2",
+        KILL:format(18, "reconstruct")
+            .. "sim.h5 -o o-x.h5 -d host -c 11.5 -q --chunk 2 --part 2/2"},
+        words = "join o-x-part-1-of-2.h5 -o o.h5", follows = {
+            "!$MOONBEAM_BIN reconstruct sim.h5 -o o-x.h5 -d host -c 11.5 -q --part 2/2 --resume && "
+            .. "$MOONBEAM_BIN join o-x-part-1-of-2.h5 o-x-part-2-of-2.h5 -o o.h5"}},
     -- stitch
     {source = "--heights has %d numbers for", words = S .. "--heights 0", says = "1 numbers for 2",
         follows = {S .. "--heights 0,0"}},

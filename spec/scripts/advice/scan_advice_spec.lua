@@ -48,6 +48,9 @@ describe("an advice of a scan", function()
             exchanged = {["/exchange/data_white"] = frame_scans.darks(1, 2),
                 ["/exchange/data_dark"] = frame_scans.flats(1, 4)},
             bad_flat = {["/exchange/data_white"] = bad}})
+        local bin = os.getenv "MOONBEAM_BIN" or mb.system.program()
+        files.run(("cd '%s' && '%s' simulate half.h5 --size 24 --rows 4 -a 60 --half-acquisition "
+            .. "--span 360 -d host -q"):format(folder, bin))
         frame_scans.write(folder .. "/lines.h5", {["/exchange/data"] = {value = lines,
             dtype = "f32"}, ["/exchange/theta"] = {value = degrees, attributes = {units = "deg"}}})
         frame_scans.write(folder .. "/parts.h5", {["/d"] = frame_scans.data(), ["/a"] = {

@@ -73,4 +73,23 @@ return {
         words = "reconstruct s.h5 -o o.h5 -d host", follows = {R "s.h5"}},
     {source = "has a range, %s, which is for images", words = R "s.h5:1:4",
         says = "--image-key-path", follows = {R "s.h5"}},
+    {source = "what is beyond counts as nothing: give a margin", warns = true, says = "--margin",
+        words = R("s.h5", "-m cgls --iterations 2"),
+        follows = {R("s.h5", "-m cgls --iterations 2 --margin 6"),
+            R("s.h5", "-m cgls --iterations 2 --beyond unknown")}},
+    {source = {"edge looks like a half acquisition: try"}, warns = true,
+        says = "try --half-acquisition", words = "reconstruct half.h5 -o o.h5 -d host",
+        follows = {"reconstruct half.h5 -o o.h5 -d host --half-acquisition"}},
+    {source = "--half-acquisition reconstructs the whole of it", warns = true,
+        says = "--half-acquisition reconstructs", words = "reconstruct half.h5 -o o.h5 -d host -c 18",
+        follows = {"reconstruct half.h5 -o o.h5 -d host -c 18 --half-acquisition"}},
+    {source = "the angles '%s' have no unit, and a unit is", says = "give --angle-unit",
+        words = R("no_angles.h5", "--angles-path 0,15,30,45,60,75,90,105,120,135,150,165"),
+        follows = {R("no_angles.h5", "--angle-unit deg "
+            .. "--angles-path 0,15,30,45,60,75,90,105,120,135,150,165")}},
+    {source = "the ring current at the %s is not known; give", says =
+        "give --current-path and --flats-current-path, or --normalize-current no",
+        words = R("s.h5", "--normalize-current yes"), follows = {
+            R("s.h5", "--normalize-current no"), R("s.h5", "--normalize-current yes "
+            .. "--current-path 1,1,1,1,1,1,1,1,1,1,1,1 --flats-current-path 1,1,1,1")}},
 }

@@ -110,19 +110,20 @@ local ASSIGNED <const> = {"(%.%.%.)", '"([%w_-]+)"', '"([%w_-]+ [%w_ -]+)"', "(%
 -- `interpolation = "mean"` is --flat-interpolation mean.
 local function set_options(message, step, names, of_command)
     local name_of_step = step and names.set and step:match "[%w_]+$"
+    local function written(name, value)
+        local shown, option = value == "..." and "VALUE" or value, names[name]
+        if value:find " " then
+            shown = '"' .. value .. '"'
+        end
+        local own = type(option) == "table" and option.alone and option
+            or of_command and (option or names["flat_" .. name])
+        if of_command or own then
+            return own and ("%s %s"):format(text_of(own), shown) or nil
+        end
+        return ("%s %s.%s=%s"):format(text_of(names.set), name_of_step, name, shown)
+    end
     for _, form in ipairs(name_of_step and ASSIGNED or {}) do
-        message = message:gsub("%f[%w_]([%a_][%w_]*) = " .. form, function(name, value)
-            local shown, option = value == "..." and "VALUE" or value, names[name]
-            if value:find " " then
-                shown = '"' .. value .. '"'
-            end
-            local own = type(option) == "table" and option.alone and option
-                or of_command and (option or names["flat_" .. name])
-            if of_command or own then
-                return own and ("%s %s"):format(text_of(own), shown) or nil
-            end
-            return ("%s %s.%s=%s"):format(text_of(names.set), name_of_step, name, shown)
-        end)
+        message = message:gsub("%f[%w_]([%a_][%w_]*) = " .. form, written)
     end
     return message
 end
