@@ -12,6 +12,7 @@
 #include "files/unfinished.h"
 #include "lua_modules.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,13 +77,17 @@ static int unfinished_take(lua_State *L)
     return 1;
 }
 
-/* entries(folder): {name = "file", "folder" or "other" (links)} of all that is in it; empty where it
-** cannot be read. */
+/* entries(folder): {name = "file", "folder" or "other" (links)} of all that is in it; empty where
+** there is none. */
 static int unfinished_entries(lua_State *L)
 {
     struct stat facts;
-    DIR *list = opendir(mbl_check_string(L, 1, "folder"));
+    const char *folder = mbl_check_string(L, 1, "folder");
+    DIR *list = opendir(folder);
+    const int cause = errno;
     lua_newtable(L);
+    if (!list && cause != ENOENT && cause != ENOTDIR)
+        mbl_fail(L, MB_STATUS_IO, "path", "cannot read '%s': %s", folder, strerror(cause));
     if (!list)
         return 1;
     for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {

@@ -128,7 +128,7 @@ end
 -- The journals that other ranks have kept in the folder: names.
 local function others_of(self)
     local names = {}
-    for _, name in ipairs(core.system.folder(self.folder)) do
+    for name in pairs(core.unfinished.entries(self.folder)) do
         names[#names + 1] = name:find "^journal%-%d+$" and name or nil
     end
     table.sort(names)

@@ -174,4 +174,8 @@ return {
     {source = "--from-beads measures the PSF: leave one", words = "psf -o o.tif --from-beads i.tif "
         .. "--na 0.5 --pixel 200 --step 500 -d host", says = "leave one of them out",
         follows = {LENS .. "--wavelength 500"}},
+    {source = "--tolerance is not for --tiles blended", says = "leave it out, or give --tiles exact",
+        words = D .. "--tiles blended --tile 4,16,16 --tolerance 1e-3",
+        follows = {D .. "--tiles blended --tile 4,16,16",
+            D .. "--tiles exact --tile 4,16,16 --tolerance 1e-3"}},
 }

@@ -211,4 +211,21 @@ return {
         says = "give --flat-positions-path, or --flat-interpolation mean", follows = {
             R .. "--flat-interpolation mean",
             R .. "--flat-interpolation linear --flat-positions-path 0,0,12,12"}},
+    {source = "--output-dtype float16 is not for TIFF files", says = "leave --output-dtype out",
+        words = "reconstruct s.h5 -o o.tif -d host -c 7.5 --output-dtype float16 --plan",
+        follows = {R .. "--output-dtype float16", "reconstruct s.h5 -o o.zarr -d host -c 7.5 "
+            .. "--output-dtype float16", "reconstruct s.h5 -o o.tif -d host -c 7.5"}},
+    {source = "may be anything; give the option input", words = "reconstruct lines.h5 -o o.h5 -d host "
+        .. "--recipe lines.lua", says = "give --input transmission or 'line integrals'",
+        follows = {"reconstruct lines.h5 -o o.h5 -d host --recipe lines.lua "
+            .. "--input 'line integrals'"}},
+    {source = "no darks; name them, or give the option input", words = "reconstruct lines.h5 -o o.h5 "
+        .. "-d host --recipe lines.lua --input counts",
+        says = "or give --input transmission or 'line integrals'",
+        follows = {"reconstruct lines.h5 -o o.h5 -d host --recipe lines.lua "
+            .. "--input 'line integrals'"}},
+    {source = "choose another name, or give the option overwrite", says = "give --overwrite",
+        before = {"reconstruct s.h5 -o o.h5 -d host --recipe r.lua --snapshots o -q"},
+        words = "reconstruct s.h5 -o o2.h5 -d host --recipe r.lua --snapshots o",
+        follows = {"reconstruct s.h5 -o o.h5 -d host --recipe r.lua --snapshots o --overwrite"}},
 }

@@ -71,7 +71,7 @@ function surface.spoken(text, names)
         return assigned(names, name, value)
     end)
     text = text:gsub("the option ([%w_]+) %(('[^)]*)%)", function(name, values)
-        return assigned(names, name, (values:gsub("'", "")))
+        return assigned(names, name, (values:gsub("'([^' ]+)'", "%1")))
     end)
     return (text:gsub("the option ([%w_]+)", function(name)
         return text_of(names[name])
@@ -105,8 +105,8 @@ end
 local ASSIGNED <const> = {"(%.%.%.)", '"([%w_-]+)"', '"([%w_-]+ [%w_ -]+)"', "(%-?%d[%d.]*)"}
 
 -- The message of a step of a recipe where its options are set by --set: `energy = ...` is --set
--- paganin.energy=VALUE, `method = "mean"` is --set flat_field.method=mean; `input = "counts"`, which
--- is no option of a step, is --input counts. Where the options of the command make the steps,
+-- paganin.energy=VALUE, `method = "mean"` is --set flat_field.method=mean; `input = "counts"` is
+-- --input counts, which is no option of a step. Where the options of the command make the steps,
 -- `interpolation = "mean"` is --flat-interpolation mean.
 local function set_options(message, step, names, of_command)
     local name_of_step = step and names.set and step:match "[%w_]+$"

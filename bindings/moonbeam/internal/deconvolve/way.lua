@@ -171,8 +171,8 @@ end
 -- ---- what is said ----
 
 local function say_peak(job, bytes)
-    job.say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
-        format_bytes(bytes), bytes, bytes / job.image.voxels, format_bytes(job.limit))
+    job.say("memory     peak %s%s (%d bytes), %.1f bytes per voxel of the image; budget %s",
+        job.automatic and job.options.plan and "at most " or "", format_bytes(bytes), bytes, bytes / job.image.voxels, format_bytes(job.limit))
 end
 
 --- Says how an image that is not cut is worked on.
