@@ -172,7 +172,8 @@ end
 
 local function say_peak(job, bytes)
     job.say("memory     peak %s%s (%d bytes), %.1f bytes per voxel of the image; budget %s",
-        job.automatic and job.options.plan and "at most " or "", format_bytes(bytes), bytes, bytes / job.image.voxels, format_bytes(job.limit))
+        job.automatic and job.options.plan and "at most " or "", format_bytes(bytes), bytes,
+        bytes / job.image.voxels, format_bytes(job.limit))
 end
 
 --- Says how an image that is not cut is worked on.

@@ -59,9 +59,9 @@ return {
         local extent = math.max(table.unpack(shape))
         for _, sigma in ipairs(axes_of(options)) do
             if sigma > MOST * extent then
-                fail("argument", nil, "sigma", "sigma is %g px, more than %d times the longest axis "
-                    .. "of the data (%d): that leaves means; give less, such as %d", sigma, MOST,
-                    extent, extent // 4)
+                fail("argument", nil, "sigma", "sigma is %g px, more than %d times the longest "
+                    .. "axis of the data (%d): that leaves means; give less, such as %d", sigma,
+                    MOST, extent, extent // 4)
             end
         end
     end,
