@@ -25,8 +25,12 @@ return function(definition)
     local name, usual = definition.name, definition.usual
     definition.usual = nil
     definition.options = definition.options or declared.options(declared.from(name))
-    definition.check = function(given, shape)
+    local own = definition.check
+    definition.check = function(given, shape, ...)
         check_widths(definition.options, given, shape[#shape])
+        if own then
+            own(given, shape, ...)
+        end
     end
     definition.takes = {quantity = {"transmission", "line integrals", "phase"}, layout = "frames"}
     definition.cuts = {"rows"}
