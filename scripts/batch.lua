@@ -158,11 +158,12 @@ for i, scan in ipairs(scans) do
     local name = result_of(scan)
     local what, status, began = "skipped", 0, mb.system.clock()
     if not (options.skip_done and core.system.stat(name)) then
-        cli.print(("scan       %d of %d: %s"):format(i, #scans, scan))
+        cli.print(("scan       %d of %d: %s"):format(i, #scans, core.error.printable(scan)))
         what, status = reconstruct(scan, name)
     end
     counts[what] = counts[what] + 1
-    lines[i] = ("%-11s %s -> %s%s"):format(what, scan, name,
+    lines[i] = ("%-11s %s -> %s%s"):format(what, core.error.printable(scan),
+        core.error.printable(name),
         what == "skipped" and " (there already)" or what == "done"
         and (", %.1f s"):format(mb.system.clock() - began) or (" (exit status %d)"):format(status))
     if what == "interrupted" or what == "failed" and options.stop then

@@ -190,6 +190,10 @@ local function check_method()
     if options.metrics and options.tiles == "blended" then
         cli.wrong("--metrics is not for --tiles blended, where each tile has iterations of its own")
     end
+    if options.tolerance and options.tiles == "blended" then
+        cli.wrong("--tolerance is not for --tiles blended, where each tile would end by itself: "
+            .. "leave it out, or give --tiles exact")
+    end
     for _, name in ipairs {"curve", "snapshots"} do
         if options[name] and not (taken.iterations and (name ~= "curve"
             or options.method == "rl")) then

@@ -286,6 +286,10 @@ end
 cli.slices_per_file(options, output)
 -- The file of a recipe's step save is not known yet.
 result_layouts.check(options, (options.output or not options.recipe) and output or nil)
+if options.output_dtype == "float16" and not file_name.problem(output, file_name.TIFF) then
+    cli.wrong("--output-dtype float16 is not for TIFF files; --output is %s: give one that ends in "
+        .. ".h5 or .zarr, or leave --output-dtype out", output)
+end
 if options.png then
     if not options.plan then
         cli.wrong("--png is the picture of a --plan; --preview is that of a slice")

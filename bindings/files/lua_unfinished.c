@@ -11,7 +11,12 @@
 #include "files/regions.h"
 #include "files/unfinished.h"
 #include "lua_modules.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #define UNFINISHED "moonbeam.unfinished"
 
@@ -37,18 +42,65 @@ static run_box *new_box(lua_State *L)
 
 /* ---- the folder ---- */
 
-/* exists(path): is there an unfinished run of this result? */
-static int unfinished_exists(lua_State *L)
+/* state(path): of the folder of this result: "kept" (a run), "damaged" (files without a journal that
+** has a beginning), "other" (no folder, or a link); nil: nothing is kept. */
+static int unfinished_state(lua_State *L)
 {
-    lua_pushboolean(L, mb_unfinished_exists(mbl_check_string(L, 1, "path")));
+    static const char *const names[] = {[MB_UNFINISHED_KEPT] = "kept",
+                                        [MB_UNFINISHED_DAMAGED] = "damaged",
+                                        [MB_UNFINISHED_OTHER] = "other"};
+    lua_pushstring(L, names[mb_unfinished_look(mbl_check_string(L, 1, "path"))]);
     return 1;
 }
 
-/* begin(path): a new one; an error where there is one. */
+/* exists(path): is something kept, so that no other run can begin? */
+static int unfinished_exists(lua_State *L)
+{
+    lua_pushboolean(L, mb_unfinished_look(mbl_check_string(L, 1, "path")) != MB_UNFINISHED_NONE);
+    return 1;
+}
+
+/* begin(path [, scratch]): a new one; an error where there is one. `scratch`: it keeps nothing. */
 static int unfinished_begin(lua_State *L)
 {
     const char *path = mbl_check_string(L, 1, "path");
-    mbl_check(L, mb_unfinished_begin(path, &new_box(L)->run));
+    const bool scratch = lua_toboolean(L, 2); /* before the box takes its place */
+    mbl_check(L, mb_unfinished_begin(path, scratch, &new_box(L)->run));
+    return 1;
+}
+
+/* take(path): that of an earlier process, to remove it. */
+static int unfinished_take(lua_State *L)
+{
+    const char *path = mbl_check_string(L, 1, "path");
+    mbl_check(L, mb_unfinished_take(path, &new_box(L)->run));
+    return 1;
+}
+
+/* entries(folder): {name = "file", "folder" or "other" (links)} of all that is in it; empty where
+** there is none. */
+static int unfinished_entries(lua_State *L)
+{
+    struct stat facts;
+    const char *folder = mbl_check_string(L, 1, "folder");
+    DIR *list = opendir(folder);
+    const int cause = errno;
+    lua_newtable(L);
+    if (!list && cause != ENOENT && cause != ENOTDIR)
+        mbl_fail(L, MB_STATUS_IO, "path", "cannot read '%s': %s", folder, strerror(cause));
+    if (!list)
+        return 1;
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+            fstatat(dirfd(list), name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        lua_pushstring(L, S_ISREG(facts.st_mode)   ? "file"
+                          : S_ISDIR(facts.st_mode) ? "folder"
+                                                   : "other");
+        lua_setfield(L, -2, name);
+    }
+    closedir(list);
     return 1;
 }
 
@@ -104,13 +156,22 @@ static int run_sync(lua_State *L)
     return 0;
 }
 
-/* run:remove(): removes the folder with all that is in it, and closes. */
+/* run:remove([others]): removes the folder with all that is in it, and closes. What these names have
+** stays, and the folder with it. */
 static int run_remove(lua_State *L)
 {
     run_box *box = mbl_check_object(L, 1, UNFINISHED);
     mb_unfinished *run = check_run(L);
+    const size_t count = lua_istable(L, 2) ? lua_rawlen(L, 2) : 0;
+    const char **others = lua_newuserdatauv(L, (count + 1) * sizeof *others, 0);
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(L, 2, (lua_Integer)i + 1);
+        others[i] = mbl_check_string(L, -1, "others");
+        lua_pop(L, 1); /* the table has it */
+    }
+    others[count] = NULL;
     box->run = NULL;
-    mbl_check(L, mb_unfinished_remove(run));
+    mbl_check(L, mb_unfinished_remove(run, others));
     return 0;
 }
 
@@ -210,12 +271,19 @@ static int unfinished_hash(lua_State *L)
 
 int mbl_open_unfinished(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"exists", unfinished_exists},       {"begin", unfinished_begin},
-        {"resume", unfinished_resume},       {"join", unfinished_join},
-        {"keep_h5", unfinished_keep_h5},     {"resume_h5", unfinished_resume_h5},
-        {"save_head", unfinished_save_head}, {"restore_head", unfinished_restore_head},
-        {"hash", unfinished_hash},           {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"state", unfinished_state},
+                                         {"entries", unfinished_entries},
+                                         {"take", unfinished_take},
+                                         {"exists", unfinished_exists},
+                                         {"begin", unfinished_begin},
+                                         {"resume", unfinished_resume},
+                                         {"join", unfinished_join},
+                                         {"keep_h5", unfinished_keep_h5},
+                                         {"resume_h5", unfinished_resume_h5},
+                                         {"save_head", unfinished_save_head},
+                                         {"restore_head", unfinished_restore_head},
+                                         {"hash", unfinished_hash},
+                                         {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", run_close}, {"__close", run_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"folder", run_folder},

@@ -53,8 +53,9 @@ mb_status mb_folder_target_check(const char *path, bool overwrite)
     if (lstat(path, &facts) != 0)
         return check_parent(path);
     if (!overwrite)
-        return mb_fail(MB_STATUS_IO, "overwrite",
-                       "'%s' already exists: choose another name, or give overwrite = true", path);
+        return mb_fail(
+            MB_STATUS_IO, "overwrite",
+            "'%s' already exists: choose another name, or give the option overwrite = true", path);
     if (!S_ISDIR(facts.st_mode) || !is_zarr(path))
         return mb_fail(MB_STATUS_IO, "path",
                        "'%s' is not a Zarr group, so it is not replaced: choose another name",

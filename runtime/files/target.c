@@ -142,8 +142,9 @@ mb_status mb_target_check(const char *path, bool overwrite)
         return mb_fail(MB_STATUS_IO, "path", "cannot create '%s': it is not an ordinary file",
                        path);
     if (!overwrite)
-        return mb_fail(MB_STATUS_IO, "overwrite",
-                       "'%s' already exists: choose another name, or give overwrite = true", path);
+        return mb_fail(
+            MB_STATUS_IO, "overwrite",
+            "'%s' already exists: choose another name, or give the option overwrite = true", path);
     return check_folder(path);
 }
 

@@ -15,6 +15,9 @@
 ** Records are appended by one write each and are not synced, but for mb_unfinished_sync. A power
 ** cut may leave a journal with damaged bytes: it ends before the first line with a wrong checksum.
 **
+** A run that keeps nothing (a result that is a folder) has a lock that says so, and no journal: what
+** a kill leaves of it is removed by the next one. What no run has made is never removed.
+**
 ** Threads: an mb_unfinished belongs to one thread at a time.
 */
 #ifndef MB_FILES_UNFINISHED_H
@@ -25,13 +28,22 @@
 
 typedef struct mb_unfinished mb_unfinished;
 
-/* Is there an unfinished run of `path`? */
-bool mb_unfinished_exists(const char *path);
-/* A new folder with an empty journal. Fails where there is one with records. */
-mb_status mb_unfinished_begin(const char *path, mb_unfinished **out);
+typedef enum mb_unfinished_state {
+    MB_UNFINISHED_NONE,    /* nothing, or nothing that is kept: a run can begin */
+    MB_UNFINISHED_KEPT,    /* a run; its journal has a beginning */
+    MB_UNFINISHED_DAMAGED, /* files, but no journal with a beginning */
+    MB_UNFINISHED_OTHER    /* no folder, or a link to one */
+} mb_unfinished_state;
+
+mb_unfinished_state mb_unfinished_look(const char *path);
+/* A new folder with an empty journal, or, with `scratch`, of a run that keeps nothing. Fails in any
+** other state than NONE. */
+mb_status mb_unfinished_begin(const char *path, bool scratch, mb_unfinished **out);
 /* The folder that an earlier process has left, and its journal. Fails where there is none, and
 ** where a process is at work on it. */
 mb_status mb_unfinished_resume(const char *path, mb_unfinished **out);
+/* The same, to remove it: the journal may be damaged or missing. */
+mb_status mb_unfinished_take(const char *path, mb_unfinished **out);
 const char *mb_unfinished_folder(const mb_unfinished *run);
 
 /* The records, one a line, without checksums; *text belongs to the caller (free). What follows the
@@ -46,8 +58,9 @@ mb_status mb_unfinished_sync(mb_unfinished *run);
 ** if `fresh`, else with what is in it. It has no lock. */
 mb_status mb_unfinished_join(const char *folder, const char *name, bool fresh, mb_unfinished **out);
 
-/* Removes the folder with all that is in it, and ends. */
-mb_status mb_unfinished_remove(mb_unfinished *run);
+/* Removes the folder with all that is in it, and ends. `others`: names that stay there, and the
+** folder with them; NULL ends the list. Links are removed, not followed. */
+mb_status mb_unfinished_remove(mb_unfinished *run, const char *const *others);
 /* Ends; the folder stays. NULL is fine. */
 void mb_unfinished_destroy(mb_unfinished *run);
 

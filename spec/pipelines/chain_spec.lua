@@ -73,8 +73,8 @@ local REFUSED = {
     {"'../steps/fbp'", "pipeline: there is no step '../steps/fbp'"},
     {"'qqqqqqqqqqqq'", "the steps are ", "crop, ", "steps of your own come from --steps FILE.lua"},
     -- what the scan starts with
-    {"'minus_log'", "pipeline: the scan has no flats and no darks", "give input = \"transmission\" "
-        .. "or input = \"line integrals\"", scan = BARE},
+    {"'minus_log'", "pipeline: the scan has no flats and no darks", "give the option input ('transmission' or 'line "
+        .. "integrals')", scan = BARE},
     {"'flat_field'", "pipeline: input is \"counts\", but the scan has no flats and no darks",
         scan = {n_flats = 0, n_darks = 0, input = "counts"}},
     {"'flat_field'", "pipeline: input is \"transmision\"", "did you mean \"transmission\"?",

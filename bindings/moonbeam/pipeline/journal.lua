@@ -105,6 +105,18 @@ local function in_time_of(scan)
     return #words > 0 and catalog.hash(table.concat(words, "; ")) or nil
 end
 
+-- Where else the volume of an HDF5 result is, as a text; nil: nowhere.
+local function layout_of(options)
+    return options.layout and options.layout == "nabu" and "nabu, in " .. (options.entry
+        or "entry0000") or options.layout
+end
+
+-- The sizes of pixels that a result says, as a text; nil where it says none.
+local function sizes_of(section)
+    local g = section.geometry
+    return g.pixel_size and ("%.9g x %.9g"):format(g.pixel_size, g.row_size or g.pixel_size) or nil
+end
+
 --- What identifies a run: a list of {name, text}. `options`: those of journal.open.
 function journal.identity(made, options)
     local job, scan = made.job, made.job.chain.source.scan
@@ -119,6 +131,10 @@ function journal.identity(made, options)
         {"devices", unfinished.models(job.devices)}}
     local in_time = in_time_of(scan)
     list[#list + 1] = in_time and {"flats in time and ring currents", in_time}
+    for _, each in ipairs {{"layout", layout_of(options)}, {"pixel size", sizes_of(last)},
+        {"title", options.title}} do
+        list[#list + 1] = each[2] and each
+    end
     list[#list + 1] = last.whole and {"part", table.concat(job.options.part, "/")} or nil
     for _, record in ipairs(job.chain.recorded or {}) do
         list[#list + 1] = {"steps of " .. (record.path or "the script"), record.hash or "?"}

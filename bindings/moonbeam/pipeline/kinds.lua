@@ -136,10 +136,10 @@ function kinds.of_scan(scan, input)
         return "counts"
     elseif input == nil then
         fail("argument", "pipeline", "input", "the scan has no flats and no darks, so its values "
-            .. "may be anything; give input = \"transmission\" or input = \"line integrals\"")
+            .. "may be anything; give the option input ('transmission' or 'line integrals')")
     elseif input == "counts" and references == 0 then
         fail("argument", "pipeline", "input", "input is \"counts\", but the scan has no flats and "
-            .. "no darks; name them, or give input = \"transmission\" or \"line integrals\"")
+            .. "no darks; name them, or give the option input ('transmission' or 'line integrals')")
     end
     for _, name in ipairs {"counts", "transmission", "line integrals"} do
         if input == name then

@@ -15,6 +15,7 @@
 local core = require "moonbeam.core"
 local differing = require "moonbeam.result.differing"
 local fail = require "moonbeam.internal.fail"
+local kept_folder = require "moonbeam.result.kept_folder"
 local records = require "moonbeam.result.records"
 local result_parts = require "moonbeam.result.parts"
 
@@ -127,7 +128,7 @@ end
 -- The journals that other ranks have kept in the folder: names.
 local function others_of(self)
     local names = {}
-    for _, name in ipairs(core.system.folder(self.folder)) do
+    for name in pairs(core.unfinished.entries(self.folder)) do
         names[#names + 1] = name:find "^journal%-%d+$" and name or nil
     end
     table.sort(names)
@@ -197,6 +198,9 @@ local function note_identity(self, identity)
 end
 
 local function begin(self, options)
+    if core.unfinished.state(self.path) ~= "kept" then
+        kept_folder.check(self.path)
+    end
     self.run, self.removed = core.unfinished.begin(self.path), false
     self.folder = self.run:folder()
     note(self, FORMAT, VERSION)
@@ -211,11 +215,11 @@ local function remove_stores(self)
     end
 end
 
--- Removes the folder, and the files of stores elsewhere.
+-- Removes the folder, and the files of stores elsewhere. What no run has made stays.
 local function remove(self)
     remove_stores(self)
     self.removed = true
-    self.run:remove()
+    self.run:remove((kept_folder.others(self.path)))
 end
 
 local function is_file_of(name, facts)
@@ -258,6 +262,7 @@ local function begin_again(self, options)
     if self.values[BEGUN] or next(self.files) then
         check_identity(self, options.identity or {})
     end
+    kept_folder.check(self.path)
     remove(self)
     self.was, self.values, self.files, self.sections, self.stores = {}, {}, {}, {}, {}
     begin(self, options)
@@ -290,15 +295,26 @@ local function new(path)
         resumed = 0}, metatable)
 end
 
--- Removes what an earlier run has left.
+-- Removes what an earlier run has left, whatever has happened to its journal.
 local function discard(path)
     if core.unfinished.exists(path) then
         local self <close> = new(path)
-        self.run = core.unfinished.resume(path)
+        kept_folder.check(path)
+        self.run = core.unfinished.take(path)
         self.folder = self.run:folder()
         pcall(read, self) -- for the files of stores
         remove(self)
     end
+end
+
+--- Begins what keeps nothing: a folder for the result `path` while it is made, {folder(),
+-- remove()}.
+-- Errors: io (there is an unfinished run, or something else).
+function unfinished.scratch(path)
+    if core.unfinished.state(path) == "damaged" then
+        kept_folder.check(path)
+    end
+    return core.unfinished.begin(path, true)
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -347,7 +363,7 @@ function unfinished.open(path, options)
     local ok, problem = pcall(options.resume and resume or begin, self, options)
     if not ok then
         if self.run and not options.resume then
-            pcall(remove, self) -- nothing is in it yet
+            pcall(remove, self) -- nothing is in it yet: it was begun here
         elseif self.run then
             self.run:close()
         end

@@ -1,7 +1,7 @@
 -- The volume of a result as OME-Zarr 0.5 (result/init.lua says what a format has): a folder with a
 -- pyramid of Zarr v3 arrays, whose shards have whole slices at known places (zarr/shards.lua).
 --
--- The folder is made in that of an unfinished run, whose journal is nobody's where the run cannot
+-- The folder is made in that of an unfinished run, which keeps nothing where the run cannot
 -- be resumed: it goes then with the result. All files are there from the beginning, with the space
 -- that they take. The smaller levels are made in the end, from files, row by row. Then the root's
 -- zarr.json is written, the disk takes everything, and the folder gets its name.
@@ -19,6 +19,7 @@ local origin = require "moonbeam.result.origin"
 local progress = require "moonbeam.progress"
 local shards = require "moonbeam.zarr.shards"
 local tables = require "moonbeam.internal.tables"
+local unfinished = require "moonbeam.result.unfinished"
 
 local zarr_volume = {extensions = file_name.ZARR}
 local methods = {}
@@ -91,11 +92,7 @@ local function begin(self)
     if self.options.inside then
         return self.options.inside .. base
     end
-    self.own = core.unfinished.begin(self.path)
-    if core.system.stat(self.own:folder() .. base) then
-        self.own:remove() -- of a process that was killed
-        self.own = core.unfinished.begin(self.path)
-    end
+    self.own = unfinished.scratch(self.path)
     return self.own:folder() .. base
 end
 

@@ -368,7 +368,7 @@ local function find(file, options)
     refuse_single_frames(file, objects)
     fail("io", "scan.open", "data", "'%s' is not a scan that can be recognized: it has neither "
         .. "/exchange/data nor an NXtomo entry. Name its parts with the option data, "
-        .. "the option angles, the option flats and the option darks%s", file.path,
+        .. "the option angles = PATH, the option flats and the option darks%s", file.path,
             frames_list(objects))
 end
 

@@ -144,7 +144,7 @@ function pixel_size.find(s, layout, options)
     if taken then
         if not is_possible(taken.meters) then
             fail("io", "scan.open", "pixel_size", "the pixel size '%s' is %g %s, which no "
-                .. "detector has: give the option pixel_size (in meters)", taken.place.path,
+                .. "detector has: give the option pixel_size", taken.place.path,
                 taken.value, taken.unit)
         elseif taken.place.note then
             s:warn(taken.place.note)

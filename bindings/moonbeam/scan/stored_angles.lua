@@ -228,11 +228,13 @@ local function stored_angles(s, layout, options, ids)
     if not at and have ~= #s.frames then -- those without the missing ones
         axes.refuse_order(s, have)
         fail((file or growing.is_fresh(s.path)) and "shape" or "argument", "scan.open", "angles",
-            "'%s' has %d angles%s for %d frames%s: the file is incomplete, or angles names "
-            .. "the wrong %s%s", file and file.path or layout.angles, have,
-            file and (" in '%s'"):format(path) or "", s.n_frames, s.n_frames == #s.frames and ""
-                or (" (%d projections)"):format(#s.frames), file and "dataset" or "list",
-            unused_ids(ids, why))
+            "'%s' has %d angles%s for %d frames%s: the %s%s", file and file.path or layout.angles,
+            have, file and (" in '%s'"):format(path) or "", s.n_frames, s.n_frames == #s.frames
+                and "" or (" (%d projections)"):format(#s.frames), file
+                and "file is incomplete, or the angles are those of something else: give the "
+                .. "option angles (the first and the last) and the option angle_unit, or the "
+                .. "option angles = PATH" or "list is that of another scan; it has one angle for "
+                .. "each projection", unused_ids(ids, why))
     end
     return values, file and unit_of(s, layout, options, file, path) or given_unit(options)
         or fail("argument", "scan.open", "angle_unit", "the angles '%s' have no unit, and a unit "

@@ -35,7 +35,8 @@ local ARRAY = declared.options(VOLUME,
 local function job_of(what, source, psf, sink, options, usual)
     if options.boundary == "circular" then
         fail("unsupported", what, "boundary",
-            "tiles do not wrap around: boundary is zero, reflect, mirror or replicate")
+            "tiles do not wrap around: give the option boundary ('zero', 'reflect', 'mirror' or "
+            .. "'replicate')")
     end
     local given = psf_tools.center(psf, options.center)
     local center = top.voxel(given)

@@ -163,7 +163,7 @@ print(m.name, scale.scale, shift.translation, m.axes[0].unit, own["parameters"][
             result:finish()
         end
         assert.same({"volume.zarr"}, files.list(folder))
-        refused({}, "already exists: choose another name, or give overwrite = true")
+        refused({}, "already exists: choose another name, or give the option overwrite = true")
         refused({overwrite = true, dtype = "f64"}, "OME-Zarr results are u8, u16, f16 or f32")
         refused({overwrite = true, deflate = 3}, "deflate is for HDF5 files")
         path = folder .. "/mine.zarr"

@@ -228,11 +228,11 @@ describe("the step flat_field", function()
         local bare <close> = arrays(lists)
         check.refused("the scan does not say when its flats were taken", bare.scan,
             {{"flat_field", interpolation = "linear"}})
-        check.refused("the ring current at the projections is not known; give the scan current",
+        check.refused("the ring current at the projections is not known; give the option current",
             bare.scan, {{"flat_field", normalize_current = "yes"}})
         local half <close> = arrays(lists, {current = lists.current})
         assert.matches("add the option flats_current", half.scan.warnings[1])
-        check.refused("the ring current at the flats is not known; give the scan flats_current",
+        check.refused("the ring current at the flats is not known; give the option flats_current",
             half.scan, {{"flat_field", normalize_current = "yes"}})
         lists.current[3] = 0
         local dead <close> = arrays(lists, {current = lists.current,

@@ -71,7 +71,7 @@ function surface.spoken(text, names)
         return assigned(names, name, value)
     end)
     text = text:gsub("the option ([%w_]+) %(('[^)]*)%)", function(name, values)
-        return assigned(names, name, (values:gsub("'", "")))
+        return assigned(names, name, (values:gsub("'([^' ]+)'", "%1")))
     end)
     return (text:gsub("the option ([%w_]+)", function(name)
         return text_of(names[name])
@@ -101,15 +101,29 @@ local function budget_message(problem, names)
         size_text(enough), enough, problem.also or "")
 end
 
+-- `NAME = VALUE` of a step in a message, as forms of patterns.
+local ASSIGNED <const> = {"(%.%.%.)", '"([%w_-]+)"', '"([%w_-]+ [%w_ -]+)"', "(%-?%d[%d.]*)"}
+
 -- The message of a step of a recipe where its options are set by --set: `energy = ...` is --set
--- paganin.energy=VALUE, `method = "mean"` is --set flat_field.method=mean.
-local function set_options(message, step, names)
+-- paganin.energy=VALUE, `method = "mean"` is --set flat_field.method=mean; `input = "counts"` is
+-- --input counts, which is no option of a step. Where the options of the command make the steps,
+-- `interpolation = "mean"` is --flat-interpolation mean.
+local function set_options(message, step, names, of_command)
     local name_of_step = step and names.set and step:match "[%w_]+$"
-    for _, form in ipairs(name_of_step and {"(%.%.%.)", '"([%w_-]+)"', "(%-?%d[%d.]*)"} or {}) do
-        message = message:gsub("%f[%w_]([%a_][%w_]*) = " .. form, function(name, value)
-            return ("%s %s.%s=%s"):format(text_of(names.set), name_of_step, name,
-                value == "..." and "VALUE" or value)
-        end)
+    local function written(name, value)
+        local shown, option = value == "..." and "VALUE" or value, names[name]
+        if value:find " " then
+            shown = '"' .. value .. '"'
+        end
+        local own = type(option) == "table" and option.alone and option
+            or of_command and (option or names["flat_" .. name])
+        if of_command or own then
+            return own and ("%s %s"):format(text_of(own), shown) or nil
+        end
+        return ("%s %s.%s=%s"):format(text_of(names.set), name_of_step, name, shown)
+    end
+    for _, form in ipairs(name_of_step and ASSIGNED or {}) do
+        message = message:gsub("%f[%w_]([%a_][%w_]*) = " .. form, written)
     end
     return message
 end
@@ -122,10 +136,11 @@ function surface.speak(problem, names)
         or problem.message
     message = surface.spoken(message, names)
     local step = problem.op and problem.op:find "^step " and problem.op or nil
-    if step and names.recipe and not (names[surface.GIVEN] or {}).recipe then
+    local of_command = names.recipe and not (names[surface.GIVEN] or {}).recipe
+    message = set_options(message, step, names, of_command)
+    if of_command then
         step = nil -- no user has written it: the options of the command make the steps
     end
-    message = set_options(message, step, names)
     local arg = problem.arg
     local option = not step and type(arg) == "string" and text_of(names[arg])
     if option then

@@ -5,6 +5,7 @@ local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local file_name = require "moonbeam.internal.file_name"
 local mb = require "moonbeam"
+local resumed = require "moonbeam.internal.command_line.resumed"
 
 local kept_runs = {}
 
@@ -14,13 +15,32 @@ function kept_runs.exists(output)
 end
 
 -- What identifies a run, beside what the library sees: the options as they were typed.
-local NAMES <const> = {"channel", "frame", "offset", "gain", "wavelength", "excitation"}
+local NAMES <const> = resumed.typed "deconvolve"
+
+local function key_of(name)
+    return (name:gsub("-", "_"))
+end
+
+-- A value of such an option. A range A:B may be without its A or B.
+local function text_of(value)
+    if type(value) ~= "table" then
+        return tostring(value or "not given")
+    end
+    local parts, last = {}, 0
+    for i in pairs(value) do
+        last = math.max(last, math.tointeger(i) or 0)
+    end
+    for i = 1, last do
+        parts[i] = tostring(value[i] or "")
+    end
+    return table.concat(parts, ",")
+end
 
 --- What decides the values of a run and may change while it is prepared, to be given to `open`.
 function kept_runs.asked(options)
     local asked = {}
     for _, name in ipairs(NAMES) do
-        asked[name] = options[name]
+        asked[name] = options[key_of(name)]
     end
     return asked
 end
@@ -32,9 +52,7 @@ function kept_runs.open(options, asked, image, output)
     local inputs, also = {file_name.without_member(image)}, {}
     inputs[2] = options.psf and file_name.without_member(options.psf) or nil
     for _, name in ipairs(NAMES) do
-        local value = asked[name]
-        also[#also + 1] = {"--" .. name, type(value) == "table" and table.concat(value, ",")
-            or tostring(value or "not given")}
+        also[#also + 1] = {"--" .. name, text_of(asked[name])}
     end
     local plan = options.plan or not output
     local path = output and file_name.without_member(output) or ""

@@ -133,6 +133,10 @@ function way.choose(job)
     end
     way.check_mode(options, job.mode)
     if job.mode == "none" and options.resume and not job.many then
+        if options.tiles == "none" then
+            cli.wrong("--resume goes on with a run by tiles: leave --tiles none out, or start anew "
+                .. "with --discard")
+        end
         cli.wrong("--resume is for tiles, and the whole image fits: leave --resume out, or give "
             .. "--tiles exact or --tiles blended")
     end
@@ -176,8 +180,9 @@ end
 -- ---- what is said ----
 
 local function say_peak(job, bytes)
-    job.say("memory     peak %s (%d bytes), %.1f bytes per voxel of the image; budget %s",
-        format_bytes(bytes), bytes, bytes / job.image.voxels, format_bytes(job.limit))
+    job.say("memory     peak %s%s (%d bytes), %.1f bytes per voxel of the image; budget %s",
+        job.automatic and job.options.plan and "at most " or "", format_bytes(bytes), bytes,
+        bytes / job.image.voxels, format_bytes(job.limit))
 end
 
 --- Says how an image that is not cut is worked on.

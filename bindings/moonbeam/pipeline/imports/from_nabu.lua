@@ -1,7 +1,9 @@
 --- Configurations of nabu (nabu.conf) as recipes, in the order in which nabu works: flats, spots,
 -- double flats, rotation, the search for the axis, phase, logarithm, background, rings, slices.
 
+local core = require "moonbeam.core"
 local conf_text = require "moonbeam.pipeline.imports.conf_text"
+local fail = require "moonbeam.internal.fail"
 local imported = require "moonbeam.pipeline.imports.imported"
 
 local from_nabu = {}
@@ -244,7 +246,13 @@ end
 local function axis(made, get)
     local position = get.text("reconstruction.rotation_axis_position", "sliding-window")
     local options = get.text "reconstruction.cor_options"
-    if imported.number(position) then
+    local given = tonumber(position)
+    if position:lower():find "^[+-]?nan" or position:lower():find "^[+-]?inf"
+        or given and math.abs(given) == math.huge then
+        fail("argument", "import_recipe", nil, "reconstruction.rotation_axis_position is %s: give "
+            .. "the column of the axis, or the name of a search, such as sliding-window",
+            core.error.printable(position))
+    elseif imported.number(position) then
         made:step("center", {column = imported.number(position)})
     else
         made:step("center", {preset = "nabu"})

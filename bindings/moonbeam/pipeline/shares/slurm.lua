@@ -1,5 +1,7 @@
 --- The Slurm script of a run: what to ask for, by the plan, and the command itself.
 
+local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local pace = require "moonbeam.pipeline.shares.pace"
@@ -12,7 +14,12 @@ local VALUED <const> = {["--ranks"] = true, ["--ranks-per-node"] = true, ["--par
 local BARE <const> = {["--plan"] = true, ["--slurm"] = true}
 
 -- A word as the shell takes it.
+-- Errors: argument (it has bytes that are no text, which the script would not keep).
 local function quoted(word)
+    if core.error.printable(word, true) ~= word then
+        fail("argument", nil, nil, "'%s' has bytes that are no text, and the script for Slurm is "
+            .. "one: give the file another name", core.error.printable(word))
+    end
     return word:find "^[%w%-_./:=,+@%%]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'"
 end
 

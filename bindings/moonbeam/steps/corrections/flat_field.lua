@@ -48,8 +48,8 @@ local function check(options, _, g)
             .. "interpolation = \"mean\"")
     elseif options.normalize_current == "yes" and not currents_of(options, g) then
         fail("argument", nil, "normalize_current", "the ring current at the %s is not known; give "
-            .. "the scan %s, or normalize_current = \"no\"", currents and "flats" or "projections",
-            currents and "flats_current" or "current and flats_current")
+            .. "%s, or normalize_current = \"no\"", currents and "flats" or "projections",
+            (currents and "" or "the option current and ") .. "the option flats_current")
     end
     lists_of(options, g) -- raises where a current makes no sense
 end

@@ -3,6 +3,10 @@ local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local windows = require "moonbeam.pipeline.windows"
 
+-- How many times the longest axis a standard deviation may be: beyond that nothing is left but
+-- means, for which hours would be worked.
+local MOST <const> = 10
+
 -- The standard deviations and their axes, which depend on how many numbers are given.
 local function axes_of(options)
     local sigma = options.sigma
@@ -45,12 +49,20 @@ return {
         declared.from("gaussian_filter", "mode", "value", "truncate")),
     takes = {quantity = {"transmission", "line integrals", "phase", "attenuation", "intensity",
         "weights"}, layout = {"frames", "slices"}},
-    check = function(options, _, _, kind)
+    check = function(options, shape, _, kind)
         local count = type(options.sigma) == "table" and #options.sigma or 2
         local most = kind.layout == "frames" and 2 or 3
         if count < 2 or count > most then
             fail("argument", nil, "sigma", "sigma has %d numbers; give one, {row, column} for "
                 .. "frames, {y, x} or {row, y, x} for slices", count)
+        end
+        local extent = math.max(table.unpack(shape))
+        for _, sigma in ipairs(axes_of(options)) do
+            if sigma > MOST * extent then
+                fail("argument", nil, "sigma", "sigma is %g px, more than %d times the longest "
+                    .. "axis of the data (%d): that leaves means; give less, such as %d", sigma,
+                    MOST, extent, extent // 4)
+            end
         end
     end,
     needs = function(_, first, last, step, cut)
