@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "cluster/cluster.h"
 #include "cluster/mail.h"
+#include "cluster/peers.h"
 #include "cluster/spread_thread.h"
 #include "core/clock.h"
 #include <dlfcn.h>
@@ -33,9 +34,10 @@
 #define PATIENCE_NS UINT64_C(10000000000) /* after which a failed rank ends all by itself */
 
 /* The kinds of messages. NEXT (number of the deal, a = its count, b = work done), PART (text) and
-** FAIL (a = exit status, text = node, 0, line) and BYE go to rank 0. DEALT (a = number), ALL (text)
-** and GO come from it. Those from MB_SPREAD_KINDS on are for spread.c. */
-enum { NEXT, DEALT, PART, ALL, FAIL, BYE, GO };
+** FAIL (a = exit status, text = node, 0, line), BYE and HERE (a = process, text = node) go to rank
+** 0. DEALT (a = number), ALL (text) and GO come from it. Those from MB_SPREAD_KINDS on are for
+** spread.c. */
+enum { NEXT, DEALT, PART, ALL, FAIL, BYE, GO, HERE };
 
 /* A deal: how many numbers have gone, and how much work has been told of. */
 typedef struct deal {
@@ -216,7 +218,12 @@ static void take_failure(int from, const mb_mail_head *head, const char *text, s
 static void tell_failure(void)
 {
     const char *line = failure->text + strlen(failure->text) + 1;
-    if (failures == place.size && !failures_differ)
+    const int dead = mb_peers_dead();
+    if (dead >= 0) /* the launcher has ended the others for it */
+        fprintf(stderr,
+                "rank %d on %s has died without a word: killed, or out of memory; rank %d: %s\n",
+                dead, place.node, failure->rank, line);
+    else if (failures == place.size && !failures_differ)
         fprintf(stderr, "%s\n", line);
     else
         fprintf(stderr, "rank %d on %s: %s\n", failure->rank, failure->text, line);
@@ -266,6 +273,10 @@ static void handle(int from, const mb_mail_head *head, const char *text, size_t 
             check_waiting();
         return;
     case GO: gone = true; return;
+    case HERE:
+        if (strcmp(text, place.node) == 0)
+            mb_peers_note(from, head->a);
+        return;
     default: /* DEALT, ALL, and the kinds of spread.c */
         if (head->kind >= MB_SPREAD_KINDS)
             mb_spread_handle(from, head, text);
@@ -313,6 +324,9 @@ static void *work(void *unused)
     mb_mailbox_send(&come, 0, &(mb_mail_head){.a = started && parts}, NULL, 0);
     if (!started)
         return NULL;
+    if (place.rank != 0)
+        send_to(0, &(mb_mail_head){.kind = HERE, .a = getpid()}, place.node,
+                strlen(place.node) + 1);
     while (!gone) {
         while (receive_one())
             last_ns = mb_now_ns();
