@@ -72,7 +72,7 @@ function methods:text(path)
         lines[#lines + 1] = "-- has no counterpart: " .. text
     end
     for i, line in ipairs(lines) do
-        lines[i] = line:gsub("[%c\127]", " ")
+        lines[i] = core.error.printable(line)
     end
     return table.concat(lines, "\n") .. "\n" .. recipe_text.text(self.recipe)
 end
