@@ -161,7 +161,7 @@ function ledger.observe(fn, ...)
 end
 
 --- Calls fn(...) with dry runs that know the values that `observe` found.
-ledger.replay = declared("ledger.replay", "finds: table, fn: callable", with_finds)
+ledger.replay = declared("ledger.replay", "finds: lists, fn: callable", with_finds)
 
 --- The rows: {kind, device, label, owner, tag, keep, temp, work, live, peak}. Bytes, rounded as the
 -- pool rounds them; tag is the pool.tag that was in force, or "".

@@ -2,6 +2,7 @@
 -- kept, so that help can be asked for the function itself.
 
 local core = require "moonbeam.core"
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local largest = require "moonbeam.plan.largest"
@@ -32,7 +33,10 @@ local function axes_of(options)
     if not axes or options.dim and options.pattern then
         fail("argument", "op.max_slices", "pattern",
             'give pattern = "projection", "sinogram" or "all", or dim = a number of an axis')
-    elseif axes[1] < 1 or axes[#axes] > #options.dims + 1 then
+    end
+    arguments.list(options.dims, "op.max_slices", "dims",
+        "the extents of the axes that are not cut")
+    if axes[1] < 1 or axes[#axes] > #options.dims + 1 then
         fail("argument", "op.max_slices", "dims",
             "dims are the extents of the axes that are not cut, in their order")
     end

@@ -32,13 +32,14 @@ local function check_percents(percents, op)
 end
 
 -- Counts as a string (core.counts), from an array or a table of numbers.
-local function packed(counts)
+local function packed(counts, op, arg)
     if type(counts) == "string" then
         return counts
     elseif type(counts) ~= "table" and counts.dtype == "f64" then
         return counts:to_string()
     end
     counts = type(counts) == "table" and counts or counts:to_table()
+    arguments.list(counts, op, arg, "what mb.histogram has counted")
     local pieces = {}
     for first = 1, #counts, AT_ONCE do
         local last = math.min(first + AT_ONCE - 1, #counts)
@@ -88,7 +89,7 @@ end
 
 -- Packed counts of high halves.
 local function packed_high(counts, op)
-    local high = packed(counts)
+    local high = packed(counts, op, "high")
     if #high // 8 < HALVES then
         fail("shape", op, "high", "high has %d counts; mb.histogram with bits = \"high\" makes %d",
             #high // 8, HALVES + 3)
@@ -144,7 +145,7 @@ end
 -- (statistics.prefixes). Arrays or tables of numbers. See statistics.percentiles.
 function statistics.from_counts(high, low, percents)
     check_percents(percents, "statistics.from_counts")
-    low = packed(low)
+    low = packed(low, "statistics.from_counts", "low")
     local list, parts = neighbors(packed_high(high, "statistics.from_counts"), percents)
     local count = #low // 8
     if count ~= #list * HALVES + 3 then
@@ -217,7 +218,7 @@ function statistics.percentiles(source, percents)
 end
 
 return declared.module(statistics, "statistics", {
-    prefixes = "high: any, percents: table",
-    from_counts = "high: any, low: any, percents: table",
+    prefixes = "high: counts, percents: table",
+    from_counts = "high: counts, low: counts, percents: table",
     percentiles = "source: any, percents: table",
 })

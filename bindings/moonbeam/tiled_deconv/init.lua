@@ -169,6 +169,14 @@ end
 -- neighbors across tile faces over that of neighbors within tiles. 1 where nothing shows; nil where
 -- there are no faces or no differences.
 function tiled.seam(volume, axes, device, host)
+    for i, parts in ipairs(axes) do
+        for _, part in ipairs(parts) do
+            if type(part) ~= "table" or not part.first or not part.extent or not part.take then
+                fail("argument", "tiled_deconv.seam", "axes", "axis %d of axes has a part without "
+                    .. "first, extent or take; give the axes of a plan", i)
+            end
+        end
+    end
     return blended.seam(volume, search.tiles(axes), device, host)
 end
 
@@ -236,7 +244,7 @@ function tiled.richardson_lucy(image, psf, options)
 end
 
 return whole_call.module(tiled, "tiled_deconv", {
-    seam = "volume: volume, axes: table, device: device, host: device",
+    seam = "volume: volume, axes: lists, device: device, host: device",
     plan = {"source: volume, psf: array, sink: volume?", OPTIONS},
     richardson_lucy_volume = {"source: volume, psf: array, sink: volume", OPTIONS},
     richardson_lucy = {"image: array, psf: array", OPTIONS},

@@ -390,9 +390,10 @@ end
 
 -- Public as mb.recon.center_picture.
 function scan_center.picture(path, details)
-    if not details.curve then
-        fail("argument", "recon.center_picture", "details",
-            "the scan has no opposite projections, and the picture shows how they match")
+    if type(rawget(details, "curve")) ~= "table" then
+        fail("argument", "recon.center_picture", "details", "details has no curve: the scan has no "
+            .. "opposite projections, and the picture shows how they match; give the third result "
+            .. "of mb.recon.find_center")
     end
     local rows = drawn(details)
     for y, row in ipairs(rows) do
