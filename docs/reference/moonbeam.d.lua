@@ -1259,7 +1259,7 @@ function ledger:rows() end
 ---@param options? moonbeam.options.ledger_text
 function ledger:text(options) end
 
----The ledger as JSON: {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was planned for without being here.
+---The ledger as JSON: {"dry":, "peak":, "basis":, "beyond":[...], "rows":[...]}; basis only where a device was planned for without being here, beyond only where the budget is too small.
 function ledger:to_json() end
 
 ---mb.mem(): a list, oldest first, of {name, dtype, shape, bytes, storage, age (s), owner, device, references, view}; its text is a table.
@@ -1362,7 +1362,7 @@ function mb.op.list() end
 ---How many slices an operator can take at a time: the largest n whose inputs, results and scratch fit: n slices run in that many bytes, and n + 1 do not.
 ---@param name string an operator
 ---@param options? moonbeam.options.op_max_slices
----@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, the basis of that number for a planned device (otherwise nil), how many of the n a piece needs before and after its own slices (inside an array, n slices give n - before - after slices of the result), and how many slices of the result are treated together: the size of a piece is a multiple of that number.
+---@return any # n (0: not even one, or not one packet of the result with its neighbors), the dtype of the first result, the bytes that n slices take, the basis of that number for a planned device (otherwise nil), how many of the n a piece needs before and after its own slices (inside an array, n slices give n - before - after slices of the result), how many slices of the result are treated together (the size of a piece is a multiple of that number), and how many slices fit as a whole array, which has no neighbors.
 function mb.op.max_slices(name, options) end
 
 ---@class moonbeam.options.op_piece
