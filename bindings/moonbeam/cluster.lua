@@ -166,8 +166,8 @@ local function added(a, b)
     if type(a) == "number" and type(b) == "number" then
         return a + b
     elseif type(a) ~= "table" or type(b) ~= "table" or #a ~= #b then
-        fail("argument", "cluster.sum", "parts", "partial results are numbers, or lists of numbers "
-            .. "of one length")
+        fail("argument", "cluster.sum", "parts", "partial results must be numbers, or lists of "
+            .. "numbers of one length")
     end
     local sum = {}
     for i, value in ipairs(a) do

@@ -39,12 +39,17 @@ local function packed(counts, op, arg)
         return counts:to_string()
     end
     counts = type(counts) == "table" and counts or counts:to_table()
-    arguments.list(counts, op, arg, "what mb.histogram has counted")
     local pieces = {}
     for first = 1, #counts, AT_ONCE do
         local last = math.min(first + AT_ONCE - 1, #counts)
-        pieces[#pieces + 1] = string.pack(("d"):rep(last - first + 1),
-            table.unpack(counts, first, last))
+        local some = table.pack(table.unpack(counts, first, last))
+        for i = 1, some.n do
+            if type(some[i]) ~= "number" then
+                fail("argument", op, arg, "element %d of %s is %s; give what mb.histogram has "
+                    .. "counted", first + i - 1, arg, arguments.described(some[i]))
+            end
+        end
+        pieces[#pieces + 1] = string.pack(("d"):rep(some.n), table.unpack(some, 1, some.n))
     end
     return table.concat(pieces)
 end

@@ -444,7 +444,7 @@ local REMEDIES <const> = {";", "must ", "give ", "needs? ", "can ", "takes? ", "
     "which has", "convert ", "exceeds", ": open it",
     "and the sinogram has", "axes, the image", "axes and the grid", "with a colon",
     "name each once", "before the options", "images are ", "the root is", "itself", "deep",
-    "selected part", "no tag ", "syntax error", "freed again", "write mb%.", "angles were given", "index 0 of axis"}
+    "selected part", "no tag ", "syntax error", ": name its dataset", "freed again", "write mb%.", "angles were given", "index 0 of axis"}
 
 -- Errors of these codes tell what the system says: nothing can be said of what to do.
 local NO_REMEDY <const> = {io = true, memory = true, budget = true, device = true}
@@ -472,6 +472,8 @@ local function judge(label, err)
     end
     if err.code == "internal" then
         report(label, "internal", err)
+    elseif label:find "^raise%(" and not err.arg then
+        return -- the caller's own text
     elseif type(err.code) ~= "string" or #message < 10 then
         report(label, "says nothing", err)
     elseif not found and not NO_REMEDY[err.code] then

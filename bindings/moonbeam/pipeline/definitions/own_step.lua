@@ -223,8 +223,8 @@ function own_step.watch(steps, devices)
             end
         end
         for label, all in pairs(kept) do
-            local text = "step %s keeps %d array%s of %s in all, made at %s: the plan counts what a "
-                .. "step makes for one block only; let it release what it makes"
+            local text = "step %s keeps %d array%s of %s in all, made at %s: the plan counts what "
+                .. "a step makes for one block only; let it release what it makes"
             texts[#texts + 1] = text:format(label, all.count, all.count == 1 and "" or "s",
                 core.device.format_bytes(all.bytes), all.first.owner)
         end
