@@ -302,6 +302,8 @@ function arguments.entry(entry, value, op)
     local check, kind = CHECKS[entry.kind], KINDS[entry.kind]
     if entry.name == "self" and value == nil then
         fail("argument", op, "self", "methods are called with a colon, as %s()", op)
+    elseif entry.name == "self" and arguments.class_of(value) == "moonbeam." .. entry.kind then
+        return -- also of an object that is not complete yet
     end
     if entry.words and type(value) ~= (entry.kind == "list" and "table" or "number") then
         word(value, op, entry)

@@ -169,7 +169,12 @@ end
 -- neighbors across tile faces over that of neighbors within tiles. 1 where nothing shows; nil where
 -- there are no faces or no differences.
 function tiled.seam(volume, axes, device, host)
-    for i, parts in ipairs(axes) do
+    if #axes ~= #volume.shape then
+        fail("shape", "tiled_deconv.seam", "axes", "axes has %d lists; it must have one for each "
+            .. "of the %d axes of the volume", #axes, #volume.shape)
+    end
+    for i = 1, #axes do
+        local parts = axes[i] or {}
         for _, part in ipairs(parts) do
             if type(part) ~= "table" or not part.first or not part.extent or not part.take then
                 fail("argument", "tiled_deconv.seam", "axes", "axis %d of axes has a part without "

@@ -394,7 +394,7 @@ function scan_center.picture(path, details)
     if type(rawget(details, "curve")) ~= "table" then
         fail("argument", "recon.center_picture", "details", "details has no curve: the scan has no "
             .. "opposite projections, and the picture shows how they match; give the third result "
-            .. "of mb.recon.find_center")
+            .. "of recon.find_center")
     end
     for name, optional in pairs {column = false, slices = true} do
         arguments.entry({name = name, kind = "number", optional = optional}, details[name],
