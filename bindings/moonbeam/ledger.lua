@@ -139,6 +139,14 @@ function ledger.dry_run(fn, ...)
     return made
 end
 
+-- Like dry_run, for a script, whose plan must end as the script does: what does not fit the budget
+-- is an error.
+function ledger._within_budget(fn, ...)
+    local made = run(true, nil, fn, ...)
+    made.results = nil
+    return made
+end
+
 --- Is a dry run going on?
 ledger.dry = core.dry.on
 

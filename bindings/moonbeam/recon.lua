@@ -109,7 +109,8 @@ end
 
 -- Looks at the values of a scan.
 local function look(scan, options)
-    scan_recipe.check(scan, options)
+    arguments.entry({name = "rows", kind = "range", optional = true}, options.rows or nil,
+        "recon.check_values")
     return on_device(options, function(own)
         local between = own.flat_interpolation or "mean"
         return scan_values.check(scan, setmetatable({flat_interpolation = between,

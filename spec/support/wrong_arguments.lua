@@ -318,7 +318,7 @@ end
 for _, name in ipairs(modules.names()) do
     local module = mb[name]
     for key, f in pairs(type(module) == "table" and module or {}) do
-        if type(f) == "function" then
+        if type(f) == "function" and not key:find "^_" then
             add_function(name .. "." .. key, f)
         end
     end
