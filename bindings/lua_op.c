@@ -52,7 +52,8 @@ const mb_operator *mbl_check_op(lua_State *L, int index)
     names[count] = NULL;
     const char *nearest = mb_nearest(name, names);
     mbl_fail(L, MB_STATUS_ARGUMENT, "name", "there is no operator '%s'%s%s%s", name,
-             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+             nearest ? "; did you mean '" : "; mb.op.list() has the names", nearest ? nearest : "",
+             nearest ? "'?" : "");
     return NULL;
 }
 
@@ -321,7 +322,8 @@ static mb_array *array_argument(lua_State *L, const mb_op *op, const char *name)
         mbl_op_fail(L, op, MB_STATUS_ARGUMENT, name, "%s must be an array, not a %s", name,
                     mbl_type_name(L, -1));
     if (!*slot)
-        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, name, "%s has been released", name);
+        mbl_op_fail(L, op, MB_STATUS_ARGUMENT, name,
+                    "%s has been released; give an array that is in use", name);
     return *slot;
 }
 
@@ -382,8 +384,9 @@ static void check_out(lua_State *L, const mb_op *op, int out)
         if (lua_type(L, -2) == LUA_TSTRING)
             arg = mb_op_find_arg(op, lua_tostring(L, -2));
         if (!arg || arg->kind != MB_ARG_OUT)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "out", "out: there is no result '%s'",
-                        luaL_tolstring(L, -2, NULL));
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "out",
+                        "out: there is no result '%s'; mb.help(\"%s\") lists the results",
+                        luaL_tolstring(L, -2, NULL), op->name);
         lua_pop(L, 1);
     }
 }

@@ -47,7 +47,8 @@ static mb_spec check_spec(lua_State *L, const mb_op *op, const mb_op_arg *arg)
         lua_geti(L, table, axis + 1 + named);
         spec.shape.dims[axis] = mbl_check_integer(L, -1, arg->name);
         if (spec.shape.dims[axis] < 0)
-            mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name, "%s has a negative extent", arg->name);
+            mbl_op_fail(L, op, MB_STATUS_SHAPE, arg->name,
+                        "%s has a negative extent; extents must be 0 or more", arg->name);
         lua_pop(L, 1);
     }
     return spec;
@@ -71,7 +72,8 @@ static void parse_inputs(lua_State *L, const mb_op *op, int inputs, mb_spec *arr
         if (lua_toboolean(L, -1))
             arrays[mb_op_array_index(op, arg)] = check_spec(L, op, arg);
         else if (arg->required)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name, "input %d of %s, '%s', is missing",
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, arg->name,
+                        "input %d of %s, '%s', is missing; give an array or {dtype, extent, ...}",
                         position, op->name, arg->name);
         lua_pop(L, 1);
     }
@@ -126,7 +128,9 @@ static void parse_given(lua_State *L, const mb_op *op, bool *given)
         const char *name = mbl_check_string(L, -1, "given");
         const mb_op_arg *arg = mb_op_find_arg(op, name);
         if (!arg || arg->kind != MB_ARG_OUT)
-            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "given", "given: there is no result '%s'", name);
+            mbl_op_fail(L, op, MB_STATUS_ARGUMENT, "given",
+                        "given: there is no result '%s'; mb.help(\"%s\") lists the results", name,
+                        op->name);
         given[mb_op_array_index(op, arg)] = true;
         lua_pop(L, 1);
     }

@@ -34,7 +34,8 @@ static int array_view(lua_State *L)
     mb_array *array = mbl_check_array(L, 1);
     int given = lua_gettop(L) - 1;
     if (given > array->shape.rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d ranges for an array of %d ax%cs", given,
+        mbl_fail(L, MB_STATUS_ARGUMENT, "range",
+                 "%d ranges for an array of %d ax%cs; give at most one for each axis", given,
                  array->shape.rank, array->shape.rank == 1 ? 'i' : 'e');
     for (int axis = 0; axis < array->shape.rank; axis++)
         ranges[axis] = mbl_check_range(L, axis + 2, array->shape.dims[axis], mbl_axis_name(axis));
@@ -48,7 +49,9 @@ static int spread_arguments(lua_State *L)
 {
     if (lua_gettop(L) == 2 && lua_istable(L, 2)) {
         const int count = (int)mbl_length(L, 2);
-        luaL_checkstack(L, count, "too many axes");
+        if (count > MB_MAX_RANK)
+            return mbl_fail(L, MB_STATUS_SHAPE, "axis",
+                            "%d axes are given; at most %d are possible", count, MB_MAX_RANK);
         for (int i = 1; i <= count; i++)
             lua_geti(L, 2, i);
         lua_remove(L, 2);
@@ -64,12 +67,13 @@ static int array_permute(lua_State *L)
     mb_array *array = mbl_check_array(L, 1);
     int given = spread_arguments(L);
     if (given != array->shape.rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d axes for an array of %d: name each once", given,
+        mbl_fail(L, MB_STATUS_ARGUMENT, "axis", "%d axes for an array of %d: name each once", given,
                  array->shape.rank);
     for (int i = 0; i < given; i++) {
         axes[i] = check_axis(L, i + 2, array->shape.rank);
         if (used[axes[i]])
-            mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "axis %d is named twice", axes[i] + 1);
+            mbl_fail(L, MB_STATUS_ARGUMENT, "axis", "axis %d is named twice; name each once",
+                     axes[i] + 1);
         used[axes[i]] = true;
     }
     mb_array **slot = mbl_new_array(L);
@@ -99,12 +103,13 @@ static mb_shape extent_arguments(lua_State *L)
 {
     mb_shape shape = {.rank = spread_arguments(L)};
     if (shape.rank > MB_MAX_RANK)
-        mbl_fail(L, MB_STATUS_SHAPE, NULL, "%d axes; at most %d are possible", shape.rank,
+        mbl_fail(L, MB_STATUS_SHAPE, "shape", "%d axes; at most %d are possible", shape.rank,
                  MB_MAX_RANK);
     for (int i = 0; i < shape.rank; i++) {
         shape.dims[i] = mbl_check_integer(L, i + 2, "extent");
         if (shape.dims[i] < -1)
-            mbl_fail(L, MB_STATUS_SHAPE, NULL, "extent %lld is negative", (long long)shape.dims[i]);
+            mbl_fail(L, MB_STATUS_SHAPE, "shape", "extent %lld is negative; it must be 0 or more",
+                     (long long)shape.dims[i]);
     }
     return shape;
 }

@@ -274,7 +274,7 @@ static int array_from_string(lua_State *L)
 {
     size_t length;
     uint64_t bytes;
-    mbl_check_string(L, 1, "bytes");
+    mbl_check_binary(L, 1, "bytes");
     const char *text = lua_tolstring(L, 1, &length);
     mb_shape shape = mbl_check_shape(L, 2, "shape");
     const int options = take_options(L, 3, "from_string");
@@ -329,7 +329,8 @@ static int array_random(lua_State *L)
     /* Small seeds are spread over the sequence space; otherwise 1 and 2 would be shifted copies. */
     uint64_t seed = splitmix64((uint64_t)number, 0);
     if (!(low <= high))
-        mbl_fail(L, MB_STATUS_ARGUMENT, "high", "high (%g) is below low (%g)", high, low);
+        mbl_fail(L, MB_STATUS_ARGUMENT, "high", "high (%g) is below low (%g); give both", high,
+                 low);
     double span = class == MB_CLASS_INT ? high - low + 1 : high - low;
     mb_array *array = create(L, options, dtype, &shape);
     if (array->device->dry)

@@ -172,11 +172,21 @@ double mbl_check_number(lua_State *L, int index, const char *arg)
     return lua_tonumber(L, index);
 }
 
-const char *mbl_check_string(lua_State *L, int index, const char *arg)
+void mbl_check_binary(lua_State *L, int index, const char *arg)
 {
     if (lua_type(L, index) != LUA_TSTRING)
         refuse(L, index, arg, "a string");
-    return lua_tostring(L, index);
+}
+
+const char *mbl_check_string(lua_State *L, int index, const char *arg)
+{
+    mbl_check_binary(L, index, arg);
+    size_t length;
+    const char *text = lua_tolstring(L, index, &length);
+    if (strlen(text) != length)
+        mbl_fail(L, MB_STATUS_ARGUMENT, arg, "%s has a byte 0 after '%s'; it must be a text", arg,
+                 text);
+    return text;
 }
 
 void *mbl_check_object(lua_State *L, int index, const char *kind)
@@ -233,7 +243,7 @@ uint64_t mbl_check_bytes(lua_State *L, int index, const char *arg)
         mbl_fail(
             L, MB_STATUS_ARGUMENT, arg,
             "%s must be a number of bytes such as 8000000, \"8M\", \"1.5G\" or \"2Gi\", not %s",
-            arg, luaL_tolstring(L, index, NULL));
+            arg, lua_isstring(L, index) ? luaL_tolstring(L, index, NULL) : mbl_type_name(L, index));
     return (uint64_t)(value + 0.5);
 }
 
@@ -241,7 +251,9 @@ static int64_t check_extent(lua_State *L, int index, const char *arg)
 {
     int64_t extent = mbl_check_integer(L, index, arg);
     if (extent < 0)
-        mbl_fail(L, MB_STATUS_SHAPE, arg, "%s has a negative extent, %lld", arg, (long long)extent);
+        mbl_fail(L, MB_STATUS_SHAPE, arg,
+                 "%s has a negative extent, %lld; extents must be 0 or more", arg,
+                 (long long)extent);
     return extent;
 }
 

@@ -28,7 +28,9 @@ mb_dtype mbl_option_dtype(lua_State *L, int index, mb_dtype initial);
 
 int64_t mbl_check_integer(lua_State *L, int index, const char *arg);
 double mbl_check_number(lua_State *L, int index, const char *arg);
+/* A text: a byte 0 in it is an error, for what C takes as a name would end there. */
 const char *mbl_check_string(lua_State *L, int index, const char *arg);
+void mbl_check_binary(lua_State *L, int index, const char *arg);   /* a string with any bytes */
 void *mbl_check_object(lua_State *L, int index, const char *kind); /* kind: its metatable's name */
 /* A number of bytes: 8000000, "8M", "8Mi", "1.5G" (K, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of
 ** 1024). */

@@ -35,13 +35,29 @@ static mb_status code_of(lua_State *L, int index)
     return MB_STATUS_INTERNAL;
 }
 
+/* The text of a message. A value in it may have a byte 0, which is shown. */
+static const char *check_message(lua_State *L, int index)
+{
+    size_t length;
+    const char *text = lua_type(L, index) == LUA_TSTRING ? lua_tolstring(L, index, &length) : NULL;
+    if (!text)
+        return mbl_check_string(L, index, "message");
+    if (length == 0)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "message", "message is empty; it must say what is wrong");
+    if (strlen(text) != length) {
+        mbl_push_printable(L, text, length, true);
+        lua_replace(L, index);
+    }
+    return lua_tostring(L, index);
+}
+
 /* error.new(code, message [, {op =, arg =}]): an error object for the Lua half to return or
 ** raise. */
 static int error_new(lua_State *L)
 {
     static const char *const names[] = {"op", "arg", NULL};
     mb_status code = code_of(L, 1);
-    const char *message = mbl_check_string(L, 2, "message");
+    const char *message = check_message(L, 2);
     const char *op = NULL, *arg = NULL;
     mbl_check_options(L, 3, names, "error");
     lua_settop(L, 3);

@@ -24,8 +24,9 @@ static void end_level(void)
     mbl_dry_pop();
 }
 
-/* Reads the list at `index`: the devices that are planned. */
-static void read_planned(lua_State *L, int index, mbl_dry_level *l)
+/* Reads the list at `index`: the devices that are planned. A recorded dry run is no plan: its
+** devices are only without a limit. */
+static void read_planned(lua_State *L, int index, bool recorded, mbl_dry_level *l)
 {
     size_t used = 0;
     for (lua_Integer i = 1; i <= (lua_Integer)lua_rawlen(L, index); i++) {
@@ -40,7 +41,7 @@ static void read_planned(lua_State *L, int index, mbl_dry_level *l)
             used += (size_t)snprintf(l->names + used, sizeof l->names - used, "%s%s",
                                      i > 1 ? ", " : "", device->id);
     }
-    l->planning = l->planned_count > 0;
+    l->planning = l->planned_count > 0 && !recorded;
     l->initial = l->planning && !l->others ? l->planned[0] : NULL;
 }
 
@@ -73,19 +74,20 @@ static mb_status begin_level(lua_State *L, mbl_dry_level *l)
     return status;
 }
 
-/* begin([devices [, room [, others]]]): until the matching finish() no work is done. With a list of
+/* begin([devices [, room [, others [, recorded]]]]): until the matching finish() no work is done. With a list of
 ** devices, these are planned: each has `room` bytes beyond its live bytes (nil: all that can be
 ** addressed). `others`: all other devices give memory too, and the default device stays the same.
+** `recorded`: ledgers have its steps, as without a list.
 ** Begins with a pool point, as a recording does, unless it is one of several in a row. */
 static int dry_begin(lua_State *L)
 {
-    lua_settop(L, 3);
+    lua_settop(L, 4);
     mbl_dry_level *scratch = lua_newuserdatauv(L, sizeof *scratch, 0);
     memset(scratch, 0, sizeof *scratch);
     scratch->room = lua_isnil(L, 2) ? MB_POOL_UNLIMITED : (uint64_t)mbl_check_integer(L, 2, "room");
     scratch->others = lua_toboolean(L, 3);
     if (lua_istable(L, 1))
-        read_planned(L, 1, scratch);
+        read_planned(L, 1, lua_toboolean(L, 4), scratch);
     if (in_a_row == 0 || mbl_dry_innermost())
         mbl_first_point(L);
     mbl_dry_level *l = malloc(sizeof *l);

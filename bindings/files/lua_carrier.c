@@ -32,7 +32,8 @@ static mb_carrier *check_carrier_at(lua_State *L, int index)
 {
     carrier_box *box = mbl_check_object(L, index, CARRIER);
     if (!box->carrier)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "this carrier has been closed");
+        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+                 "this carrier has been closed; mb.stream.carrier opens another");
     return box->carrier;
 }
 

@@ -12,7 +12,7 @@ mb_h5 *mbl_check_h5(lua_State *L, int index)
 {
     mb_h5 **slot = luaL_testudata(L, index, MBL_H5);
     if (!slot)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+        mbl_fail(L, MB_STATUS_ARGUMENT, "file",
                  "expected an HDF5 file, not a %s (call methods with a colon)",
                  mbl_type_name(L, index));
     if (!*slot)
@@ -23,8 +23,11 @@ mb_h5 *mbl_check_h5(lua_State *L, int index)
 mb_h5_dataset *mbl_check_h5_dataset(lua_State *L, int index)
 {
     mb_h5_dataset **slot = luaL_testudata(L, index, MBL_H5_DATASET);
-    if (!slot || !*slot)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL,
+    if (slot && !*slot)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "dataset",
+                 "the HDF5 dataset has been closed; file:dataset(path) opens it again");
+    if (!slot)
+        mbl_fail(L, MB_STATUS_ARGUMENT, "dataset",
                  "expected an HDF5 dataset, not a %s (call methods with a colon)",
                  mbl_type_name(L, index));
     return *slot;

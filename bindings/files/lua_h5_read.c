@@ -15,8 +15,9 @@ mb_shape mbl_check_h5_ranges(lua_State *L, int first, int last, const mb_h5_info
 {
     mb_shape shape = {0, {0}};
     if (last - first + 1 > info->rank)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "%d ranges for a dataset of rank %d",
-                 last - first + 1, info->rank);
+        mbl_fail(L, MB_STATUS_ARGUMENT, "range",
+                 "%d ranges for a dataset of rank %d; give one for each axis", last - first + 1,
+                 info->rank);
     for (int axis = 0; axis < info->rank; axis++) {
         if (first + axis <= last)
             ranges[axis] =
@@ -147,9 +148,13 @@ static int dataset_missing(lua_State *L)
 /* dataset:take("unsigned" or "swapped") */
 static int dataset_take(lua_State *L)
 {
-    static const char *const ways[] = {"unsigned", "swapped", NULL};
     mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
-    mbl_check(L, mb_h5_dataset_take(dataset, luaL_checkoption(L, 2, NULL, ways) == 1));
+    const char *how = mbl_check_string(L, 2, "how");
+    const bool swapped = strcmp(how, "swapped") == 0;
+    if (!swapped && strcmp(how, "unsigned") != 0)
+        return mbl_fail(L, MB_STATUS_ARGUMENT, "how",
+                        "how is '%s'; it must be \"unsigned\" or \"swapped\"", how);
+    mbl_check(L, mb_h5_dataset_take(dataset, swapped));
     return 0;
 }
 
@@ -158,7 +163,10 @@ static int dataset_show(lua_State *L)
 {
     int axes[3];
     mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
-    luaL_checktype(L, 2, LUA_TTABLE);
+    if (!lua_istable(L, 2))
+        return mbl_fail(L, MB_STATUS_ARGUMENT, "axes",
+                        "axes must be a table of the numbers of three axes, not a %s",
+                        luaL_typename(L, 2));
     for (int i = 0; i < 3; i++) {
         lua_rawgeti(L, 2, i + 1);
         axes[i] = (int)mbl_check_integer(L, -1, "axes") - 1;

@@ -151,7 +151,7 @@ static int file_set_attribute(lua_State *L)
 {
     mb_h5 *file = mbl_check_h5(L, 1);
     const char *path = mbl_check_string(L, 2, "path"), *name = mbl_check_string(L, 3, "name");
-    luaL_checkany(L, 4);
+    lua_settop(L, 4);
     const mb_h5_value value = check_value(L, 4, "value");
     mbl_check(L, mb_h5_attribute_write(file, path, name, &value));
     return 0;
@@ -186,7 +186,7 @@ void mbl_write_h5_value(lua_State *L, mb_h5 *file, const char *path, int index, 
     const bool typed = mbl_option(L, options, "dtype");
     if (value.text || !typed) {
         if (typed)
-            mbl_fail(L, MB_STATUS_ARGUMENT, "dtype", "strings have no dtype");
+            mbl_fail(L, MB_STATUS_ARGUMENT, "dtype", "strings have no dtype; leave it out");
         mbl_check(L, mb_h5_value_write(file, path, &value));
         lua_settop(L, top);
         return;

@@ -121,7 +121,10 @@ static int file_create_virtual(lua_State *L)
     for (lua_Integer i = 0; i < count; i++) {
         lua_rawgeti(L, list, i + 1);
         const int source = lua_gettop(L);
-        luaL_checktype(L, source, LUA_TTABLE);
+        if (!lua_istable(L, source))
+            return mbl_fail(L, MB_STATUS_ARGUMENT, "sources",
+                            "source %d is a %s; it must be {file =, path =, first =, last =}",
+                            (int)i + 1, luaL_typename(L, source));
         for (int m = 0; m < 4; m++)
             lua_getfield(L, source, members[m]);
         const int64_t first = mbl_check_integer(L, source + 3, "first");

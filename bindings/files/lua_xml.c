@@ -72,7 +72,7 @@ static const char *add_attribute(lua_State *L, const char *name)
 static int xml_read(lua_State *L)
 {
     size_t bytes;
-    mbl_check_string(L, 1, "text");
+    mbl_check_binary(L, 1, "text");
     const char *text = lua_tolstring(L, 1, &bytes);
     lua_settop(L, 1);
     mb_xml_events *events = new_events(L);

@@ -50,10 +50,11 @@ mb_array *mbl_check_array(lua_State *L, int index)
 {
     mb_array **slot = mbl_array_slot(L, index);
     if (!slot)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "expected an array, not a %s",
+        mbl_fail(L, MB_STATUS_ARGUMENT, "array", "expected an array, not a %s",
                  mbl_type_name(L, index));
     if (!*slot)
-        mbl_fail(L, MB_STATUS_ARGUMENT, NULL, "the array has been released");
+        mbl_fail(L, MB_STATUS_ARGUMENT, "array",
+                 "the array has been released; release it after its last use");
     return *slot;
 }
 

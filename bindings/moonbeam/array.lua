@@ -2,6 +2,7 @@
 -- releasing are in C (lua_array*.c). This module can be called: array(nested table or number,
 -- options).
 
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -78,6 +79,9 @@ end
 function array.linspace(first, last, n, options)
     if math.type(n) ~= "integer" or n < 1 then
         fail("argument", "linspace", "n", "n must be a positive integer")
+    end
+    for name, value in pairs {first = first or false, last = last or false} do
+        arguments.number(value, "linspace", name, {})
     end
     return new.range(first, n > 1 and (last - first) / (n - 1) or 0, n, options)
 end

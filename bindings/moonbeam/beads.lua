@@ -492,11 +492,11 @@ end
 
 return whole_call.module(beads, "beads", {
     psf = {"image: array", declared.options(
-        {"size", "any", "odd extents of the box of a bead, {z, y, x}, or {y, x} of a plane",
+        {"size", "extents", "odd extents of the box of a bead, {z, y, x}, or {y, x} of a plane",
             usual = "31, at most half the image"},
         {"bead_diameter", "number", "of the beads; 0: points", min = 0, default = 0},
-        {"spacing", "any", "distances of samples, {z, y, x}, or {y, x} of a plane, in the unit of "
-            .. "bead_diameter"},
+        {"spacing", "list", "distances of samples, {z, y, x}, or {y, x} of a plane, in the unit "
+            .. "of bead_diameter"},
         {"saturation", "number", "value from which the camera is saturated",
             usual = "the image's largest"},
         {"step", "any", "a function that is called for every bead and round of alignment"})},

@@ -21,12 +21,6 @@ local cluster = core.cluster.place()
 -- Seconds between two looks at what this process waits for: so soon it obeys Ctrl-C.
 local LOOK <const> = 0.1
 
-local function check_function(f, op, name)
-    if type(f) ~= "function" then
-        fail("argument", op, name, "%s must be a function, not a %s", name, type(f))
-    end
-end
-
 -- ---- everybody's values ----
 
 -- The texts of a list without the names of the calls that the ranks have made. Raises where these
@@ -70,18 +64,28 @@ local function exchanged(name, text, waiting)
     return of_one_call(list)
 end
 
--- The text of a value; raises where it has what no other rank could read.
-local function text_of(value, op)
+local MOST_NESTED <const> = 50 -- tables in each other
+
+-- Raises an error where a value has what no other rank could read.
+local function check_value(value, op, depth)
     local kind = type(value)
-    if kind == "table" then
+    if kind == "table" and depth == MOST_NESTED then
+        fail("argument", op, "value", "value has tables that are nested more than %d deep, or that "
+            .. "contain themselves; give fewer", MOST_NESTED)
+    elseif kind == "table" then
         for key, element in pairs(value) do
-            text_of(key, op)
-            text_of(element, op)
+            check_value(key, op, depth + 1)
+            check_value(element, op, depth + 1)
         end
     elseif kind ~= "number" and kind ~= "string" and kind ~= "boolean" and kind ~= "nil" then
         fail("argument", op, "value", "a %s cannot go to other ranks; give numbers, strings, "
             .. "booleans, or tables of these", kind)
     end
+end
+
+-- The text of a value.
+local function text_of(value, op)
+    check_value(value, op, 0)
     return records.text {value or false}
 end
 
@@ -108,11 +112,8 @@ end
 -- called several times a second while other ranks have not come here yet.
 cluster.gather = declared("cluster.gather", {
     {"value", "any?", "this rank's value"},
-    {"waiting", "any?", "a function"},
+    {"waiting", "callable?", "a function"},
 }, function(value, waiting)
-    if waiting ~= nil then
-        check_function(waiting, "cluster.gather", "waiting")
-    end
     return gathered("cluster.gather", value, waiting)
 end)
 
@@ -123,8 +124,7 @@ end)
 
 --- Calls fn() on rank 0 alone, and returns there and on all other ranks what it returned: numbers,
 -- strings, booleans, nil, or tables of these. For what one rank measures, and for files.
-cluster.once = declared("cluster.once", {{"fn", "any", "a function"}}, function(fn)
-    check_function(fn, "cluster.once", "fn")
+cluster.once = declared("cluster.once", {{"fn", "callable", "a function"}}, function(fn)
     if cluster.size == 1 then
         return fn()
     end
@@ -166,8 +166,8 @@ local function added(a, b)
     if type(a) == "number" and type(b) == "number" then
         return a + b
     elseif type(a) ~= "table" or type(b) ~= "table" or #a ~= #b then
-        fail("argument", "cluster.sum", "parts", "partial results are numbers, or lists of numbers "
-            .. "of one length")
+        fail("argument", "cluster.sum", "parts", "partial results must be numbers, or lists of "
+            .. "numbers of one length")
     end
     local sum = {}
     for i, value in ipairs(a) do
@@ -185,11 +185,8 @@ end
 -- (two ranks have the same packet).
 cluster.sum = declared("cluster.sum", {
     {"parts", "table", "partial results by the numbers of packets"},
-    {"combine", "any?", "a function of two partial results"},
+    {"combine", "callable?", "a function of two partial results"},
 }, function(parts, combine)
-    if combine ~= nil then
-        check_function(combine, "cluster.sum", "combine")
-    end
     local all, numbers = {}, {}
     for rank, own in ipairs(gathered("cluster.sum", parts)) do
         for number, part in pairs(own) do

@@ -58,6 +58,7 @@ convolution.layout = declared("convolution.layout", {
         {"device", "device", "where the grid is to be good", usual = "the default device"}),
 }, function(shape, kernel, center, options)
     local mode, boundary = options.mode, options.boundary
+    arguments.list(center, "convolve", "center", "one for each axis of the PSF", #kernel)
     if #kernel ~= #shape then
         fail("shape", "convolve", "psf", "the PSF has %d axes, the image %d", #kernel, #shape)
     elseif mode == "full" and boundary ~= "zero" then

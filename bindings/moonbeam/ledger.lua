@@ -56,9 +56,12 @@ local function make(rows, dry, results, before)
     return self
 end
 
--- Runs fn(...) between begin and finish; both are undone whatever happens.
-local function run(dry, fn, ...)
-    if dry then
+-- Runs fn(...) between begin and finish; both are undone whatever happens. In a dry run, devices of
+-- the list `unlimited` have as much memory as it takes.
+local function run(dry, unlimited, fn, ...)
+    if unlimited then
+        core.dry.begin(unlimited, nil, true, true)
+    elseif dry then
         core.dry.begin()
     end
     local first
@@ -83,12 +86,38 @@ local function run(dry, fn, ...)
     else
         results = table.pack(core.ledger.call(fn, ...))
     end
-    return make(core.ledger.rows(first), dry, results, before)
+    local made = make(core.ledger.rows(first), dry, results, before)
+    for i, device in ipairs(unlimited or {}) do
+        made.most = made.most or {}
+        made.most[i] = core.pool.stats(device).live_peak
+    end
+    return made
+end
+
+-- The ledger of a dry run that the budgets refused with this error: planned again without a limit.
+-- Its field `beyond` says where it does not fit. Raises the error where memory is not the cause.
+local function beyond_budget(err, fn, ...)
+    if type(err) ~= "table" or err.code ~= "budget" or core.dry.on() then
+        error(err, 0)
+    end
+    local devices, beyond = core.device.opened(), {}
+    local ok, made = pcall(run, true, devices, fn, ...)
+    for i, device in ipairs(ok and devices or {}) do
+        local budget = core.pool.stats(device).budget
+        if made.most[i] > budget then
+            beyond[#beyond + 1] = {device = device.id, budget = budget, enough = made.most[i]}
+        end
+    end
+    if #beyond == 0 then -- memory is not the cause, or there are no addresses for so much
+        error(ok and err or made, 0)
+    end
+    made.most, made.beyond = nil, beyond
+    return made
 end
 
 --- Calls fn(...) and returns the ledger of that, then what fn returned.
 function ledger.record(fn, ...)
-    local made = run(false, fn, ...)
+    local made = run(false, nil, fn, ...)
     return made, table.unpack(made.results, 1, made.results.n)
 end
 
@@ -97,8 +126,23 @@ end
 -- give shapes, results are not written. What asks for a value gets one that can be printed and
 -- scales arrays, and is an error elsewhere; only its equality with a number (v:min() == 0) cannot
 -- be noticed: that is false without a word. mb.bound gives plans a value.
+--
+-- What does not fit the budget of a device is planned as if it did. The ledger's field `beyond` is
+-- then a list of {device, budget, enough}, in bytes: with a budget of `enough` it runs. If all
+-- fits, `beyond` is nil.
 function ledger.dry_run(fn, ...)
-    local made = run(true, fn, ...)
+    local ok, made = pcall(run, true, nil, fn, ...)
+    if not ok then
+        made = beyond_budget(made, fn, ...)
+    end
+    made.results = nil
+    return made
+end
+
+-- Like dry_run, for a script, whose plan must end as the script does: what does not fit the budget
+-- is an error.
+function ledger._within_budget(fn, ...)
+    local made = run(true, nil, fn, ...)
     made.results = nil
     return made
 end
@@ -161,7 +205,7 @@ function ledger.observe(fn, ...)
 end
 
 --- Calls fn(...) with dry runs that know the values that `observe` found.
-ledger.replay = declared("ledger.replay", "finds: table, fn: callable", with_finds)
+ledger.replay = declared("ledger.replay", "finds: lists, fn: callable", with_finds)
 
 --- The rows: {kind, device, label, owner, tag, keep, temp, work, live, peak}. Bytes, rounded as the
 -- pool rounds them; tag is the pool.tag that was in force, or "".
@@ -276,6 +320,11 @@ methods.text = declared.method("ledger:text(options)", LIMIT, function(self, opt
     end
     lines[#lines + 1] = ("peak %s (%d bytes)%s"):format(core.device.format_bytes(self.peak),
         self.peak, self.dry and ", not run" or ", measured")
+    for _, each in ipairs(self.beyond or {}) do
+        lines[#lines + 1] = ("does not fit: the budget of %s is %s; give at least %s (%d bytes)")
+            :format(each.device, core.device.format_bytes(each.budget),
+            core.device.format_bytes(each.enough, each.budget), each.enough)
+    end
     lines[#lines + 1] = self.basis
     return table.concat(lines, "\n")
 end)
@@ -285,8 +334,8 @@ methods.print = declared.method("ledger:print(options)", LIMIT, function(self, o
     io.stdout:write(self:text(options), "\n")
 end)
 
---- The ledger as JSON: {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was
--- planned for without being here.
+--- The ledger as JSON: {"dry":, "peak":, "basis":, "beyond":[...], "rows":[...]}; basis only where
+-- a device was planned for without being here, beyond only where the budget is too small.
 methods.to_json = declared.method("ledger:to_json()", nil, function(self)
     local rows = {}
     for i, row in ipairs(self.list) do
@@ -295,9 +344,9 @@ methods.to_json = declared.method("ledger:to_json()", nil, function(self)
             rows[i][name] = row[name]
         end
     end
-    return json({dry = self.dry, basis = self.basis, rows = rows, peak = self.peak},
-        {"dry", "kind", "device", "label", "owner", "tag", "keep", "temp", "work", "live", "peak",
-        "basis", "rows"})
+    return json({dry = self.dry, basis = self.basis, beyond = self.beyond, rows = rows,
+        peak = self.peak}, {"dry", "kind", "device", "label", "owner", "tag", "keep", "temp",
+        "work", "live", "peak", "basis", "beyond", "budget", "enough", "rows"})
 end)
 
 --- Predicted beside measured: a line per step with both peaks and their difference. Returns the

@@ -2,6 +2,7 @@
 -- kept, so that help can be asked for the function itself.
 
 local core = require "moonbeam.core"
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local largest = require "moonbeam.plan.largest"
@@ -32,7 +33,10 @@ local function axes_of(options)
     if not axes or options.dim and options.pattern then
         fail("argument", "op.max_slices", "pattern",
             'give pattern = "projection", "sinogram" or "all", or dim = a number of an axis')
-    elseif axes[1] < 1 or axes[#axes] > #options.dims + 1 then
+    end
+    arguments.list(options.dims, "op.max_slices", "dims",
+        "the extents of the axes that are not cut")
+    if axes[1] < 1 or axes[#axes] > #options.dims + 1 then
         fail("argument", "op.max_slices", "dims",
             "dims are the extents of the axes that are not cut, in their order")
     end
@@ -114,14 +118,21 @@ local function arguments_for(name, options, axis, count)
     return specs_for(options, axis, piece.last - piece.first + 1), piece.params
 end
 
+-- Whether so many slices, neighbors included, leave no packet of the result inside an array.
+local function no_piece(count, split)
+    local beside = split.before + split.after
+    return beside > 0 and count - beside < split.packet
+end
+
 --- How many slices an operator can take at a time: the largest n whose inputs, results and scratch
 -- fit: n slices run in that many bytes, and n + 1 do not. Rows that the operator needs beside its
 -- own are part of the n.
--- Returns n (0: not even one), the dtype of the first result, the bytes that n slices take, the
--- basis of that number for a planned device (otherwise nil), how many of the n a piece needs
--- before and after its own slices (inside an array, n slices give n - before - after slices of the
--- result), and how many slices of the result are treated together: the size of a piece is a
--- multiple of that number.
+-- Returns n (0: not even one, or not one packet of the result with its neighbors), the dtype of the
+-- first result, the bytes that n slices take, the basis of that number for a planned device
+-- (otherwise nil), how many of the n a piece needs before and after its own slices (inside an
+-- array, n slices give n - before - after slices of the result), how many slices of the result are
+-- treated together (the size of a piece is a multiple of that number), and how many slices fit as a
+-- whole array, which has no neighbors.
 op.max_slices = declared("op.max_slices", {
     {"name", "string", "an operator"},
     options = declared.options(
@@ -175,16 +186,19 @@ op.max_slices = declared("op.max_slices", {
         local count = largest(limit, function(n) return need(axis, n) <= available end)
         -- What lies beside a piece may depend on the number.
         local bytes, dtype, basis, split = need(axis, math.max(1, count))
-        return {count, dtype, count > 0 and bytes or 0, basis, split}
+        local n = not options.extent and no_piece(count, split) and 0 or count
+        return {n, dtype, n > 0 and bytes or 0, basis, split, count}
     end
 
-    local least
+    local least, whole = nil, math.huge
     for _, axis in ipairs(axes) do
         local found = along(axis)
+        whole = math.min(whole, found[6])
         least = least and least[1] <= found[1] and least or found
     end
     local split = least[5]
-    return least[1], least[2], least[3], least[4], split.before, split.after, split.packet
+    return least[1], least[2], least[3], least[4], split.before, split.after, split.packet,
+        whole
 end)
 
 return declared.module(op, "op")

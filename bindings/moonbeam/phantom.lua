@@ -4,6 +4,7 @@
 -- `phantom.scale` turns them into the flat vector in pixels that the operators take.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
@@ -41,6 +42,8 @@ function phantom.scale(ellipsoids, half_width, half_height, density)
     density = density or 1
     local flat = {}
     for _, e in ipairs(ellipsoids) do
+        arguments.list(e, "phantom.scale", "ellipsoids", "{density, half axes x, y, z, place x, "
+            .. "y, z, angle}", 8)
         local values = {e[1] * density, e[2] * half_width, e[3] * half_width, e[4] * half_height,
             e[5] * half_width,
             e[6] * half_width, e[7] * half_height, math.rad(e[8])}
@@ -64,14 +67,15 @@ end
 -- radius =, height =, center = {z, y, x}}, centers 0-based.
 -- Errors: argument, budget.
 function phantom.spheres(size, options)
-    if type(size) ~= "table" or #size ~= 3 then
-        fail("argument", "phantom.spheres", "size", "size is {nz, ny, nx}")
-    end
+    arguments.entry({name = "size", kind = "extents"}, size, "phantom.spheres")
+    arguments.list(size, "phantom.spheres", "size", "{nz, ny, nx}", 3)
     local function range(name, default)
         local value = options[name] or default
         value = type(value) == "number" and {value, value} or value
-        if type(value) ~= "table" or #value ~= 2 or value[1] > value[2] then
-            fail("argument", "phantom.spheres", name, "%s is {least, greatest} or one number", name)
+        arguments.list(value, "phantom.spheres", name, "{least, greatest} or one number", 2)
+        if value[1] > value[2] then
+            fail("argument", "phantom.spheres", name, "%s goes from %g to %g; give {least, "
+                .. "greatest}, or one number", name, value[1], value[2])
         end
         return value
     end
@@ -80,7 +84,7 @@ function phantom.spheres(size, options)
     local radius, density = range("radius", {0.02 * narrow, 0.08 * narrow}), range("density")
     local flatten, subsamples = options.flatten, options.subsamples
     if radius[1] <= 0 then
-        fail("argument", "phantom.spheres", "radius", "radius must be above 0")
+        fail("argument", "phantom.spheres", "radius", "radius is %g; it must be above 0", radius[1])
     elseif 2 * margin > math.min(nz, narrow) - 1 then
         fail("argument", "phantom.spheres", "margin", "margin is %g; the volume leaves 0 to %g",
             margin, (math.min(nz, narrow) - 1) / 2)
@@ -113,7 +117,7 @@ end
 
 return whole_call.module(phantom, "phantom", {
     ball = "density: number, radius: number, x: number?, y: number?, z: number?",
-    scale = "ellipsoids: table, half_width: number, half_height: number?, density: number?",
+    scale = "ellipsoids: lists, half_width: number, half_height: number?, density: number?",
     heights = "rows: count",
     spheres = {"size: any", declared.options(
         {"count", "count", "the number of spheres", default = 40},

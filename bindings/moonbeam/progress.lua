@@ -205,8 +205,8 @@ end
 --- Section `number` begins; those before it are done.
 function progress:section(number)
     if not self.sections[number] then
-        fail("argument", "progress:section", "number", "number is %s; there are %d sections",
-            tostring(number), #self.sections)
+        fail("argument", "progress:section", "number", "number is %d; it must be from 1 to %d, the "
+            .. "number of sections", number, #self.sections)
     end
     self.finished = 0
     for i = 1, number - 1 do
@@ -286,7 +286,7 @@ progress.watch = declared("progress.watch", {
 end)
 
 progress.new = declared("progress.new", {
-    {"label", "any?", "what is done"},
+    {"label", "string?", "what is done"},
     {"total", "any?", "how many items there are, or a list of sections"},
     options = declared.options(
         {"unit", "string", "what is counted", default = "items"},

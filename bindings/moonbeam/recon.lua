@@ -3,6 +3,7 @@
 -- that its options describe (tomo/scan_recipe.lua); `mb.pipeline` runs any other chain.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local block_choice = require "moonbeam.pipeline.planning.block_choice"
 local ledger = require "moonbeam.ledger"
 local declared = require "moonbeam.internal.declared"
@@ -32,7 +33,7 @@ local work = require "moonbeam.pipeline.work"
 local recon = {}
 
 local FOUND = declared.options(
-    {"center", "any", "the axis, if it is known", unit = "px"},
+    {"center", "number", "the axis, if it is known", unit = "px"},
     {"how", "any", "how it was found, in words"},
     {"details", "any", "the third result of recon.find_center"})
 
@@ -43,8 +44,12 @@ local WITH_FRAMES = declared.options(OPTIONS,
 --- The declared options of recon.plan and related functions.
 recon.OPTIONS = OPTIONS
 
--- The section that makes float32 slices, and the values that it needs.
-local function slices_section(scan, device, settings)
+-- The section that makes float32 slices, and the values that it needs; `op` is what needs it.
+local function slices_section(scan, device, settings, op)
+    if settings.center == nil then
+        fail("argument", op, "center", "center is missing; mb.recon.find_center finds the axis")
+    end
+    arguments.number(settings.center, op, "center", {})
     local own = setmetatable({dtype = "f32", rows = false, part = false, device = false,
         devices = false}, {__index = settings})
     own.rows = nil
@@ -61,7 +66,8 @@ function recon.frames(scan, device, first, last, settings, carrier)
         fail("argument", "recon.frames", "dimensions", "dimensions is 3, with which slices depend "
             .. "on those beside them; a chunk lacks these: use recon.run")
     end
-    local section = slices_section(scan, mb.device(device), obeyed.settings(scan, settings))
+    local section = slices_section(scan, mb.device(device), obeyed.settings(scan, settings),
+        "recon.frames")
     local slices = geometry.row_elements(section.geometry, {first, last}, section.rows)
     return work.read(section, mb.device(device), slices or {first, last}, {carrier = carrier})
 end
@@ -71,7 +77,8 @@ end
 -- `recon.plan`; their method and mode are used, by default those of `tomo.reconstruct`.
 -- Returns the slices (z, y, x) on the device and the counts of mended values (in all rows read).
 function recon.slices(scan, frames, _, _, settings)
-    local section, values = slices_section(scan, frames.device, obeyed.settings(scan, settings))
+    local section, values = slices_section(scan, frames.device, obeyed.settings(scan, settings),
+        "recon.slices")
     local sums = scan_frames.sums(frames.device)
     local ok, slices = pcall(work.compute, section, frames, values, sums)
     local mended <const> = sums.mended
@@ -102,6 +109,8 @@ end
 
 -- Looks at the values of a scan.
 local function look(scan, options)
+    arguments.entry({name = "rows", kind = "range", optional = true}, options.rows or nil,
+        "recon.check_values")
     return on_device(options, function(own)
         local between = own.flat_interpolation or "mean"
         return scan_values.check(scan, setmetatable({flat_interpolation = between,
@@ -192,7 +201,7 @@ function recon.find_range(scan, options)
     return on_device(options, function(own)
         local device = mb.device(own.device or "host")
         own = obeyed.settings(scan, own)
-        local section, values = slices_section(scan, device, own)
+        local section, values = slices_section(scan, device, own, "recon.find_range")
         section.first, section.last = table.unpack(own.rows
             and scan_recipe.slices(section, own.rows) or {1, section.rows})
         return value_range.find(view.of(section, #section.steps, device, values), own.dtype)
@@ -202,6 +211,7 @@ end
 --- How many of the 65536 codes of u16 the slices use when they are stored with `options.range`;
 -- fewer than one is an error.
 function recon.range_codes(scan, options)
+    arguments.list(options.range, "recon.range_codes", "range", "{low, high}", 2)
     return value_range.codes(recon.find_range(scan, options), options.range, "recon.range_codes")
 end
 
@@ -364,6 +374,10 @@ function recon.run(scan, plan, sink, each)
     look(scan, plan.settings)
     plan = recon.settle(scan, plan)
     local out = not sink and plan.settings.out or nil
+    if not sink and not out then
+        fail("argument", "recon.run", "sink", "sink is missing; give a result (mb.result.create), "
+            .. "a function of the slices, or the option out to mb.recon.plan")
+    end
     local made = pipeline_plan.with_scan(plan.made, scan)
     local done = pipeline_run.execute(made, {sink = sink, out = out, each = each,
         quiet = plan.settings.quiet, label = "reconstructing", unit = "slices",
@@ -418,11 +432,12 @@ end
 
 -- The arguments of functions before their options.
 return whole_call.module(recon, "recon", {
-    frames = "scan: scan, device: device, first: count, last: count, settings: table",
-    slices = "scan: scan, frames: table, first: count, last: count, settings: table",
+    frames = "scan: scan, device: device, first: count, last: count, settings: table, "
+        .. "carrier: carrier?",
+    slices = "scan: scan, frames: block, first: count, last: count, settings: table",
     chunk = "scan: scan, device: device, first: count, last: count, settings: table",
-    read_shifts = "scan: scan", check_values = {"scan: scan", OPTIONS},
-    expected_values = {"scan: scan", OPTIONS},
+    read_shifts = "scan: scan, where: string, unit: string?",
+    check_values = {"scan: scan", OPTIONS}, expected_values = {"scan: scan", OPTIONS},
     find_center = {"scan: scan", OPTIONS}, find_tilt = {"scan: scan", OPTIONS},
     center_bounds = {"scan: scan", OPTIONS}, center_picture = "path: string, details: table",
     find_range = {"scan: scan", OPTIONS},
@@ -430,5 +445,5 @@ return whole_call.module(recon, "recon", {
     settle = "scan: scan, plan: plan",
     describe = {"plan: plan", DESCRIBE},
     check_bytes = "what: string, bytes: count, promised: count",
-    run = "scan: scan, plan: plan",
+    run = "scan: scan, plan: plan, sink: sink?, each: callable?",
 })

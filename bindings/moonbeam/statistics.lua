@@ -32,7 +32,7 @@ local function check_percents(percents, op)
 end
 
 -- Counts as a string (core.counts), from an array or a table of numbers.
-local function packed(counts)
+local function packed(counts, op, arg)
     if type(counts) == "string" then
         return counts
     elseif type(counts) ~= "table" and counts.dtype == "f64" then
@@ -42,8 +42,14 @@ local function packed(counts)
     local pieces = {}
     for first = 1, #counts, AT_ONCE do
         local last = math.min(first + AT_ONCE - 1, #counts)
-        pieces[#pieces + 1] = string.pack(("d"):rep(last - first + 1),
-            table.unpack(counts, first, last))
+        local some = table.pack(table.unpack(counts, first, last))
+        for i = 1, some.n do
+            if type(some[i]) ~= "number" then
+                fail("argument", op, arg, "element %d of %s is %s; give what mb.histogram has "
+                    .. "counted", first + i - 1, arg, arguments.described(some[i]))
+            end
+        end
+        pieces[#pieces + 1] = string.pack(("d"):rep(some.n), table.unpack(some, 1, some.n))
     end
     return table.concat(pieces)
 end
@@ -88,7 +94,7 @@ end
 
 -- Packed counts of high halves.
 local function packed_high(counts, op)
-    local high = packed(counts)
+    local high = packed(counts, op, "high")
     if #high // 8 < HALVES then
         fail("shape", op, "high", "high has %d counts; mb.histogram with bits = \"high\" makes %d",
             #high // 8, HALVES + 3)
@@ -144,7 +150,7 @@ end
 -- (statistics.prefixes). Arrays or tables of numbers. See statistics.percentiles.
 function statistics.from_counts(high, low, percents)
     check_percents(percents, "statistics.from_counts")
-    low = packed(low)
+    low = packed(low, "statistics.from_counts", "low")
     local list, parts = neighbors(packed_high(high, "statistics.from_counts"), percents)
     local count = #low // 8
     if count ~= #list * HALVES + 3 then
@@ -217,7 +223,7 @@ function statistics.percentiles(source, percents)
 end
 
 return declared.module(statistics, "statistics", {
-    prefixes = "high: any, percents: table",
-    from_counts = "high: any, low: any, percents: table",
+    prefixes = "high: counts, percents: table",
+    from_counts = "high: counts, low: counts, percents: table",
     percentiles = "source: any, percents: table",
 })

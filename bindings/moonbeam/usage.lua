@@ -24,7 +24,8 @@ local function head_of(path)
 end
 
 local function wrong(line, format, ...)
-    io.stderr:write(format:format(...), "; ", line, "\n")
+    io.stderr:write(format:format(...), "; ", line
+        or "the comment at the head of the program has no line \"usage: NAME.lua ...\"", "\n")
     os.exit(2, true)
 end
 

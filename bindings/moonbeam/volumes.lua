@@ -24,6 +24,7 @@
 local mb = require "moonbeam"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
+local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local tables = require "moonbeam.internal.tables"
 
@@ -489,6 +490,10 @@ end
 
 --- An array into a volume of its shape, slab by slab.
 function volumes.store(volume, array, host)
+    if table.concat(array.shape, " x ") ~= table.concat(volume.shape, " x ") then
+        fail("shape", "volumes.store", "array", "array is %s; it must be %s as the volume",
+            table.concat(array.shape, " x "), table.concat(volume.shape, " x "))
+    end
     each_slab({shape = array.shape, dtype = array.dtype}, function(first, extents)
         local part <close> = array:view(ranges(first, extents))
         local dense <close> = not part.contiguous and part:copy() or nil
@@ -506,13 +511,13 @@ end
 return declared.module(volumes, "volumes", {
     bytes = "volume: volume", of_array = "array: array", file_class = "methods: table",
         writer_class = "methods: table",
-    dense_steps = "shape: table, dtype: string", raw = "facts: volume",
-        planned = "shape: table, dtype: string",
-    scratch = "beside: string, shape: table, dtype: string",
-        hdf5 = "file: any, dataset: any?, shape: table, dtype: string",
+    dense_steps = "shape: extents, dtype: dtype", raw = "facts: volume",
+        planned = "shape: extents, dtype: dtype",
+    scratch = "beside: string, shape: extents, dtype: dtype",
+        hdf5 = "file: any, dataset: any?, shape: extents, dtype: dtype",
     pages = "volume: volume, pages: table",
     map = "volume: volume, dtype: string, fn: callable", watch = "volume: volume",
         load = "volume: volume, device: device?", load_real = "volume: volume, device: device?",
     real = "array: array",
-    store = "volume: volume, array: array", complete = "file: any, array: array",
+    store = "volume: volume, array: array", complete = "file: writer, array: array",
 })

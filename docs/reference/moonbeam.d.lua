@@ -392,9 +392,9 @@ function array:transpose() end
 function array:view(range, ...) end
 
 ---@class moonbeam.options.beads_psf
----@field size? any odd extents of the box of a bead, {z, y, x}, or {y, x} of a plane
+---@field size? integer[] odd extents of the box of a bead, {z, y, x}, or {y, x} of a plane
 ---@field bead_diameter? number of the beads; 0: points
----@field spacing? any distances of samples, {z, y, x}, or {y, x} of a plane, in the unit of bead_diameter
+---@field spacing? number[] distances of samples, {z, y, x}, or {y, x} of a plane, in the unit of bead_diameter
 ---@field saturation? number value from which the camera is saturated
 ---@field step? any a function that is called for every bead and round of alignment
 
@@ -452,7 +452,7 @@ function mb.cluster.done() end
 
 ---Gives a value to all ranks, and returns the list of the values of all ranks, in their order.
 ---@param value? any this rank's value
----@param waiting? any a function
+---@param waiting? function a function
 function mb.cluster.gather(value, waiting) end
 
 ---@class moonbeam.options.cluster_next
@@ -467,12 +467,12 @@ function mb.cluster.gather(value, waiting) end
 function mb.cluster.next(first, last, options) end
 
 ---Calls fn() on rank 0 alone, and returns there and on all other ranks what it returned: numbers, strings, booleans, nil, or tables of these.
----@param fn any a function
+---@param fn function a function
 function mb.cluster.once(fn) end
 
 ---Adds the partial results of all ranks in the order of their packets, and returns the sum on all ranks.
 ---@param parts table partial results by the numbers of packets
----@param combine? any a function of two partial results
+---@param combine? function a function of two partial results
 function mb.cluster.sum(parts, combine) end
 
 ---Grid := H grid (or its adjoint), in the grid's own memory.
@@ -1144,7 +1144,7 @@ function mb.help.text(subject) end
 
 ---@class moonbeam.options.images_create
 ---@field overwrite? boolean replace an existing file
----@field spacing? any of voxels, for TIFF
+---@field spacing? number of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
@@ -1182,7 +1182,7 @@ function mb.images.read(name, device) end
 
 ---@class moonbeam.options.images_write
 ---@field overwrite? boolean replace an existing file
----@field spacing? any of voxels, for TIFF
+---@field spacing? number of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
@@ -1260,7 +1260,7 @@ function ledger:rows() end
 ---@param options? moonbeam.options.ledger_text
 function ledger:text(options) end
 
----The ledger as JSON: {"dry":, "peak":, "basis":, "rows":[...]}; basis only where a device was planned for without being here.
+---The ledger as JSON: {"dry":, "peak":, "basis":, "beyond":[...], "rows":[...]}; basis only where a device was planned for without being here, beyond only where the budget is too small.
 function ledger:to_json() end
 
 ---mb.mem(): a list, oldest first, of {name, dtype, shape, bytes, storage, age (s), owner, device, references, view}; its text is a table.
@@ -1363,7 +1363,7 @@ function mb.op.list() end
 ---How many slices an operator can take at a time: the largest n whose inputs, results and scratch fit: n slices run in that many bytes, and n + 1 do not.
 ---@param name string an operator
 ---@param options? moonbeam.options.op_max_slices
----@return any # n (0: not even one), the dtype of the first result, the bytes that n slices take, the basis of that number for a planned device (otherwise nil), how many of the n a piece needs before and after its own slices (inside an array, n slices give n - before - after slices of the result), and how many slices of the result are treated together: the size of a piece is a multiple of that number.
+---@return any # n (0: not even one, or not one packet of the result with its neighbors), the dtype of the first result, the bytes that n slices take, the basis of that number for a planned device (otherwise nil), how many of the n a piece needs before and after its own slices (inside an array, n slices give n - before - after slices of the result), how many slices of the result are treated together (the size of a piece is a multiple of that number), and how many slices fit as a whole array, which has no neighbors.
 function mb.op.max_slices(name, options) end
 
 ---@class moonbeam.options.op_piece
@@ -1483,7 +1483,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -1495,7 +1495,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -1585,7 +1585,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -1597,7 +1597,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field overlap? any read and write beside the computing, which takes a second set of chunks on the device; "auto": where that fits
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -1881,7 +1881,7 @@ function mb.progress.finish() end
 ---@field form? "bar"|"line"|"json"|"none" how it is shown
 
 ---Begins to show progress.
----@param label? any what is done
+---@param label? string what is done
 ---@param total? any how many items there are, or a list of sections
 ---@param options? moonbeam.options.progress_new
 function mb.progress.new(label, total, options) end
@@ -2020,7 +2020,7 @@ function mb.psf.normalize(a) end
 
 ---A PSF whose center lies on a voxel, the nearest one: psf.on_voxel(a, center), center a list of coordinates as psf.center returns it.
 ---@param a moonbeam.array 
----@param center any 
+---@param center number[] 
 function mb.psf.on_voxel(a, center) end
 
 ---@class moonbeam.options.psf_recenter
@@ -2096,7 +2096,7 @@ function mb.psf.two_photon(size, options) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -2109,7 +2109,7 @@ function mb.psf.two_photon(size, options) end
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
 ---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -2175,7 +2175,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -2188,7 +2188,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
 ---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -2264,7 +2264,7 @@ function mb.recon.describe(plan, options) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -2277,7 +2277,7 @@ function mb.recon.describe(plan, options) end
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
 ---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -2332,7 +2332,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -2345,7 +2345,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
 ---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -2401,7 +2401,7 @@ function mb.recon.find_center(scan, options) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -2414,7 +2414,7 @@ function mb.recon.find_center(scan, options) end
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
 ---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -2469,7 +2469,7 @@ function mb.recon.find_range(scan, options) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -2482,7 +2482,7 @@ function mb.recon.find_range(scan, options) end
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
 ---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -2535,7 +2535,8 @@ function mb.recon.find_tilt(scan, options) end
 ---@param first integer 
 ---@param last integer 
 ---@param settings table 
-function mb.recon.frames(scan, device, first, last, settings) end
+---@param carrier? table 
+function mb.recon.frames(scan, device, first, last, settings, carrier) end
 
 ---@class moonbeam.options.recon_plan
 ---@field device? any where the work is done
@@ -2546,7 +2547,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -2559,7 +2560,7 @@ function mb.recon.frames(scan, device, first, last, settings) end
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
 ---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -2614,7 +2615,7 @@ function mb.recon.plan(scan, options) end
 ---@field part? any {K, N}: only the K-th of N shares of these rows (the command join puts their results together)
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
----@field axis_tilt? any angle between the axis and the detector's columns; positive: further right in lower rows
+---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
 ---@field vertical_shifts? any rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
@@ -2627,7 +2628,7 @@ function mb.recon.plan(scan, options) end
 ---@field threads? any threads that read, and as many that write
 ---@field pinned? any pinned host memory for reading and writing
 ---@field dtype? any how the slices are stored: "f32", "f16" or "u16"
----@field range? any {low, high}: what is stored as 0 and as the largest value
+---@field range? number[] {low, high}: what is stored as 0 and as the largest value
 ---@field slices_per_file? any the result's, where the volume goes to several files
 ---@field out? any the array on the host that the slices go to, where that is no result
 ---@field quiet? any no progress
@@ -2675,7 +2676,9 @@ function mb.recon.range_codes(scan, options) end
 
 ---Vertical shifts, one number a projection, in rows; with unit "columns" horizontal ones, with unit "weights" factors: from a list that is typed ("0,0.5,1") or in a text file (numbers between spaces, commas or line ends; # starts a comment; "FILE:2" is the second column), a dataset of the scan's file ("/path"), or one of another file ("other.h5:/path").
 ---@param scan table 
-function mb.recon.read_shifts(scan) end
+---@param where string 
+---@param unit? string 
+function mb.recon.read_shifts(scan, where, unit) end
 
 ---Reconstructs projections in host memory into a volume in host memory, in chunks of rows that fit the device and are moved there and back while it computes.
 ---@param projections any 
@@ -2686,7 +2689,9 @@ function mb.recon.reconstruct(projections, angles, options) end
 ---Runs a plan; a plan that is not exact is settled first.
 ---@param scan table 
 ---@param plan table 
-function mb.recon.run(scan, plan) end
+---@param sink? table 
+---@param each? function 
+function mb.recon.run(scan, plan, sink, each) end
 
 ---Makes a plan without `center` exact: the same method and chunks, with a `peak` that is exact to the byte and never more than `at_most`, the peak of the earlier plan.
 ---@param scan table 
@@ -2750,7 +2755,7 @@ function mb.result.disk_bytes(path, shape, dtype, options) end
 local result = {}
 
 ---Queues the writing of slices by a carrier (mb.stream).
----@param carrier any 
+---@param carrier table 
 ---@param array moonbeam.array 
 ---@param z_first any 
 function result:carry(carrier, array, z_first) end
@@ -2834,7 +2839,7 @@ function scan:close() end
 ---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
 ---@field device? moonbeam.device|string where the array is made
 ---@field out? moonbeam.array the array for the result
----@field carrier? any a carrier fills the array; the array is complete after its wait
+---@field carrier? table a carrier fills the array; the array is complete after its wait
 
 ---Darks (frame, row, column) of some rows, or nil if the scan has none.
 ---@param rows? any 
@@ -2848,7 +2853,7 @@ function scan:describe() end
 ---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
 ---@field device? moonbeam.device|string where the array is made
 ---@field out? moonbeam.array the array for the result
----@field carrier? any a carrier fills the array; the array is complete after its wait
+---@field carrier? table a carrier fills the array; the array is complete after its wait
 
 ---Flats (frame, row, column) of some rows, or nil if the scan has none.
 ---@param rows? any 
@@ -2869,7 +2874,7 @@ function scan:frame(i, options) end
 ---@field dtype? string u8, u16, i32, f16, f32, f64, c64 or c128
 ---@field device? moonbeam.device|string where the array is made
 ---@field out? moonbeam.array the array for the result
----@field carrier? any a carrier fills the array; the array is complete after its wait
+---@field carrier? table a carrier fills the array; the array is complete after its wait
 ---@field angles? any {first, last} of the projections
 
 ---Projections as an array (angle, row, column).
@@ -2893,8 +2898,8 @@ function scan:projections(rows, options) end
 function mb.show.array(array, options) end
 
 ---Percentiles from the counts of both passes: `high`, and `low` for the prefixes of these percents (statistics.prefixes).
----@param high any 
----@param low any 
+---@param high table 
+---@param low table 
 ---@param percents table 
 function mb.statistics.from_counts(high, low, percents) end
 
@@ -2904,7 +2909,7 @@ function mb.statistics.from_counts(high, low, percents) end
 function mb.statistics.percentiles(source, percents) end
 
 ---The prefixes for the second pass of mb.histogram, bits = "low": two for each percent.
----@param high any 
+---@param high table 
 ---@param percents table 
 function mb.statistics.prefixes(high, percents) end
 
@@ -3093,7 +3098,7 @@ function mb.system.terminal_width(stream) end
 
 ---@class moonbeam.options.tiff_create
 ---@field overwrite? boolean replace an existing file
----@field spacing? any of voxels, for TIFF
+---@field spacing? number of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
@@ -3139,7 +3144,7 @@ function mb.tiff.read(name, options) end
 
 ---@class moonbeam.options.tiff_write
 ---@field overwrite? boolean replace an existing file
----@field spacing? any of voxels, for TIFF
+---@field spacing? number of voxels, for TIFF
 ---@field unit? string of the spacing, for TIFF
 ---@field meta? table what the file that it was made from says (tiff.open): for TIFF; for Zarr its voxel, interval of frames and names of channels
 ---@field origin? table how it was made: {title, input, parameters}, but for .npy
@@ -3883,13 +3888,13 @@ function mb.view.window(array) end
 function mb.volumes.bytes(volume) end
 
 ---Writes the only volume of a file that is being written, and completes the file.
----@param file any 
+---@param file table 
 ---@param array moonbeam.array 
 function mb.volumes.complete(file, array) end
 
 ---Steps in bytes of a dense row-major array of elements, or of samples that are widened ("i8", "i16", "u32", "i64" and "u64").
----@param shape table 
----@param dtype string 
+---@param shape integer[] 
+---@param dtype table 
 function mb.volumes.dense_steps(shape, dtype) end
 
 ---A class of volumes in files: methods fill(block, first) and take(block, first) move dense host blocks.
@@ -3899,8 +3904,8 @@ function mb.volumes.file_class(methods) end
 ---A dataset of an open file (closed with the volume); `dataset` is nil in a dry run that creates it.
 ---@param file any 
 ---@param dataset? any 
----@param shape table 
----@param dtype string 
+---@param shape integer[] 
+---@param dtype table 
 function mb.volumes.hdf5(file, dataset, shape, dtype) end
 
 ---All of a volume as one array on a device.
@@ -3929,8 +3934,8 @@ function mb.volumes.of_array(array) end
 function mb.volumes.pages(volume, pages) end
 
 ---A volume that a plan takes for a file which does not exist yet.
----@param shape table 
----@param dtype string 
+---@param shape integer[] 
+---@param dtype table 
 function mb.volumes.planned(shape, dtype) end
 
 ---Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap (big-endian), samples (what is stored, where that is widened to dtype: "i8" and "i16" to i32; "u32", "i64" and "u64" to f64)}.
@@ -3943,8 +3948,8 @@ function mb.volumes.real(array) end
 
 ---A volume in a file without a name in the folder of `beside`; it is gone when it is closed, or with the process.
 ---@param beside string 
----@param shape table 
----@param dtype string 
+---@param shape integer[] 
+---@param dtype table 
 function mb.volumes.scratch(beside, shape, dtype) end
 
 ---An array into a volume of its shape, slab by slab.

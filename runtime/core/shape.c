@@ -57,7 +57,8 @@ uint64_t mb_shape_elements(const mb_shape *shape)
 static mb_status fail_count(const mb_shape *shape)
 {
     char text[128];
-    return mb_fail(MB_STATUS_SHAPE, NULL, "%s elements are more than any memory holds",
+    return mb_fail(MB_STATUS_SHAPE, NULL,
+                   "%s elements are more than any memory holds; check the extents",
                    mb_shape_format(shape, text, sizeof text));
 }
 

@@ -5,6 +5,7 @@
 #include "core/wake.h"
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static _Thread_local mb_error record;
@@ -30,11 +31,31 @@ const char *mb_status_name(mb_status status)
     return (unsigned)status < MB_STATUS_COUNT ? status_names[status] : "unknown";
 }
 
+/* Formats a text into `room` bytes. Of a longer one, as of a value that a user gave by mistake, the
+** middle is left out: its end says what to do. */
+static void format_cut(char *text, size_t room, const char *format, va_list values)
+{
+    static const char left_out[] = " ... ";
+    va_list again;
+    va_copy(again, values);
+    const int length = vsnprintf(text, room, format, values);
+    char *whole = length >= (int)room ? malloc((size_t)length + 1) : NULL;
+    if (whole) {
+        const size_t half = (room - sizeof left_out) / 2;
+        vsnprintf(whole, (size_t)length + 1, format, again);
+        memcpy(text, whole, half);
+        memcpy(text + half, left_out, sizeof left_out - 1);
+        memcpy(text + half + sizeof left_out - 1, whole + (size_t)length - half, half + 1);
+        free(whole);
+    }
+    va_end(again);
+}
+
 /* The text is formatted before the record is emptied: its values may lie in the record. */
 mb_status mb_vfail(mb_status code, const char *arg, const char *format, va_list values)
 {
     char text[sizeof record.text];
-    vsnprintf(text, sizeof text, format, values);
+    format_cut(text, sizeof text, format, values);
     record = (mb_error){.code = code};
     memcpy(record.text, text, sizeof text);
     if (arg)

@@ -161,7 +161,7 @@ mb_status mb_rawfile_keep(const char *path, bool shared, bool brief, mb_rawfile 
 static mb_status ready(const mb_rawfile *file, bool writing)
 {
     if (file->fd < 0)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed", file->path);
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed; open it again", file->path);
     if (writing && !file->writable)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' is open for reading only", file->path);
     return MB_STATUS_OK;

@@ -29,7 +29,8 @@ static mb_status check_number(const mb_op_arg *arg, double value)
         return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is not a number", arg->name);
     }
     if (!isfinite(value))
-        return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is infinite", arg->name);
+        return mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is infinite; it must be a finite number",
+                       arg->name);
     return is_outside(arg, value) ? outside(arg, arg->name, value) : MB_STATUS_OK;
 }
 
@@ -123,7 +124,8 @@ static mb_status check_array(const mb_op_arg *arg, const mb_spec *spec)
 {
     char text[128];
     if (!spec->present)
-        return arg->required ? mb_fail(MB_STATUS_ARGUMENT, arg->name, "%s is missing", arg->name)
+        return arg->required ? mb_fail(MB_STATUS_ARGUMENT, arg->name,
+                                       "%s is missing; give an array", arg->name)
                              : MB_STATUS_OK;
     MB_TRY(check_dtype(arg, spec->dtype));
     if (spec->shape.rank < arg->rank_min || spec->shape.rank > arg->rank_max) {
@@ -136,8 +138,8 @@ static mb_status check_array(const mb_op_arg *arg, const mb_spec *spec)
     }
     for (int i = 0; i < spec->shape.rank; i++)
         if (spec->shape.dims[i] < 0)
-            return mb_fail(MB_STATUS_SHAPE, arg->name, "extent %d of %s is negative", i + 1,
-                           arg->name);
+            return mb_fail(MB_STATUS_SHAPE, arg->name,
+                           "extent %d of %s is negative; it must be 0 or more", i + 1, arg->name);
     uint64_t bytes;
     return mb_shape_bytes(&spec->shape, spec->dtype, &bytes);
 }

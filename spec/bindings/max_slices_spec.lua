@@ -43,6 +43,49 @@ describe("op.max_slices", function()
         assert.equal(0, (mb.op.max_slices("unary", options)))
     end)
 
+    it("is 0 where no piece fits with its neighbors, as mb.chunked finds", function()
+        local _ <close> = setmetatable({}, {__close = function()
+            mb.pool.shutdown "host:1"
+        end})
+        for name, case in pairs {
+            box_filter = {packet = 64, beside = 66, params = {size = 5}},
+            gaussian_filter = {packet = 1, beside = 64, params = {sigma = 8}},
+        } do
+            local options = {dim = 1, dims = {64, 64}, available = "1M", params = case.params,
+                device = "host:1"}
+            local n, dtype, bytes, _, before, after, packet, whole = mb.op.max_slices(name, options)
+            assert.same({0, "f32", 0}, {n, dtype, bytes})
+            assert.same({case.beside, case.packet}, {before + after, packet})
+            assert.is_true(whole > 20 and whole < before + after + packet, whole)
+            -- As a whole array these run, one more does not.
+            for more = 0, 1 do
+                local inputs = {{"f32", whole + more, 64, 64}}
+                assert.equal(more == 0, mb.op.estimate(name, inputs, case.params).peak
+                    + (whole + more) * 64 * 64 * 4 <= 1000000)
+            end
+            -- The least number of bytes with which a piece fits is the one that mb.chunked takes.
+            local low, high = 1000000, 16000000
+            while high - low > 512 do
+                options.available = (low + high) // 1024 * 512
+                if mb.op.max_slices(name, options) > 0 then
+                    high = options.available
+                else
+                    low = options.available
+                end
+            end
+            options.available = high
+            n, _, bytes, _, before, after, packet, whole = mb.op.max_slices(name, options)
+            assert.same({before + after + packet, high, n}, {n, bytes // 512 * 512, whole})
+            local source <close> = mb.random {400, 64, 64}
+            local given = {params = case.params, devices = "host:1", budget = high,
+                overlap = false}
+            assert.equal(packet, mb.chunked.plan(name, {source}, given).block)
+            given.budget = high - 512
+            local _, err = helper.failure(mb.chunked.plan, name, {source}, given)
+            assert.equal("budget", err.code)
+        end
+    end)
+
     it("says how many of the slices are a halo", function()
         local options = {dim = 1, dims = {10, 20}, available = "1M", params = {size = {6, 1, 1}}}
         local n, _, bytes, basis, before, after = mb.op.max_slices("box_filter", options)
@@ -50,9 +93,12 @@ describe("op.max_slices", function()
         assert.is_nil(basis)
         assert.is_true(n > 67 and bytes <= 1 << 20)
         -- what lies beyond an end is at the other one: a piece needs everything
+        local fits = n
         options.params.mode = "wrap"
-        n, _, _, _, before, after = mb.op.max_slices("box_filter", options)
-        assert.same({n, n}, {before, after})
+        local whole
+        n, _, bytes, _, before, after, _, whole = mb.op.max_slices("box_filter", options)
+        assert.same({0, 0}, {n, bytes})
+        assert.same({fits, fits, fits}, {before, after, whole})
         n, _, _, _, before, after = mb.op.max_slices("unary",
             {dim = 1, dims = {10, 20}, available = 1, params = {fn = "exp"}})
         assert.same({0, 0, 0}, {n, before, after})
@@ -184,10 +230,13 @@ describe("op.max_slices", function()
                         for _, slices in ipairs(axes[1] and {extent, 7 * extent + 1} or {}) do
                             if any then
                                 local peak = mb.plan.peak(work, "host", slices).peak
-                                local n = mb.op.max_slices(name,
-                                    {dim = split.axis, dims = dims, dtype = first[1],
-                                    available = peak, params = sample.params, inputs = others})
+                                local found, _, _, _, before, after, packet, n =
+                                    mb.op.max_slices(name, {dim = split.axis, dims = dims,
+                                    dtype = first[1], available = peak, params = sample.params,
+                                    inputs = others})
                                 tried = tried + 1
+                                local fits = before + after == 0 or n - before - after >= packet
+                                assert.equal(fits and n or 0, found)
                                 assert.is_true(n >= slices,
                                     ("%d slices fit, found %d"):format(slices, n))
                                 assert.equal(n, (mb.plan.max_count(work,

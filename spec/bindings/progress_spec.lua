@@ -222,7 +222,7 @@ describe("progress", function()
         assert.matches("form is the string 'xml'; it must be bar, line, json or none",
             (helper.failure(mb.progress.new, "x", 1, {form = "xml"})))
         local bar = mb.progress.new("work", 4, {form = "none"})
-        assert.matches("number is 2; there are 1 sections", (helper.failure(bar.section, bar, 2)))
+        assert.matches("number is 2; it must be from 1 to 1", (helper.failure(bar.section, bar, 2)))
     end)
 end)
 

@@ -327,6 +327,61 @@ describe("a dry run", function()
         end
     end)
 
+    it("answers beyond the budget, and says what is enough", function()
+        local device = mb.device "host"
+        local budget = device:budget()
+        local _ <close> = setmetatable({}, {__close = function()
+            device:budget(budget)
+        end})
+        local live = mb.zeros {100, 1000}
+        local function work(n)
+            local a <close> = mb.ones {n, 100, 1000}
+            local b <close> = a + 1
+            mb.median_filter(b, 3, {out = a})
+        end
+        local function planned(f, ...)
+            local made = f(...)
+            return made.beyond, made
+        end
+        -- what fits is as before
+        assert.is_nil((planned(mb.dry_run, work, 4)))
+        local fits = mb.dry_run(work, 4)
+        mb.collect()
+        device:budget(2000000)
+        assert.equal("budget", select(2, helper.failure(work, 4)).code)
+        local beyond, made = planned(mb.dry_run, work, 4)
+        assert_same(fits, made)
+        assert.same({{device = "host", budget = 2000000, enough = fits.peak}}, beyond)
+        assert.equal(fits.peak, mb.plan.peak(function() work(4) end).peak
+            + mb.pool.stats(device).live)
+        assert.matches(("\ndoes not fit: the budget of host is 2 MB; give at least [%%d.]+ MB "
+            .. "%%(%d bytes%%)$"):format(fits.peak):gsub("%%%%", "%%"), made:text())
+        assert.matches(('"beyond":%%[{"device":"host","budget":2000000,"enough":%d}%%]'):format(
+            fits.peak), made:to_json())
+        -- by mb.plan of a function and of a text, on another device, and far beyond any memory
+        assert.same(beyond, (planned(mb.plan, function() work(4) end)))
+        assert.equal(1 << 40, planned(mb.plan, "mb.empty({1 << 38})")[1].enough - mb.pool.stats(
+            device).live)
+        assert.same({"planned:h200"}, {planned(mb.plan, "mb.empty({1 << 36, 2}, {device = "
+            .. "'planned:h200'})")[1].device})
+        -- the advice works, and is the least that does
+        device:budget(fits.peak)
+        work(4)
+        assert.is_nil((planned(mb.dry_run, work, 4)))
+        device:budget(fits.peak - 512)
+        assert.equal("budget", select(2, helper.failure(work, 4)).code)
+        assert.equal(fits.peak, planned(mb.dry_run, work, 4)[1].enough)
+        -- an error that no memory mends stays one, and inside a plan nothing is planned again
+        local _, err = helper.failure(mb.dry_run, function() mb.raise("budget", "mine; not more") end)
+        assert.equal("mine; not more", err.message)
+        local inner
+        mb.dry_run(function()
+            inner = select(2, pcall(mb.dry_run, work, 4))
+        end)
+        live:release()
+        assert.equal("budget", inner.code)
+    end)
+
     it("refuses at the same request as the real run, with the same figures", function()
         local device = mb.device("host")
         local budget = device:budget()

@@ -222,7 +222,8 @@ describe("result", function()
         local r <close> = mb.result.create(path, { shape = { 2, 4, 5 } })
         local one <close> = mb.zeros { 4, 5 }
         local odd <close> = mb.zeros { 5, 4 }
-        assert.is_truthy(helper.failure(r.write, r, one, 3):find("slices 3"))
+        assert.matches("z_first is 3; 1 slice of a volume of 2 must begin at 1 to 2",
+            (helper.failure(r.write, r, one, 3)))
         assert.matches("z_first is missing", (helper.failure(r.write, r, one)))
         assert.is_truthy(helper.failure(r.write, r, odd, 1):find("shape"))
     end)

@@ -1,6 +1,7 @@
 -- Mistakes in steps of one's own: each is told with the step, the function and what it should be,
 -- before or while it runs, and nothing is left.
 
+local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
 
@@ -109,6 +110,56 @@ describe("a step of one's own", function()
         wrong("bounds returns nil; give {low, high}",
             {measure = returns(3), bounds = returns(nil), gives_value = "center"}, recipe)
         wrong("bounds is missing", {measure = returns(3)})
+    end)
+
+    -- Runs in blocks of so many rows with a step that keeps what `keep` says, as a run without
+    -- MOONBEAM_STRICT does.
+    local function warnings_of(count, keep)
+        local name = os.tmpname()
+        files.write(name, ([[
+            local mb = require "moonbeam"
+            local kept = {}
+            local scan = mb.scan.of_arrays(mb.random({6, 9, 8}, {dtype = "u16", low = 300,
+                high = 900, seed = 1}), mb.tomo.angles(6), {flats = mb.ones({1, 9, 8},
+                {dtype = "u16"})})
+            local report = mb.pipeline(scan, {"flat_field", "own", "minus_log",
+                {"fbp", center = 3.5}}, {steps = {{name = "own", summary = "S.", run = function(b)
+                    %s
+                end, takes = {quantity = "any", layout = "frames"}}}, block = %d,
+                quiet = true}):run(function() end)
+            for _, text in ipairs(report.warnings) do
+                print(text)
+            end
+        ]]):format(keep, count))
+        local text, status = helper.run_program(name, "", "env -u MOONBEAM_STRICT "
+            .. helper.program)
+        os.remove(name)
+        assert.equal(0, status, text)
+        return text, name
+    end
+
+    it("that keeps arrays is named, with the line, in any number of blocks", function()
+        for count, bytes in pairs {[1] = "9 arrays of 4.5 KiB", [3] = "3 arrays of 3 KiB",
+            [9] = "1 array of 2 KiB"} do
+            local text, name = warnings_of(count, "kept[#kept + 1] = b.data:copy()")
+            assert.equal(("step own keeps %s in all, made at %s:8: the plan counts what a step makes "
+                .. "for one block only; let it release what it makes\n"):format(bytes, name), text)
+        end
+        -- What it releases, replaces or leaves to the collector is not kept.
+        assert.equal("", (warnings_of(1, "local c <close> = b.data:copy()")))
+        assert.equal("", (warnings_of(3, "b:replace(b.data:copy())")))
+        assert.equal("", (warnings_of(9, "local c = b.data:copy() c:fill(1)")))
+        if os.getenv "MOONBEAM_STRICT" then -- an error of the step, not of the library
+            local kept = {}
+            local _, err = helper.failure(run, {run = function(block)
+                kept[#kept + 1] = block.data:copy()
+            end})
+            for _, array in ipairs(kept) do
+                array:release()
+            end
+            assert.equal("argument", err.code)
+            assert.matches("step own keeps 1 array .*own_step_spec.lua", err.message)
+        end
     end)
 
     it("is told what it declares that it should not", function()

@@ -15,11 +15,22 @@ function arguments.class_of(value)
     return (debug.getmetatable(value) or {}).__name
 end
 
-local function described(value)
-    return value == nil and "missing" or value ~= value and "NaN"
-        or type(value) == "string" and ("the string '%s'"):format(value)
-        or type(value) == "number" and ("%.10g"):format(value) or "a " .. type(value)
+local SHOWN <const> = 200 -- bytes of a string
+
+--- A value in a message: "missing", "NaN", "the string 'x'", "1.5", "a table", "a moonbeam.device".
+-- The middle of a long string is left out.
+function arguments.described(value)
+    local kind = type(value)
+    if kind == "string" then
+        return ("the string '%s'"):format(#value <= SHOWN and value
+            or value:sub(1, SHOWN // 2) .. "..." .. value:sub(-SHOWN // 4))
+    elseif kind == "number" then
+        return value ~= value and "NaN" or ("%.10g"):format(value)
+    end
+    return value == nil and "missing" or "a " .. kind
 end
+
+local described = arguments.described
 
 --- `value` must be an array of `least` to `most` axes and not be empty; `layout` says what the axes
 -- are.
@@ -140,18 +151,30 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Signatures of public functions
 
--- A test for tables that have these fields, of these types.
+local function field(value, name)
+    return value[name]
+end
+
+-- A test for tables that have these fields, of these types. (Asking an object for a name that it
+-- does not have may be an error.)
 local function with(fields)
     return function(value)
         if type(value) ~= "table" then
             return false
         end
         for name, kind in pairs(fields) do
-            if type(value[name]) ~= kind then
+            local ok, found = pcall(field, value, name)
+            if not ok or type(found) ~= kind then
                 return false
             end
         end
         return true
+    end
+end
+
+local function of_class(name)
+    return function(value)
+        return arguments.class_of(value) == name
     end
 end
 
@@ -161,6 +184,8 @@ local function of_type(name)
     end
 end
 
+local RESULT <const> = with {carry = "function", finish = "function", await = "function"}
+
 -- Kinds of arguments: a test, and what the error tells the user to give.
 local KINDS = {
     angles = {function(value)
@@ -168,19 +193,28 @@ local KINDS = {
             or arguments.is_array(value)
     end, "the angles in radians, a table or an array of one axis"},
     any = {function(value) return value ~= nil end, "a value"},
+    block = {with {trim = "function", release = "function"}, "what mb.recon.frames returned"},
     boolean = {of_type "boolean", "true or false"},
     bytes = {function(value)
         return type(value) == "number" or type(value) == "string"
     end, "a number of bytes, or a size such as \"8G\""},
     array = {arguments.is_array, "an array"},
     callable = {function(value)
+        local metatable = debug.getmetatable(value) or {}
         return type(value) == "function" or not arguments.is_array(value)
-            and (debug.getmetatable(value) or {}).__call ~= nil
+            and metatable.__call ~= nil and not metatable.is_module
     end, "a function"},
     choice = {of_type "string", "one of the names"},
+    carrier = {of_class "moonbeam.carrier", "a carrier (mb.stream.carrier)"},
+    counts = {function(value)
+        return type(value) == "table" or type(value) == "string" or arguments.is_array(value)
+    end, "what mb.histogram has counted, an array or a table of numbers"},
     count = {function(value)
         return type(value) == "number" and math.tointeger(value) ~= nil and value >= 0
     end, "a whole number"},
+    dtype = {function(value)
+        return type(value) == "string" and (pcall(core.pool.element_bytes, value))
+    end, "u8, u16, i32, f16, f32, f64, c64 or c128"},
     device = {function(value)
         return type(value) == "string" or arguments.class_of(value) == "moonbeam.device"
     end, "a device or its name"},
@@ -193,22 +227,40 @@ local KINDS = {
         return type(value) == "table" and #value > 0
     end, "a table of whole numbers, one for each axis"},
     list = {of_type "table", "a table of numbers"},
+    lists = {function(value)
+        for _, each in ipairs(type(value) == "table" and value or {}) do
+            if type(each) ~= "table" then
+                return false
+            end
+        end
+        return type(value) == "table"
+    end, "a list of tables"},
     ledger = {with {list = "table"}, "a ledger (mb.ledger, mb.dry_run)"},
     number = {of_type "number", "a number"},
-    plan = {with {settings = "table", rows = "table"}, "a plan (mb.recon.plan)"},
+    plan = {with {settings = "table", rows = "table", made = "table", chunk = "number",
+        chunks = "number"}, "a plan (mb.recon.plan)"},
     range = {function(value)
         return type(value) == "table" and #value == 2 and math.tointeger(value[1]) ~= nil
             and math.tointeger(value[2]) ~= nil
     end, "{first, last}, two whole numbers"},
+    result = {RESULT,
+    "a result (mb.result.create)"},
+    sink = {function(value)
+        return type(value) == "function" or RESULT(value)
+    end, "a result (mb.result.create), or a function of the slices"},
     progress = {with {started = "number", done = "number"}, "what mb.progress.new returned"},
     scan = {with {rows = "number", cols = "number", n_angles = "number"},
     "a scan (mb.scan.open, mb.scan.of_arrays)"},
     string = {of_type "string", "a string"},
     table = {of_type "table", "a table"},
     tiling = {with {candidates = "table"}, "a plan (mb.tiles.plan, mb.tiled_deconv.plan)"},
-    times = {with {wall = "number", compute = "number"}, "what mb.stream.run returned"},
+    times = {with {wall = "number", read = "number", upload = "number", compute = "number",
+        download = "number", write = "number", read_bytes = "number", write_bytes = "number",
+        raw_bytes = "number"}, "what mb.stream.run returned"},
     volume = {with {shape = "table", dtype = "string"},
     "a volume (mb.volumes.of_array, mb.images.open)"},
+    writer = {with {volume = "function", finish = "function", close = "function"},
+    "a file that is being written (mb.npy.create, mb.tiff.create, mb.images.create)"},
 }
 
 -- Checks of kinds that use more fields of an entry than its kind: (value, op, entry).
@@ -250,6 +302,8 @@ function arguments.entry(entry, value, op)
     local check, kind = CHECKS[entry.kind], KINDS[entry.kind]
     if entry.name == "self" and value == nil then
         fail("argument", op, "self", "methods are called with a colon, as %s()", op)
+    elseif entry.name == "self" and arguments.class_of(value) == "moonbeam." .. entry.kind then
+        return -- also of an object that is not complete yet
     end
     if entry.words and type(value) ~= (entry.kind == "list" and "table" or "number") then
         word(value, op, entry)

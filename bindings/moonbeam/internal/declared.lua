@@ -223,7 +223,7 @@ end
 --- Declares a method as `native` does; returns f wrapped by a check of the arguments after self.
 function declared.method(text, options, f)
     local name, declaration = named(text, options)
-    local args = {entry_of {"self", "any"}, table.unpack(declaration)}
+    local args = {entry_of {"self", name:match "^[%w_]+"}, table.unpack(declaration)}
     args.options = options
     return checking(name, args, f)
 end

@@ -101,8 +101,8 @@ local function line_of(problem)
     return ok and text or "moonbeam: " .. tostring(problem)
 end
 
--- Runs the script once by `how` (ledger.record or ledger.dry_run). Returns its exit status, the
--- ledger and the error. An error is printed, and there is no ledger.
+-- Runs the script once by `how` (ledger.record or ledger._within_budget). Returns its exit status,
+-- the ledger and the error. An error is printed, and there is no ledger.
 local function run(name, statements, how, changes)
     local globals = setmetatable({}, {__index = _G})
     globals._G = globals
@@ -141,7 +141,7 @@ end
 --- Prints the plan of the statements (a list of texts) and then the script; either may be missing.
 -- Returns the exit status: the script's own, or 1 after an error.
 function script.plan(name, statements)
-    local status, made = run(name, statements, ledger.dry_run, quiet_changes())
+    local status, made = run(name, statements, ledger._within_budget, quiet_changes())
     if made and (status == 0 or #made > 0) then
         print(core.error.printable(made:text {limit = ROWS}, true))
     end
@@ -154,7 +154,7 @@ end
 -- status, or 1 if they differ.
 function script.ledger(name, statements)
     local seed = table.pack(math.randomseed())
-    local status, predicted = run(name, statements, ledger.dry_run, quiet_changes())
+    local status, predicted = run(name, statements, ledger._within_budget, quiet_changes())
     if status ~= 0 then
         return status
     end
@@ -165,7 +165,7 @@ function script.ledger(name, statements)
     if measured and status == 0 and #finds > 0 and predicted ~= measured then
         core.garbage.collect()
         math.randomseed(seed[1], seed[2])
-        predicted = select(2, ledger.replay(finds, run, name, statements, ledger.dry_run,
+        predicted = select(2, ledger.replay(finds, run, name, statements, ledger._within_budget,
             quiet_changes()))
     end
     if measured and status ~= 0 then

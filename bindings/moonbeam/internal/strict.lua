@@ -79,6 +79,7 @@ end
 -- `title` is what the error calls it. A metatable that looks up names by itself stays as it is.
 function strict.module(module, title)
     local metatable = getmetatable(module) or {}
+    metatable.is_module = metatable.__call == nil -- and no function
     metatable.__call = metatable.__call or function()
         local subject = title:gsub("^mb%.", "")
         fail("argument", nil, nil, "%s is a module, not a function: mb.help(\"%s\") lists its "

@@ -3,6 +3,7 @@
 -- A recipe is a list of steps with options. Bound to a scan and to devices, it is a pipeline. The
 -- pipeline's plan says what every section takes, to the byte, before a frame is read.
 
+local arguments = require "moonbeam.internal.arguments"
 local bound = require "moonbeam.pipeline.bound"
 local catalog = require "moonbeam.pipeline.catalog"
 local declared = require "moonbeam.internal.declared"
@@ -54,8 +55,15 @@ pipeline.new = declared("pipeline.new", {
     options = OPTIONS,
 }, function(scan, recipe, options)
     local own, files = options.steps or {}, {}
-    if type(own) == "table" and type(own[1]) == "string" then
+    if type(own) ~= "table" then
+        fail("argument", "pipeline", "steps", "steps is %s; give a list of files, as "
+            .. "{\"own.lua\"}, or of definitions", arguments.described(own))
+    elseif type(own[1]) == "string" then
         own, files = nil, own
+    end
+    if type(recipe) ~= "string" and type(recipe) ~= "table" then
+        fail("argument", "pipeline", "recipe", "recipe is %s; give a list of steps or the name of "
+            .. "a recipe", arguments.described(recipe))
     end
     local entries, folder = recipe, nil
     if type(recipe) == "string" then

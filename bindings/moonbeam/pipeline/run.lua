@@ -5,9 +5,11 @@ local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
 local directions = require "moonbeam.scan.directions"
 local dry_work = require "moonbeam.pipeline.planning.dry_work"
+local fail = require "moonbeam.internal.fail"
 local in_a_row = require "moonbeam.plan.in_a_row"
 local ledger = require "moonbeam.ledger"
 local on_error = require "moonbeam.internal.on_error"
+local own_step = require "moonbeam.pipeline.definitions.own_step"
 local plan = require "moonbeam.pipeline.plan"
 local progress = require "moonbeam.progress"
 local promise = require "moonbeam.plan.promise"
@@ -208,6 +210,12 @@ local function compare(made, section, measured, passes, others, times)
             peaks[id] = math.max(peaks[id] or 0, bytes)
         end
     end
+    if times.kept_by[1] then -- steps of the user: no promise was made for them
+        for _, device in ipairs(live) do
+            kept = kept and measured[device.id] == peaks[device.id]
+        end
+        return kept, peaks
+    end
     -- In a fixed schedule the blocks of a lost device are reserved for.
     local bounds = #live == #job.devices and section.peaks or section.reserved
     for _, device in ipairs(live) do
@@ -265,6 +273,7 @@ local function run_section(made, section, ends, others)
     settings.seen = job.options.seen and function(...)
         others.call(job.options.seen, ...)
     end
+    local watched = own_step.watch(section.steps, job.devices)
     local totals, times = rank_run.work(section, job.devices, section.blocks, job.values, ends,
         settings)
     local passes = {lists_of(times)}
@@ -272,6 +281,10 @@ local function run_section(made, section, ends, others)
     local measured = {}
     for id, scope in pairs(scopes) do
         measured[id] = scope:finish() + (id == "host" and live or 0)
+    end
+    times.kept_by = watched and not times.stopped and watched() or {}
+    if times.kept_by[1] and os.getenv "MOONBEAM_STRICT" then
+        fail("argument", "pipeline.run", "steps", "%s", times.kept_by[1])
     end
     times.unpack = (section.source.scan or {}).unpack_seconds
     local kept, peaks = compare(made, section, measured, passes, others, times)
@@ -462,6 +475,7 @@ function state_methods:run(i, final)
     if times.stopped then
         stops.raise(held)
     end
+    table.move(times.kept_by, 1, #times.kept_by, #report.kept_by + 1, report.kept_by)
     totals = self.team.sum(totals)
     work.add(report.totals, totals)
     report.as_planned = kept and report.as_planned
@@ -572,7 +586,7 @@ function run.execute(made, final)
     local state = setmetatable({made = settled, values = {}, verdicts = verdicts, stores = stores,
         others = {call = call, bytes = others}, bar = bar, team = own,
         report = {expected = {}, peaks = {}, totals = {}, sections = {}, replanned = {},
-            budgets = {}, lost = {}, pinned = 0, as_planned = true}},
+            budgets = {}, lost = {}, kept_by = {}, pinned = 0, as_planned = true}},
         state_methods)
     local journal = final.journal
     state:drop_lost(0)
@@ -629,6 +643,9 @@ function run.execute(made, final)
     end
     for _, each in ipairs(report.lost) do
         table.insert(report.warnings, 1, each.text)
+    end
+    for _, text in ipairs(report.kept_by) do
+        report.warnings[#report.warnings + 1] = text
     end
     for _, each in ipairs(report.budgets) do
         report.warnings[#report.warnings + 1] = each.text

@@ -8,6 +8,7 @@
 -- is false; other comparisons are errors (internal/unknown.lua).
 
 local core = require "moonbeam.core"
+local checks = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local in_a_row = require "moonbeam.plan.in_a_row"
@@ -183,6 +184,16 @@ plan.max_count = declared("plan.max_count", {
     return count * granularity, peak or problem
 end)
 
+-- What a user's make_input has returned; anything else would be planned as nothing.
+local function an_array(input)
+    if not checks.is_array(input) then
+        fail("argument", "plan.max_slices", "make_input", "make_input returned %s; it must return "
+            .. "an array of n slices (is a 'return' missing?)", input == nil and "nothing"
+            or checks.described(input))
+    end
+    return input
+end
+
 --- The largest number of slices that fits: the largest n for which fn(make_input(n, device),
 -- device) stays within the available bytes, input included, and its peak.
 plan.max_slices = declared("plan.max_slices", {
@@ -192,7 +203,7 @@ plan.max_slices = declared("plan.max_slices", {
     {"device", "device?", "where fn is planned", usual = "the default device"},
 }, function(fn, make_input, available, device)
     return plan.max_count(function(planned, n)
-        local input <close> = make_input(n, planned)
+        local input <close> = an_array(make_input(n, planned))
         local result = fn(input, planned)
         return result
     end, {device = device, available = available})

@@ -31,6 +31,10 @@ local function numbers_of(values, op, name)
         local part <close> = values:view({1, values.elements, math.max(1, step)})
         return part:to_table(), math.max(1, step)
     end
+    if type(values) ~= "table" then
+        fail("argument", op, name, "a line of %s is %s; it must be a list of numbers or an array "
+            .. "of one axis", name, arguments.described(values))
+    end
     for i, value in ipairs(values) do
         if type(value) ~= "number" then
             fail("argument", op, name, "value %d of %s is a %s; a line is a list of numbers or an "

@@ -6,6 +6,7 @@
 -- at n / 2: say center = "fft" for those.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local bessel = require "moonbeam.psf.bessel"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -65,6 +66,9 @@ function ways.maximum(a, axis)
 end
 
 function ways.mass(a, axis)
+    if a.dtype == "c64" or a.dtype == "c128" then
+        fail("dtype", "psf.center", "a", "a is complex; take its magnitude first, a:abs()")
+    end
     local sum, moment = 0, 0
     for i, value in ipairs(marginal(a, "sum", axis)) do
         sum, moment = sum + value, moment + (i - 1) * value
@@ -276,21 +280,27 @@ end
 -- of sum 1 on the PSF's device.
 function psf.resample(a, from, to, options)
     local rank, center = a.rank, psf.center(a, options.center)
+    if options.size ~= nil then
+        arguments.list(options.size, "psf.resample", "size", "the result's extents", rank)
+    end
     local ratios, size, samples = {}, {}, 1.0
     for i = 1, rank do
         local x, y = type(from) == "table" and from[i] or from, type(to) == "table" and to[i] or to
-        if type(x) ~= "number" or type(y) ~= "number" or not (x > 0 and y > 0) then
-            fail("argument", "psf.resample", "from",
-                "from and to have a positive number for each of the %d axes", rank)
+        for name, value in pairs {from = x or false, to = y or false} do
+            if type(value) ~= "number" or not (value > 0 and value < math.huge) then
+                fail("argument", "psf.resample", name, "%s has %s for axis %d; it must be a "
+                    .. "positive number, or one for each of the %d axes", name,
+                    arguments.described(value or nil), i, rank)
+            end
         end
         ratios[i] = y / x
         size[i] = options.size and options.size[i]
             or 2 * math.floor((a.shape[i] - 1) / 2 / ratios[i]) + 1
         samples = samples * size[i]
     end
-    if samples > sampling.MOST_VALUES then
+    if not (samples >= 1 and samples <= sampling.MOST_VALUES) then
         fail("argument", "psf.resample", "from",
-            "%g samples from %d are out of proportion: are both distances in one unit?", samples,
+            "%g samples from %d are out of proportion; give both distances in one unit", samples,
             a.elements)
     end
     local real <close> = a:cast("f32")
@@ -406,7 +416,7 @@ return whole_call.module(psf, "psf", {
         {"sheet_na", "number", "numerical aperture of the sheet's beam", above = 0},
         {"excitation", "number", "excitation wavelength in vacuum, with sheet_na", above = 0},
         AREA)},
-    on_voxel = "a: array, center: any",
+    on_voxel = "a: array, center: list",
     center = "a: array", sum = "a: array", background = "a: array",
         subtract_background = "a: array, level: number?",
     light_within = "model: string, size: any, optics: any",

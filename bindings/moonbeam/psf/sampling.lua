@@ -9,6 +9,7 @@
 -- lens; turn: the factor of what turns with the angle about the axis, nil for nothing}.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
 local focus = require "moonbeam.psf.focus"
 local on_error = require "moonbeam.internal.on_error"
@@ -61,7 +62,8 @@ function sampling.check_size(what, size)
         good = good and math.type(size[i]) == "integer" and size[i] > 0
     end
     if not good then
-        fail("argument", what, "size", "size is {nz, ny, nx}, whole numbers above 0")
+        fail("argument", what, "size", "size is %s; it must be {nz, ny, nx}, whole numbers above 0",
+            type(size) == "table" and "a table of something else" or arguments.described(size))
     end
 end
 

@@ -1,7 +1,7 @@
 --- The top of a point spread function: where it is, and how it comes to a voxel.
 
 local mb = require "moonbeam"
-local fail = require "moonbeam.internal.fail"
+local arguments = require "moonbeam.internal.arguments"
 local on_error = require "moonbeam.internal.on_error"
 
 local top = {}
@@ -71,10 +71,7 @@ end
 -- What moves beyond a face is lost. A center on a voxel, to 0.001 of it, keeps the values. Memory
 -- does not depend on the center. Errors: argument (center).
 function top.on_voxel(a, center)
-    if #center ~= a.rank then
-        fail("argument", "psf.on_voxel", "center", "center has %d numbers; the PSF has %d axes",
-            #center, a.rank)
-    end
+    arguments.list(center, "psf.on_voxel", "center", "one for each axis of the PSF", a.rank)
     local result = a:cast("f32")
     local _ <close> = on_error(function() result:release() end)
     for axis, n in ipairs(a.shape) do

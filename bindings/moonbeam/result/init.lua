@@ -15,6 +15,7 @@
 --   regions(first, last)                 where they are, for their hash; nil: some are missing
 --   finish(), close()                    finish gives the file its name
 
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -162,8 +163,9 @@ end)
 local function take(self, array, z_first, op)
     local count = #array.shape == 2 and 1 or array.shape[1]
     if math.type(z_first) ~= "integer" or z_first < 1 or z_first + count - 1 > self.shape[1] then
-        fail("argument", op, "z_first", "slices %s to %s are outside the volume, which has %d",
-            tostring(z_first), math.type(z_first) and z_first + count - 1 or "?", self.shape[1])
+        fail("argument", op, "z_first", "z_first is %s; %d slice%s of a volume of %d must begin at "
+            .. "1 to %d", arguments.described(z_first), count, count == 1 and "" or "s",
+            self.shape[1], self.shape[1] - count + 1)
     end
     return z_first, z_first + count - 1
 end
@@ -202,7 +204,7 @@ end
 
 --- Queues the writing of slices by a carrier (mb.stream). The array may be released after the
 -- carrier's wait, and the result finished after its finish.
-methods.carry = declared.method("result:carry(carrier: any, array: array, z_first: any)",
+methods.carry = declared.method("result:carry(carrier: carrier, array: array, z_first: any)",
     nil, function(self, carrier, array, z_first)
     local first, last = take(self, array, z_first, "result:carry")
     if not core.dry.on() then

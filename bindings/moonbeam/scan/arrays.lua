@@ -89,9 +89,13 @@ scan_arrays.new = declared("scan.of_arrays", {
 local READ = declared.without(reading.projections, "dtype", "out")
 
 local function reader(name, field)
-    return declared("scan:" .. name, {{"self", "any"}, {"rows", "any?"}, options = READ},
+    return declared("scan:" .. name, {{"self", "scan"}, {"rows", "any?"}, options = READ},
         function(self, rows, options)
         local array, carrier = self[field], options.carrier
+        if type(array) == "table" and not array.part then
+            fail("argument", "scan:" .. name, "self", "self is a scan of files; methods are called "
+                .. "with a colon, as scan:%s()", name)
+        end
         if not array then
             return nil
         elseif type(array) == "table" then
@@ -114,6 +118,7 @@ methods.darks = reader("darks", "own_darks")
 
 --- What there is, as text; of images with the angles and the size of a pixel.
 function methods:describe()
+    arguments.entry({name = "self", kind = "scan"}, self, "scan:describe")
     local groups = self.timeline and #timeline.groups(self.timeline).counts or 1
     local lines = {report_lines.line("scan", "%d projection%s of %d rows x %d columns, %s, in %s",
         self.n_angles, self.n_angles == 1 and "" or "s", self.rows, self.cols, self.dtype,
@@ -129,6 +134,7 @@ end
 --- Closes the scan's files and releases the arrays that it has read from files itself; those of
 -- the caller stay.
 function methods:close()
+    arguments.entry({name = "self", kind = "scan"}, self, "scan:close")
     for _, each in ipairs(self.owned or {}) do
         local _ <close> = each -- an array or a volume
     end

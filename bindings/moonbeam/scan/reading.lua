@@ -1,6 +1,7 @@
 --- The reading methods of a scan in a file: projections, flats and darks by rows, one projection.
 
 local core = require "moonbeam.core"
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local frames = require "moonbeam.scan.frames"
@@ -15,7 +16,7 @@ local FRAME = declared.options(
     {"out", "array", "the array for the result"})
 --- Options of flats and darks.
 reading.references = declared.options(FRAME,
-    {"carrier", "any", "a carrier fills the array; the array is complete after its wait"})
+    {"carrier", "carrier", "a carrier fills the array; the array is complete after its wait"})
 --- Options of projections.
 reading.projections = declared.options(reading.references,
     {"angles", "any", "{first, last} of the projections", usual = "all"})
@@ -101,8 +102,8 @@ methods.frame = declared.method("scan:frame(i: any, options)", FRAME, function(s
     local index = math.type(i) == "integer" and i < 0 and i + self.n_angles + 1 or i
     local frame = self.frames[index]
     if not frame then
-        fail("argument", "scan:frame", nil, "there is no projection %s; the scan has %d",
-            tostring(i), self.n_angles)
+        fail("argument", "scan:frame", "i", "i is %s; it must be a projection, 1 to %d, or -1 for "
+            .. "the last", arguments.described(i), self.n_angles)
     end
     return self.data:read(frame, core.array.all, options)
 end)

@@ -7,6 +7,7 @@
 -- the device at a time. With `overlap = false` there is one of each, and every step waits for the
 -- previous one; the results are the same.
 
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local lane = require "moonbeam.stream.lane"
@@ -109,6 +110,10 @@ function stream.open(devices, options)
     return lanes
 end
 
+-- The functions of a run, and whether they may be left out.
+local FUNCTIONS <const> = {read = false, compute = false, write = false, prepare = true,
+    done = true, finished = true, stops = true}
+
 --- stream.run(devices, blocks, steps, options): works on all blocks, on one device or a list of
 -- devices (or on what stream.open returned). For every block, in order on its device:
 --   frames = steps.read(block, carrier, device)     makes arrays and queues their reading; frames
@@ -138,6 +143,11 @@ end
 -- Errors: those of the steps; device (no device is left).
 function stream.run(devices, blocks, steps, options)
     options = options or {}
+    for name, optional in pairs(FUNCTIONS) do
+        if steps[name] ~= nil or not optional then
+            arguments.entry({name = "steps." .. name, kind = "callable"}, steps[name], "stream.run")
+        end
+    end
     local overlap = options.overlap ~= false
     local began = core.system.clock()
     local open = getmetatable(devices) == kept

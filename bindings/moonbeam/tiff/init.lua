@@ -242,7 +242,7 @@ end
 
 local WRITE = declared.options(
     {"overwrite", "boolean", "replace an existing file", default = false},
-    {"spacing", "any", "of voxels, for TIFF", usual = "that of meta"},
+    {"spacing", "number", "of voxels, for TIFF", usual = "that of meta"},
     {"unit", "string", "of the spacing, for TIFF", usual = "that of meta"},
     {"meta", "table", "what the file that it was made from says (tiff.open): for TIFF; for Zarr "
         .. "its voxel, interval of frames and names of channels"},

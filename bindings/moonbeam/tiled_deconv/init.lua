@@ -174,6 +174,19 @@ end
 -- neighbors across tile faces over that of neighbors within tiles. 1 where nothing shows; nil where
 -- there are no faces or no differences.
 function tiled.seam(volume, axes, device, host)
+    if #axes ~= #volume.shape then
+        fail("shape", "tiled_deconv.seam", "axes", "axes has %d lists; it must have one for each "
+            .. "of the %d axes of the volume", #axes, #volume.shape)
+    end
+    for i = 1, #axes do
+        local parts = axes[i] or {}
+        for _, part in ipairs(parts) do
+            if type(part) ~= "table" or not part.first or not part.extent or not part.take then
+                fail("argument", "tiled_deconv.seam", "axes", "axis %d of axes has a part without "
+                    .. "first, extent or take; give the axes of a plan", i)
+            end
+        end
+    end
     return blended.seam(volume, search.tiles(axes), device, host)
 end
 
@@ -241,7 +254,7 @@ function tiled.richardson_lucy(image, psf, options)
 end
 
 return whole_call.module(tiled, "tiled_deconv", {
-    seam = "volume: volume, axes: table, device: device, host: device",
+    seam = "volume: volume, axes: lists, device: device, host: device",
     plan = {"source: volume, psf: array, sink: volume?", OPTIONS},
     richardson_lucy_volume = {"source: volume, psf: array, sink: volume", OPTIONS},
     richardson_lucy = {"image: array, psf: array", OPTIONS},

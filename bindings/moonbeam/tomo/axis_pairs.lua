@@ -38,6 +38,8 @@ end
 -- they miss it (rad). Ties go to the pair that starts first. Public as mb.tomo.opposite_pair.
 function axis_pairs.opposite(angles)
     arguments.angles(angles, "tomo.opposite_pair", "angles")
+    angles = arguments.is_array(angles) and angles:to_table() or angles
+    angles = type(angles) == "number" and {angles} or angles
     local order = sorted(angles)
     local best, best_other, best_miss = 1, 1, math.huge
     local j = 1

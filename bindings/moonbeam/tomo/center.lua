@@ -66,7 +66,8 @@ center.find_center_pair = declared("tomo.find_center_pair", {
         fail("shape", "tomo.find_center_pair", "first",
             "one column has no axis to be found; give at least 2")
     elseif opposite.shape[1] ~= rows or opposite.shape[2] ~= width then
-        fail("shape", "tomo.find_center_pair", "opposite", "first is %d x %d, opposite %d x %d",
+        fail("shape", "tomo.find_center_pair", "opposite", "first is %d x %d, opposite %d x %d; "
+            .. "both must have one shape",
             rows, width, opposite.shape[1], opposite.shape[2])
     end
     local register <close> = axis_register.new(rows, width, first.device)

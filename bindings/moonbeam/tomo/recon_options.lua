@@ -20,7 +20,7 @@ return declared.options(
         usual = "1: each rank works alone"},
     {"center", "any", "0-based column of the rotation axis, halfway down the detector", unit = "px",
         usual = "what the search finds"},
-    {"axis_tilt", "any", "angle between the axis and the detector's columns; positive: further "
+    {"axis_tilt", "number", "angle between the axis and the detector's columns; positive: further "
         .. "right in lower rows", unit = "rad", usual = "0"},
     {"vertical_shifts", "any", "rows to shift each projection by: one number per projection"},
     {"shifted_rows", "any", "rows that vertical shifts take from outside the detector: \"mark\" "
@@ -41,7 +41,7 @@ return declared.options(
     {"pinned", "any", "pinned host memory for reading and writing", unit = "bytes",
         usual = "256 MiB; none for arrays that are pinned themselves"},
     {"dtype", "any", "how the slices are stored: \"f32\", \"f16\" or \"u16\"", usual = "f32"},
-    {"range", "any", "{low, high}: what is stored as 0 and as the largest value",
+    {"range", "list", "{low, high}: what is stored as 0 and as the largest value",
         usual = "from nine slices"},
     {"slices_per_file", "any", "the result's, where the volume goes to several files"},
     {"out", "any", "the array on the host that the slices go to, where that is no result"},

@@ -9,6 +9,7 @@
 -- the frames hold, so a dry run takes the same.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local axis_edges = require "moonbeam.tomo.axis.axis_edges"
 local axis_pairs = require "moonbeam.tomo.axis_pairs"
 local axis_remedies = require "moonbeam.tomo.axis.axis_remedies"
@@ -390,10 +391,16 @@ end
 
 -- Public as mb.recon.center_picture.
 function scan_center.picture(path, details)
-    if not details.curve then
-        fail("argument", "recon.center_picture", "details",
-            "the scan has no opposite projections, and the picture shows how they match")
+    if type(rawget(details, "curve")) ~= "table" then
+        fail("argument", "recon.center_picture", "details", "details has no curve: the scan has no "
+            .. "opposite projections, and the picture shows how they match; give the third result "
+            .. "of recon.find_center")
     end
+    for name, optional in pairs {column = false, slices = true} do
+        arguments.entry({name = name, kind = "number", optional = optional}, details[name],
+            "recon.center_picture")
+    end
+    arguments.list(details.curve.values, "recon.center_picture", "details", "its curve")
     local rows = drawn(details)
     for y, row in ipairs(rows) do
         for x = 1, PICTURE_COLUMNS do

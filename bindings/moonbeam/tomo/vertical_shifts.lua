@@ -2,6 +2,7 @@
 -- vertical shifts (`mb.recon.read_shifts`), horizontal ones, weights.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
 local lists = require "moonbeam.scan.lists"
 local picked = require "moonbeam.scan.picked"
@@ -77,6 +78,7 @@ end
 -- the file, flats and darks included. "-" before the name turns the signs. The second result says
 -- what they are, as text.
 function vertical_shifts.read(scan, where, unit)
+    arguments.name(unit, "recon.read_shifts", "unit", {"rows", "columns", "weights"})
     local words = WORDS[unit or "rows"]
     local most = words.most or unit == "columns" and scan.cols or scan.rows
     if type(where) ~= "string" then

@@ -99,11 +99,14 @@ static inline mb_status mb_grid_check_image(const mb_shape *grid, const mb_spec 
         return mb_fail(MB_STATUS_SHAPE, "blurred",
                        "rows have %lld elements; padded rows have 2 * (n/2 + 1)",
                        (long long)grid->dims[last]);
-    for (int i = 0; i <= last; i++)
-        if (image->shape.dims[i] > grid->dims[i] - (i == last))
+    for (int i = 0; i <= last; i++) {
+        const int64_t room = grid->dims[i] - (i == last);
+        if (image->shape.dims[i] > room)
             return mb_fail(MB_STATUS_SHAPE, "image",
-                           "axis %d: the image has %lld elements and the grid has %lld", i + 1,
-                           (long long)image->shape.dims[i], (long long)grid->dims[i]);
+                           "axis %d: the image has %lld elements and the grid has room for %lld; "
+                           "give a larger grid",
+                           i + 1, (long long)image->shape.dims[i], (long long)room);
+    }
     return mb_grid_check_weights(image, weights);
 }
 

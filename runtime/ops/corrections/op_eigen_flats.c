@@ -28,7 +28,8 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const int64_t n = shape->dims[0];
     if (n < 1 || p->weights.count % n)
         return mb_fail(MB_STATUS_ARGUMENT, "weights",
-                       "weights has %lld numbers, which is no multiple of the %lld frames",
+                       "weights has %lld numbers, which is no multiple of the %lld frames; give as "
+                       "many for each",
                        (long long)p->weights.count, (long long)n);
     arrays[MB_EIGEN_FLATS_RESULT] = (mb_spec){
         true,

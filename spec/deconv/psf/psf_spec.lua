@@ -313,7 +313,7 @@ describe("metrics", function()
         assert.matches("a model of 3 x 100000 x 100000",
             (helper.failure(mb.psf.born_wolf, {3, 100000, 100000}, optics)))
         local a <close> = mb.psf.gaussian({5, 5, 5}, {1, 1, 1})
-        assert.matches("are both distances in one unit",
+        assert.matches("give both distances in one unit",
             (helper.failure(mb.psf.resample, a, {1e9, 1, 1}, {200, 100, 100})))
     end)
 end)

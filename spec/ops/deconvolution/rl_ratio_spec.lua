@@ -54,7 +54,7 @@ describe("rl_ratio", function()
     it("says when the image does not fit the padded rows", function()
         local grid <close> = mb.ones { 4, 8 }
         local image <close> = mb.ones { 4, 8 }
-        assert.matches("the image has 8 elements and the grid has 8",
+        assert.matches("the image has 8 elements and the grid has room for 7",
             (helper.failure(mb.rl_ratio, grid, image)))
     end)
 end)

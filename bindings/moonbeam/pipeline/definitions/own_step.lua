@@ -159,6 +159,7 @@ function own_step.guard(def)
     if type(def.cuts) == "table" then
         checks.cuts(name, def.cuts)
     end
+    def.guarded = true
     local run, measure = def.run, def.measure
     if run then
         def.run = function(block, ...)
@@ -182,6 +183,54 @@ function own_step.guard(def)
         end
     end
     return def
+end
+
+-- Blocks of pools that steps with these labels have made, by device and sequence.
+local function blocks_of(labels, devices)
+    local found = {}
+    for _, device in ipairs(devices) do
+        for _, block in ipairs(device.dry and {} or core.pool.blocks(device)) do
+            found[device.id .. block.sequence] = labels[block.tag] and block or nil
+        end
+    end
+    return found
+end
+
+--- Watches what those of these steps that are one's own keep of what they allocate. Returns nil if
+-- none is, or a function for after the last block: it returns a list of texts, one for each step
+-- that keeps arrays.
+function own_step.watch(steps, devices)
+    local labels, list = {}, {core.device.open "host"}
+    for _, step in ipairs(steps) do
+        labels[step.label] = step.def.guarded
+    end
+    if next(labels) == nil then
+        return nil
+    end
+    for _, device in ipairs(devices) do
+        list[#list + 1] = device.id ~= "host" and device or nil
+    end
+    local before = blocks_of(labels, list)
+    return function()
+        core.garbage.collect()
+        local kept, texts = {}, {}
+        for key, block in pairs(blocks_of(labels, list)) do
+            if not before[key] then
+                local all = kept[block.tag] or {bytes = 0, count = 0, first = block}
+                all.bytes, all.count = all.bytes + block.bytes, all.count + 1
+                all.first = block.sequence < all.first.sequence and block or all.first
+                kept[block.tag] = all
+            end
+        end
+        for label, all in pairs(kept) do
+            local text = "step %s keeps %d array%s of %s in all, made at %s: the plan counts what "
+                .. "a step makes for one block only; let it release what it makes"
+            texts[#texts + 1] = text:format(label, all.count, all.count == 1 and "" or "s",
+                core.device.format_bytes(all.bytes), all.first.owner)
+        end
+        table.sort(texts)
+        return texts
+    end
 end
 
 return own_step

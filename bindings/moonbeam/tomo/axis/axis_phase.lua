@@ -194,7 +194,8 @@ axis_phase.find = declared("tomo.find_center_phase_correlation", {
     if width < 2 then
         fail("shape", op, "first", "one column has no axis to be found; give at least 2")
     elseif opposite.shape[1] ~= rows or opposite.shape[2] ~= width then
-        fail("shape", op, "opposite", "first is %d x %d, opposite %d x %d", rows, width,
+        fail("shape", op, "opposite", "first is %d x %d, opposite %d x %d; "
+            .. "both must have one shape", rows, width,
             opposite.shape[1], opposite.shape[2])
     end
     return axis_phase.search(first, opposite, options.tolerance, op)

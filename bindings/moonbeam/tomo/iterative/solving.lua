@@ -135,7 +135,11 @@ function solving.denoise(y, lambda, options, out)
     end
 end
 
-local function check_half(op, options)
+local function check_axis(op, options)
+    arguments.number(options.center, op, "center", {})
+    if options.shifts ~= nil and not arguments.is_array(options.shifts) then
+        arguments.list(options.shifts, op, "shifts", "of the axis, one per projection")
+    end
     if options.half_acquisition and not options.center then
         fail("argument", op, "center", "half_acquisition needs center, the column of the rotation "
             .. "axis")
@@ -184,7 +188,7 @@ function solving.begin(op, sinograms, angles, options)
     arguments.angles(angles, op, "angles", sinograms.shape[2])
     local rows, cols = sinograms.shape[1], sinograms.shape[3]
     check_array(sinograms, {rows, #angles, cols}, op, "sinograms")
-    check_half(op, options)
+    check_axis(op, options)
     local size = size_of(options, cols)
     local geometry = geometry_of(op, angles, cols, options)
     local side, circle = geometry.side, geometry.circle

@@ -52,7 +52,8 @@ mb_status mb_h5_usable(mb_h5 *file, bool writing)
 {
     mb_h5_quiet();
     if (!file)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "the HDF5 file of this dataset has been closed");
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "the HDF5 file of this dataset has been closed; open it again");
     mb_h5_now_at(file->path);
     file->refused[0] = '\0';
     file->link_depth = 0;
@@ -61,7 +62,7 @@ mb_status mb_h5_usable(mb_h5 *file, bool writing)
         return file->latched.code;
     }
     if (file->id < 0 && !file->resting)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed", file->path);
+        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed; open it again", file->path);
     if (writing && !file->writable)
         return mb_fail(MB_STATUS_ARGUMENT, "mode",
                        "'%s' is open for reading only: open it with mode = \"r+\"", file->path);
