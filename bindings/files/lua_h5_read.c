@@ -9,6 +9,7 @@
 #include "device/lua_device.h"
 #include "memory/lua_allocate.h"
 #include "memory/lua_array_box.h"
+#include <string.h>
 
 mb_shape mbl_check_h5_ranges(lua_State *L, int first, int last, const mb_h5_info *info,
                              mb_range *ranges)
