@@ -311,7 +311,7 @@ describe("deconvolve.lua", function()
             assert.equal(2, status, message)
             return message
         end
-        assert.matches("%-%-lambda is not for %-%-method rl", refused "--lambda 1")
+        assert.matches("%-%-lambda is not give %-%-method rl", refused "--lambda 1")
         assert.matches("%-%-tolerance is not for %-%-method wiener",
             refused "-m wiener --tolerance 0.1")
         assert.matches("5 x 9 x 9, the image 10 x 24 x 26",
@@ -386,7 +386,7 @@ describe("deconvolve.lua", function()
         local uncut <close> = mb.npy.read(folder .. "/mirror.npy")
         local cut <close> = mb.npy.read(folder .. "/mirror-cut.npy")
         helper.assert_close(uncut, cut, 1e-4)
-        assert.matches("for %-%-method rl",
+        assert.matches("give %-%-method rl",
             (run(command:gsub("%-%-iterations %d+", "")
                 .. ("--tiles exact -m wiener -o %s/w.npy"):format(folder))))
     end)
