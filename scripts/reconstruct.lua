@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local command = require "moonbeam.pipeline.command"
 local large_tiff = require "moonbeam.internal.command_line.large_tiff"
 local declared = require "moonbeam.internal.declared"
@@ -496,15 +497,50 @@ end
 -- Counts without flats, or nothing but NaN, give a complete volume of nothing: found before the
 -- work begins.
 local values = {warnings = {}}
-if options.plan then
-    values.kind, values.text = cli.tried(nil, mb.recon.expected_values, scan, settings)
-else
-    values = cli.tried(nil, mb.recon.check_values, scan, settings)
-end
+values.kind, values.text = cli.tried(nil, mb.recon.expected_values, scan, settings)
 
 local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.preview then
     command.preview_slices(options, plan.volume[1], plan.first_row, plan.upward)
+end
+
+-- What else the command does: the edges of the detector are looked at, and pictures are drawn.
+local edges = {}
+local function look_at_edges()
+    edges.half, edges.larger = axis_edges.look(scan, settings, settings.center)
+end
+local axis = {} -- what the search for the axis tells, for the result
+local function draw_axis()
+    mb.recon.center_picture(options.center_picture, axis)
+end
+local function preview_of(made)
+    return {shape = made.volume, dtype = made.dtype, first = made.first_row, upward = made.upward,
+        pixel_size = scan.pixel_size, row_size = scan.pixel_size,
+        caption = ("method %s%s, axis at column %.2f, values %s"):format(made.method,
+            iterative.is(options.method) and "" or ", filter " .. options.filter,
+            made.settings.center or scan.cols - 1, scan.pixel_size and "1/m" or "1/px")}
+end
+call_budget.planned("the reconstruction", command.live_too(plan.made.at_most_of))
+if settings.center then
+    call_budget.part("a look at the edges of the detector", look_at_edges)
+end
+if options.center_picture then
+    call_budget.part("--center-picture", draw_axis)
+end
+if options.preview then
+    command.plan_preview(options, preview_of(plan))
+end
+local taken <close> = setmetatable({}, {__close = function(scopes)
+    for _, scope in pairs(scopes) do
+        scope:finish()
+    end
+end})
+local live <const> = mb.pool.stats(plan.device).live
+if not options.plan then
+    for _, device in ipairs(plan.devices) do
+        taken[device.id] = mb.pool.scope(device)
+    end
+    values = cli.tried(nil, mb.recon.check_values, scan, settings)
 end
 
 say("%s", scan:describe())
@@ -529,17 +565,16 @@ if settings.center then
 end
 
 if settings.center and not options.plan then
-    local half, larger = cli.tried(nil, axis_edges.look, scan, settings, settings.center)
-    if half then
-        warn("%s", half)
-    elseif larger then
-        say("axis       column %.2f, given; %s", settings.center, larger)
+    cli.tried(nil, call_budget.done, "a look at the edges of the detector", look_at_edges)
+    if edges.half then
+        warn("%s", edges.half)
+    elseif edges.larger then
+        say("axis       column %.2f, given; %s", settings.center, edges.larger)
     end
 end
 
 local ranks = team.of(settings)
 local kept -- what another run can go on with; nil in a dry run
-local axis = {} -- what the search for the axis tells, for the result
 local function find_center(source)
     local center, how, found
     if kept then
@@ -562,7 +597,7 @@ local function find_center(source)
     end
     command.tell_axis(scan, center, warn, axis.searched)
     if options.center_picture and axis.curve and team.speaks() then
-        mb.recon.center_picture(options.center_picture, axis)
+        call_budget.done("--center-picture", draw_axis)
         say("picture    %s (the axis)", options.center_picture)
     elseif options.center_picture and not axis.curve then
         warn("no projections are opposite, so there is no --center-picture of how they match")
@@ -592,15 +627,8 @@ end
 
 -- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the
 -- result file is open. Compressed frames are decoded once, for the axis and the slices.
-local taken <close> = setmetatable({}, {__close = function(scopes)
-    for _, scope in pairs(scopes) do
-        scope:finish()
-    end
-end})
-for _, device in ipairs(plan.devices) do
-    taken[device.id] = mb.pool.scope(device)
-end
-local held <close> = process_memory.hold(plan.device, plan.at_most)
+local _ <close> = process_memory.hold(plan.device, call_budget.peak(plan.device.id)
+    - mb.pool.stats(plan.device).live)
 local searched = not plan.exact
 local frames <close> = options.half_acquisition and mb.recon.decoded(scan, settings, plan, searched)
 if options.half_acquisition and searched then
@@ -674,7 +702,8 @@ for _, text in ipairs(report.warnings) do
     warn("%s", text)
 end
 phase("run")
-local measured, predicted = taken[plan.device.id]:finish(), plan.peak
+local measured, predicted = live + taken[plan.device.id]:finish(), live + plan.peak
+predicted = call_budget.with_parts(plan.device.id, predicted, 0)
 if kept and kept:resumed() or #report.lost > 0 or ranks.size > 1 then -- what it has done itself
     measured, predicted = report.peak, report.predicted
 end
@@ -715,21 +744,16 @@ ranks.once(function()
     result:finish()
 end)
 if options.preview and team.speaks() then
-    held.release()
     options.output = output
-    command.preview(options, {shape = plan.volume, dtype = plan.dtype, first = plan.first_row,
-        upward = plan.upward,
-        pixel_size = scan.pixel_size, row_size = scan.pixel_size,
-        caption = ("method %s%s, axis at column %.2f, values %s"):format(plan.method,
-            iterative.is(options.method) and "" or ", filter " .. options.filter,
-            plan.settings.center, scan.pixel_size and "1/m" or "1/px")})
+    command.preview(options, preview_of(plan))
 end
 phase("completion")
 local times = mb.stream.describe(report.times)
 say("%s", options.verbose and times or times:match "^[^\n]*")
 detail("process    %s", table.concat(phases, ", "))
+predicted, measured = call_budget.with_parts(plan.device.id, predicted, measured)
 say("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, searched
-    and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
+    and (" (at most %d before the axis was found)"):format(call_budget.peak(plan.device.id)) or "")
 for i = 2, #plan.devices do
     local id = plan.devices[i].id
     say("           predicted %d bytes, measured %d bytes on %s",

@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local axis_curve_picture = require "moonbeam.pipeline.pictures.axis_curve_picture"
 local bound = require "moonbeam.pipeline.bound"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local catalog = require "moonbeam.pipeline.catalog"
 local center = require "moonbeam.tomo.center"
 local chain = require "moonbeam.pipeline.chain"
@@ -397,6 +398,15 @@ local function preview_slices(options, count, first, upward)
 end
 command.preview_slices = preview_slices
 
+-- The bytes of a plan, by the ids of devices, with what is live on them.
+function command.live_too(peaks)
+    local all = {}
+    for id, bytes in pairs(peaks) do
+        all[id] = id ~= "pinned" and mb.pool.stats(id).live + bytes or nil
+    end
+    return all
+end
+
 local function write_preview(options, result)
     local host <const> = mb.device "host"
     local volume <close> = mb.device.dry() and mb.volumes.planned(result.shape, result.dtype)
@@ -434,7 +444,17 @@ end
 -- slice 1), upward (the next one is above it), pixel_size (m) and row_size (nil: not known),
 -- caption}. A vertical slice is one picture.
 function command.preview(options, result)
-    cli.afterwards("--preview", options.preview, write_preview, options, result)
+    cli.afterwards("--preview", options.preview, call_budget.done, "--preview", function()
+        write_preview(options, result)
+    end)
+end
+
+--- Plans --preview of a result that will be as `result` says; values that are not known are the
+-- longest as texts.
+function command.plan_preview(options, result)
+    call_budget.part("--preview", function()
+        write_preview(options, result)
+    end)
 end
 
 -- Says which readers take a large TIFF result of a plan: of the largest shape, where the shape
