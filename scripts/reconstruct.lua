@@ -21,6 +21,7 @@ local obeyed = require "moonbeam.scan.statements.obeyed"
 local part_record = require "moonbeam.pipeline.shares.part_record"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local team = require "moonbeam.pipeline.shares.team"
+local report = require "moonbeam.pipeline.report"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local lists = require "moonbeam.scan.lists"
 local method = require "moonbeam.tomo.method"
@@ -520,16 +521,16 @@ local function preview_of(made)
             iterative.is(options.method) and "" or ", filter " .. options.filter,
             made.settings.center or scan.cols - 1, scan.pixel_size and "1/m" or "1/px")}
 end
-call_budget.planned("the reconstruction", command.live_too(plan.made.at_most_of))
+local parts = {}
 if settings.center then
-    call_budget.part("a look at the edges of the detector", look_at_edges)
+    parts[1] = {"a look at the edges of the detector", look_at_edges}
 end
 if options.center_picture then
-    call_budget.part("--center-picture", draw_axis)
+    parts[#parts + 1] = {"--center-picture", draw_axis}
 end
-if options.preview then
-    command.plan_preview(options, preview_of(plan))
-end
+parts[#parts + 1] = options.preview and command.preview_part(options, preview_of(plan)) or nil
+command.plan_parts(plan.made, parts)
+plan.process = report.process(plan.made)
 local taken <close> = setmetatable({}, {__close = function(scopes)
     for _, scope in pairs(scopes) do
         scope:finish()
@@ -692,23 +693,23 @@ say("%s", mb.recon.describe(plan, {level = options.verbose and "all" or "run"}))
 phase(options.center == "auto" and "result and axis" or "result")
 
 plan.journal = kept
-local report = mb.recon.run(source, plan, result)
+local done = mb.recon.run(source, plan, result)
 
-plan = report.plan -- as it ran
+plan = done.plan -- as it ran
 
-local nonfinite, clamped, nonpositive = table.unpack(report.counts)
-local below, above, nan = table.unpack(report.clipped)
-for _, text in ipairs(report.warnings) do
+local nonfinite, clamped, nonpositive = table.unpack(done.counts)
+local below, above, nan = table.unpack(done.clipped)
+for _, text in ipairs(done.warnings) do
     warn("%s", text)
 end
 phase("run")
 local measured, predicted = live + taken[plan.device.id]:finish(), live + plan.peak
 predicted = call_budget.with_parts(plan.device.id, predicted, 0)
-if kept and kept:resumed() or #report.lost > 0 or ranks.size > 1 then -- what it has done itself
-    measured, predicted = report.peak, report.predicted
+if kept and kept:resumed() or #done.lost > 0 or ranks.size > 1 then -- what it has done itself
+    measured, predicted = done.peak, done.predicted
 end
 local as_planned = mb.recon.check_bytes("the reconstruction", measured, predicted)
-    and report.as_planned
+    and done.as_planned
 result:provenance {
     clipped_below = below,
     clipped_above = above,
@@ -729,15 +730,15 @@ result:provenance {
     clamped_pixels = clamped,
     nonpositive_values = nonpositive,
     predicted_pinned_bytes = plan.pinned,
-    measured_pinned_bytes = report.pinned,
-    seconds = report.seconds,
+    measured_pinned_bytes = done.pinned,
+    seconds = done.seconds,
     resumed = kept and kept:resumed(),
-    steps = mb.stream.summary(report.times),
-    ranks = rank_run.text(report.done),
+    steps = mb.stream.summary(done.times),
+    ranks = rank_run.text(done.done),
 }
 if options.part then
-    part_record.add(result, report.done.plan, making, {options = options, scaling = scaling,
-        values = {center = plan.settings.center}, report = report.done})
+    part_record.add(result, done.done.plan, making, {options = options, scaling = scaling,
+        values = {center = plan.settings.center}, report = done.done})
 end
 rank_result.complete(ranks, result)
 ranks.once(function()
@@ -748,7 +749,7 @@ if options.preview and team.speaks() then
     command.preview(options, preview_of(plan))
 end
 phase("completion")
-local times = mb.stream.describe(report.times)
+local times = mb.stream.describe(done.times)
 say("%s", options.verbose and times or times:match "^[^\n]*")
 detail("process    %s", table.concat(phases, ", "))
 predicted, measured = call_budget.with_parts(plan.device.id, predicted, measured)
@@ -757,13 +758,13 @@ say("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, s
 for i = 2, #plan.devices do
     local id = plan.devices[i].id
     say("           predicted %d bytes, measured %d bytes on %s",
-        #report.lost > 0 and report.expected[id] or plan.made.peaks[id] or 0,
-        report.peaks[id] or 0, id)
+        #done.lost > 0 and done.expected[id] or plan.made.peaks[id] or 0,
+        done.peaks[id] or 0, id)
 end
-if report.done.ranks then
-    say("%s", rank_run.text(report.done))
+if done.done.ranks then
+    say("%s", rank_run.text(done.done))
 end
-detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
+detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, done.pinned)
 local _, resident = process_memory.resident()
 detail("resident   %s at most in the process", mb.device.format_bytes(resident))
 say("wrote      %s", output)

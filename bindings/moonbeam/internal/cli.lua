@@ -554,9 +554,9 @@ end
 --- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`. The
 -- declaration may have a function `suggest`, which returns what an unknown word may mean beside an
 -- option, or nil; `absent`, {option of other commands = why this one has none}; `extra`, which gets
--- an argument too many and the values so far, and returns what to do, or nil; and `library`, other
--- texts for names of the library (cli.spoken); `planning`, which gets the values and tells whether the
--- command has --plan with them (call_budget).
+-- an argument too many and the values so far, and returns what to do, or nil; `library`, other
+-- texts for names of the library (cli.spoken); and `planning`, which gets the values and tells
+-- whether the command has --plan with them (command_line/call_budget.lua).
 function cli.parse(words, spec)
     local by_name, positional, values, given = {}, {}, {}, {}
     values.given = given
