@@ -104,17 +104,22 @@ local function line_of(problem)
     return ok and text or "moonbeam: " .. tostring(problem)
 end
 
+--- The same, and nothing is written on the standard error or into the log either.
+function script.silent()
+    local changes = quiet_changes()
+    changes[#changes] = {getmetatable(io.stdout).__index, "write", function(file) return file end}
+    changes[#changes + 1] = {log, "write", nothing}
+    return replaced(changes)
+end
+
 --- Runs a script for how(body), which calls body() in a dry run, and says nothing, also not on the
 -- standard error or in the log. Returns its exit status; 1 after an error of body that `how` does
 -- not catch.
 function script.rehearse(name, how)
     local chunks = load_all(name, nil, setmetatable({}, {__index = _G}))
-    local status, methods = 0, getmetatable(io.stdout).__index
-    local changes = quiet_changes()
-    changes[#changes] = {methods, "write", function(file) return file end}
-    table.insert(changes, {log, "write", nothing})
-    table.insert(changes, {os, "exit", exit})
-    local _ <close> = replaced(changes)
+    local status = 0
+    local quiet <close> = script.silent() -- luacheck: ignore
+    local _ <close> = replaced {{os, "exit", exit}}
     core.dry.begin()
     local _ <close> = end_dry_run
     local formats <close> = unknown.formatted() -- luacheck: ignore

@@ -12,49 +12,49 @@ local core = require "moonbeam.core"
 local UNIT <const> = core.pool.round(1)
 
 -- After so many plans the result may be more than the least by this part of it.
-local MANY <const>, PART <const> = 12, 1 / 64
+local MANY <const>, PART <const> = 6, 1 / 16
 
 -- So many times in a row what a plan lacks is tried before the interval is halved.
 local ROW <const> = 3
 
--- The budget that is tried next. `state`: {low, high, takes, lacks, tried, row}.
+-- The budget that is tried next. `state`: low (not enough), high (enough), takes (what the plan
+-- with `high` takes), lacks (what the latest plan that does not fit says that it needs), row (how
+-- often that was tried), tight (`high` may be the least: it was not found by halving).
 local function candidate_of(state)
     local low, high = state.low, state.high
-    if state.takes and state.takes > low and state.takes < high then
-        return state.takes
-    elseif state.lacks and state.lacks > low and state.lacks < high and state.row < ROW then
-        state.row = state.row + 1
+    if state.lacks and state.lacks > low and state.lacks < high and state.row < ROW then
+        state.row, state.hinted = state.row + 1, true
         return state.lacks
-    end
-    state.row = 0
-    if state.tried ~= high and high - UNIT > low then
-        state.tried = high
+    elseif state.tight then
+        state.tight, state.hinted = false, false
         return high - UNIT
     end
-    return (low + high) // (2 * UNIT) * UNIT
+    state.row, state.hinted = 0, false
+    local top = state.takes > low + UNIT and math.min(state.takes, high) or high
+    return (low + top) // (2 * UNIT) * UNIT
 end
 
 --- The least budget for which plan_at has a plan, in bytes; nil where it has none without a limit.
 -- plan_at(budget) plans the call with a budget, or without a limit (nil). It returns the bytes that
--- this plan takes; where there is no plan, nil and the bytes that it lacks at least, if that is
+-- this plan takes; where there is no plan, nil and the bytes that it needs at least, if that is
 -- known. `low`: a budget that is not enough (default 0). `exact`: with UNIT bytes less there is no
--- plan; otherwise the result may be a 64th more than the least.
+-- plan; otherwise the result may be a sixteenth more than the least, if that is found sooner.
 return function(plan_at, low, exact)
     local takes = plan_at(nil)
     if not takes then
         return nil
     end
-    local state = {low = (low or 0) // UNIT * UNIT, high = math.huge, takes = nil, row = 0}
+    local state = {low = (low or 0) // UNIT * UNIT, high = math.huge, row = 0, hinted = true}
     local function try(bytes)
         local own, lacks = plan_at(bytes)
         if own then
-            state.high, state.takes = bytes, own
+            state.high, state.takes, state.tight = bytes, own, state.hinted
         else
             state.low, state.lacks = math.max(state.low, bytes), lacks
         end
         return own
     end
-    -- The first of these that is enough; a plan may need more than it takes where pools have holes.
+    -- A plan may need more than it takes where pools have holes.
     local bytes = math.max((takes + UNIT - 1) // UNIT, state.low // UNIT + 1) * UNIT
     for _ = 1, 8 do
         if try(bytes) then
@@ -66,7 +66,7 @@ return function(plan_at, low, exact)
         return nil
     end
     if state.low + UNIT < state.high then
-        try(state.low + UNIT) -- to be told what is lacking
+        try(state.low + UNIT) -- to be told what it needs
     end
     local count = 3
     while state.high - state.low > (not exact and count >= MANY and PART * state.high or UNIT) do

@@ -55,6 +55,7 @@ end
 -- What fn() takes on the devices of the command and on the host, in the state of now, with what is
 -- live before it.
 local function peaks_of(fn)
+    local _ <close> = script.silent()
     local peaks = require "moonbeam.plan".peaks(fn, current.devices).peak
     peaks.pinned = nil
     for id, bytes in pairs(peaks) do
@@ -68,14 +69,29 @@ function call_budget.part(what, fn)
     call_budget.planned(what, peaks_of(fn))
 end
 
+-- Do these bytes fit the budgets?
+local function fit(peaks)
+    for id, bytes in pairs(peaks) do
+        if bytes > core.device.open(id):budget() then
+            return false
+        end
+    end
+    return true
+end
+
 --- Does a part of the command that has been planned (`part`): plans fn() again, with what is known
--- now, and calls it. What it takes is what is planned. Returns what fn returns.
-function call_budget.done(what, fn)
+-- now, and calls it. What it takes is what is planned. `make_room`, a function or nil, releases what
+-- is kept for later parts; it is called where the part would not fit else. Returns what fn returns.
+function call_budget.done(what, fn, make_room)
     if core.dry.on() then
         return fn()
     end
     core.garbage.collect()
     local live, planned = {}, peaks_of(fn)
+    if make_room and not fit(planned) then
+        make_room()
+        planned = peaks_of(fn)
+    end
     for _, device in ipairs(core.device.opened()) do
         live[device.id] = core.pool.stats(device).live
     end
@@ -144,6 +160,10 @@ local function rehearsed(words, is_one)
             end
         end
     end)
+    if type(problem) == "table" and problem.code == "cancelled" then
+        error(problem, 0)
+    end
+    if os.getenv "DBG" then io.stderr:write(("%s %s %s %.2f %s\n"):format(words[#words-1], bytes, status, os.clock(), tostring(problem):sub(1,90))) end
     if bytes and status == 0 then
         return bytes
     end
