@@ -69,7 +69,8 @@ return function(plan_at, low, exact)
         try(state.low + UNIT) -- to be told what it needs
     end
     local count = 3
-    while state.high - state.low > (not exact and count >= MANY and PART * state.high or UNIT) do
+    while state.high - state.low > math.max(UNIT, not exact and count >= MANY
+        and PART * state.high or 0) do
         try(candidate_of(state))
         count = count + 1
     end

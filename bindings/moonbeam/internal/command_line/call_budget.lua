@@ -20,7 +20,7 @@ local call_budget = {}
 -- peaks, bytes by the ids of devices.
 local current = {devices = {}, peaks = {}, predicted = {}, measured = {}}
 
---- Begins a command: the declaration of its options and their values (cli.parse).
+--- Begins a command: with the declaration of its options and their values (cli.parse).
 function call_budget.begin(spec, values)
     current = {devices = {}, peaks = {}, predicted = {}, measured = {}, spec = spec,
         values = values}
@@ -31,8 +31,8 @@ function call_budget.on(devices)
     current.devices = devices
 end
 
---- Notes what a part of the command takes in all, `peaks`: bytes by the ids of devices, with what is
--- live before it. `what` names the part. Errors: budget (more than a device may take).
+--- Notes what a part of the command takes in all, `peaks`: bytes by the ids of devices, what is live
+-- before it included. `what` names the part. Errors: budget (more than a device may take).
 function call_budget.planned(what, peaks)
     for id, bytes in pairs(peaks) do
         if id ~= "pinned" then
@@ -80,8 +80,9 @@ local function fit(peaks)
 end
 
 --- Does a part of the command that has been planned (`part`): plans fn() again, with what is known
--- now, and calls it. What it takes is what is planned. `make_room`, a function or nil, releases what
--- is kept for later parts; it is called where the part would not fit else. Returns what fn returns.
+-- now, and calls it. What it takes is what is planned. `make_room`, a function or nil, releases
+-- what is kept for later parts; it is called where the part would not fit otherwise. Returns what
+-- fn returns.
 function call_budget.done(what, fn, make_room)
     if core.dry.on() then
         return fn()
@@ -135,8 +136,9 @@ local function words_with(option, bytes)
     return words
 end
 
--- Rehearses the command with these words. Returns the bytes that it takes on the devices with these
--- ids; where it does not fit, nil and the budget that is lacking; where it fails otherwise, nil.
+-- Rehearses the command with these words. Returns the bytes that it takes on the devices whose ids
+-- are is_one(id); where there is no plan, nil, the budget that it needs at least, if that is known,
+-- and whether a budget was too small.
 local function rehearsed(words, is_one)
     local before = {}
     local saved = {current = current, arg = arg, failed = log.failed}
@@ -163,7 +165,6 @@ local function rehearsed(words, is_one)
     if type(problem) == "table" and problem.code == "cancelled" then
         error(problem, 0)
     end
-    if os.getenv "DBG" then io.stderr:write(("%s %s %s %.2f %s\n"):format(words[#words-1], bytes, status, os.clock(), tostring(problem):sub(1,90))) end
     if bytes and status == 0 then
         return bytes
     end

@@ -18,8 +18,8 @@ local function picture_of(block)
 end
 
 --- Writes PNGs of one row of the result (default: the middle row) into a folder: 01-flat_field.png
--- and so on. A missing folder is made. On a GPU a picture takes memory that the pipeline's plan does
--- not count; a dry run of this function does. Options: row, overwrite. Returns the report.
+-- and so on. A missing folder is made. On a GPU a picture takes memory that the pipeline's plan
+-- does not count; a dry run of this function does. Options: row, overwrite. Returns the report.
 function snapshots.save(pipeline, folder, options)
     local facts = mb.system.stat(folder)
     local dry <const> = mb.device.dry()
