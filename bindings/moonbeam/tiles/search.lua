@@ -7,7 +7,6 @@
 
 local mb = require "moonbeam"
 local budgets = require "moonbeam.plan.budget"
-local fail = require "moonbeam.internal.fail"
 local in_a_row = require "moonbeam.plan.in_a_row"
 
 local search = {}

@@ -31,8 +31,8 @@ function call_budget.on(devices)
     current.devices = devices
 end
 
---- Notes what a part of the command takes in all, `peaks`: bytes by the ids of devices, what is live
--- before it included. `what` names the part. Errors: budget (more than a device may take).
+--- Notes what a part of the command takes in all, `peaks`: bytes by the ids of devices, with those
+-- that are live before it. `what` names the part. Errors: budget (more than a device may take).
 function call_budget.planned(what, peaks)
     for id, bytes in pairs(peaks) do
         if id ~= "pinned" then
