@@ -512,7 +512,8 @@ local function look_at_edges()
 end
 local axis = {} -- what the search for the axis tells, for the result
 local function draw_axis()
-    mb.recon.center_picture(options.center_picture, axis)
+    mb.recon.center_picture(options.center_picture, axis,
+        {overwrite = options.overwrite or options.resume})
 end
 local function preview_of(made)
     return {shape = made.volume, dtype = made.dtype, first = made.first_row, upward = made.upward,

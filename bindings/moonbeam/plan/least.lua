@@ -17,6 +17,10 @@ local MANY <const>, PART <const> = 6, 1 / 16
 -- So many times in a row what a plan lacks is tried before the interval is halved.
 local ROW <const> = 3
 
+-- What a plan takes is tried as a budget where it is no more than this part of the plan's budget:
+-- smaller steps are left to halving.
+local LEAP <const> = 3 / 4
+
 -- The budget that is tried next. `state`: low (not enough), high (enough), takes (what the plan
 -- with `high` takes), lacks (what the latest plan that does not fit says that it needs), row (how
 -- often that was tried), tight (`high` may be the least: it was not found by halving).
@@ -30,8 +34,10 @@ local function candidate_of(state)
         return high - UNIT
     end
     state.row, state.hinted = 0, false
-    local top = state.takes > low + UNIT and math.min(state.takes, high) or high
-    return (low + top) // (2 * UNIT) * UNIT
+    if state.takes > low and state.takes <= LEAP * high then
+        return state.takes
+    end
+    return math.max(low + UNIT, (low + high) // (2 * UNIT) * UNIT)
 end
 
 --- The least budget for which plan_at has a plan, in bytes; nil where it has none without a limit.
