@@ -451,7 +451,13 @@ local function plan_pictures()
         noise:prepare(shape, settings.iterations)
     end
     for _, each in ipairs(drawn(images and images[1] or one)) do
-        call_budget.part(each[1], each[3])
+        call_budget.part(each[1], function()
+            local transfers <close> = way.transfers(job)
+            if images and job.mode == "none" and job.taken.otf then
+                transfers:of(image.channels) -- the next image has it, too
+            end
+            each[3]()
+        end)
     end
 end
 
@@ -501,6 +507,11 @@ local function one_image(each, kept, transfers)
     return least, greatest
 end
 
+-- Lowers the budget of the host to what is planned.
+local function hold()
+    return process_memory.hold(job.device, way.peak(job) - mb.pool.stats(job.device).live)
+end
+
 -- The same for one of several images.
 local function next_image(each, transfers)
     options.image = each.image
@@ -515,16 +526,23 @@ local function next_image(each, transfers)
     if job.plan then
         way.plan_next(job, kept)
     end
-    results.tell(job, each.output, one_image(each, kept, transfers))
-    for _, picture_of in ipairs(drawn(each)) do
+    do
+        local _ <close> = hold()
+        results.tell(job, each.output, one_image(each, kept, transfers))
+    end
+    local list <const> = drawn(each)
+    if job.plan and #list > 0 then
+        make_room()
+    end
+    for _, picture_of in ipairs(list) do
         call_budget.done(picture_of[1], picture_of[3], make_room)
     end
     each.own = {first, log.count()}
 end
 
 local least, greatest
-local _ <close> = process_memory.hold(job.device, way.peak(job) - mb.pool.stats(job.device).live)
 do
+    local _ <close> = not images and hold() or nil
     local transfers <close> = way.transfers(job)
     if images then
         local before <const> = log.count()

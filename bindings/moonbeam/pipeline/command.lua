@@ -587,7 +587,9 @@ local function run_whole(pipeline, options, talk)
         return
     end
     tell_values(done, pipeline.scan, talk)
-    if options.center_picture and team.speaks() then
+    if options.center_picture and not axis_curve_picture.has_curve(done.verdicts.center) then
+        talk.warn("no projections are opposite, so there is no --center-picture of how they match")
+    elseif options.center_picture and team.speaks() then
         call_budget.done("--center-picture", function()
             axis_curve_picture.save(options.center_picture, done.verdicts.center,
                 {overwrite = options.overwrite})

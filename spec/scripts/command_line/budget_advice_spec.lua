@@ -32,7 +32,7 @@ end
 local folder
 
 local METHODS <const> = {"auto", "fbp", "fourier", "sirt --iterations 3",
-    "cgls --iterations 3", "fista --iterations 3", "mlem --iterations 3"}
+    "cgls --iterations 3", "fista --iterations 3", "landweber --iterations 3"}
 
 -- A scan in the folder; returns the words that reconstruct it.
 local function scan_words(name)

@@ -84,15 +84,14 @@ end
 -- what is kept for later parts; it is called where the part would not fit otherwise. Returns what
 -- fn returns.
 function call_budget.done(what, fn, make_room)
+    if make_room and not fit(peaks_of(fn)) then
+        make_room()
+    end
     if core.dry.on() then
         return fn()
     end
     core.garbage.collect()
     local live, planned = {}, peaks_of(fn)
-    if make_room and not fit(planned) then
-        make_room()
-        planned = peaks_of(fn)
-    end
     for _, device in ipairs(core.device.opened()) do
         live[device.id] = core.pool.stats(device).live
     end

@@ -180,6 +180,7 @@ function way.plan_next(job, journal)
     if file_name.extension(job.options.image) ~= job.planned_for
         or counts and table.concat(counts, " ") ~= table.concat(job.plan.counts, " ") then
         way.plan_tiles(job, journal)
+        way.note(job, job.plan)
     end
     job.tile_settings.journal = journal
 end
@@ -200,7 +201,7 @@ function way.note(job, plan)
     call_budget.planned("the deconvolution", with_live(plan and plan.reserved or job.known))
     local id = job.device.id
     local bytes = way.larger(job, (plan and plan.peaks or job.known)[id], id)
-    job.expected = math.max(job.prepared, mb.pool.stats(id).live + bytes)
+    job.expected = math.max(job.expected or job.prepared, mb.pool.stats(id).live + bytes)
 end
 
 --- What the command takes of its device at most.

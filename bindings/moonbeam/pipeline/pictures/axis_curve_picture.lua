@@ -22,6 +22,11 @@ local function curve_of(verdict)
     end
 end
 
+--- Has a search, as step center returns it, a curve to show?
+function axis_curve_picture.has_curve(verdict)
+    return mb.device.dry() or verdict and curve_of(verdict) ~= nil
+end
+
 -- Rows of pixels, {column -> color} each.
 local function drawn(columns, values, marks)
     local low, high = math.huge, -math.huge
