@@ -3,6 +3,7 @@
 -- convolution of an image in a file, of any size.
 
 local mb = require "moonbeam"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 local measured_psf = require "moonbeam.internal.command_line.measured_psf"
@@ -80,6 +81,7 @@ local options = cli.parse(arg, {
     {"output", short = "o", value = "FILE", doc = "write the result: .npy, .tif, .h5 or .zarr"},
     result_layouts.OPTIONS,
     cli.option(spheres.seed),
+    planning = function(values) return values.image end,
     notes = "--budget limits the pool of arrays and scratch. The process also takes the program, "
         .. "its libraries and buffers.\n"
         .. "With --image, what it takes at most is printed: what to give a batch system (Slurm's "
@@ -222,6 +224,7 @@ local function from_file_to_file()
     local typed = take_voxel(meta, #source.shape == 2)
     check_psf(source.shape, given_image.slices_told(meta, source.shape, options.image))
     check_outputs {options.image, options.psf}
+    local watched <close> = process_memory.watch(device)
     local psf <close> = load_psf(source.shape)
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
     local settings = {boundary = boundary, normalize = options.normalize}
@@ -238,7 +241,8 @@ local function from_file_to_file()
         return result
     end
     local known = mb.plan.peaks(function()
-        whole():release()
+        local result <close> = whole()
+        mb.volumes.store(mb.volumes.planned(source.shape, "f32"), result)
     end, {device}).peak[id]
     local tiled = options.tiles == "always" or options.tiles ~= "none" and boundary ~= "circular"
         and live + known > limit
@@ -271,9 +275,32 @@ local function from_file_to_file()
                 or "",
             pinned > 0 and (", pinned %s (%d bytes)"):format(format_bytes(pinned), pinned) or "")
     end
-    cli.print("predicted " .. peaks(live + known, tiled and device.kind ~= "host"
-        and plan.host_peak))
-    local on_host = device.kind == "host" and known or tiled and plan.host_peak or 0
+    local name, voxel = file_name.base(options.image), meta.voxel or {}
+    local function draw_image()
+        picture(options.preview_image, source, name, "not convolved", voxel)
+    end
+    local function draw_result()
+        local result <close> = mb.device.dry() and mb.volumes.planned(source.shape, "f32")
+            or mb.images.open(options.output)
+        picture(options.preview, result, name, "convolved, " .. caption_of(psf.shape), voxel)
+    end
+    local drawn = {options.preview_image and {"--preview-image", options.preview_image,
+        draw_image} or nil}
+    drawn[#drawn + 1] = options.preview and {"--preview", options.preview, draw_result} or nil
+    call_budget.planned("what comes before the plan", {[id] = watched.peak()})
+    local needs = {[id] = live + (tiled and plan.reserved[id] or known)}
+    for i = 2, tiled and #devices or 0 do
+        needs[devices[i].id] = plan.reserved[devices[i].id]
+    end
+    call_budget.planned("the convolution", needs)
+    for _, each in ipairs(drawn) do
+        call_budget.part(each[1], each[3])
+    end
+    cli.print("predicted " .. peaks(call_budget.peak(id), device.kind ~= "host"
+        and (tiled and math.max(plan.host_peak, call_budget.peak "host")
+        or #drawn > 0 and call_budget.peak "host") or nil))
+    local on_host = device.kind == "host" and call_budget.peak(id) - live
+        or math.max(tiled and plan.host_peak or 0, call_budget.peak "host")
     for i = 2, tiled and device.kind == "host" and #devices or 0 do
         on_host = on_host + plan.peaks[devices[i].id]
     end
@@ -283,14 +310,14 @@ local function from_file_to_file()
     if options.plan then
         return
     end
-    local _ <close> = process_memory.hold(device, known)
+    local _ <close> = process_memory.hold(device, call_budget.peak(id) - live)
     local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32",
         meta = next(typed) and voxel_size.said(meta, typed) or meta,
         tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout,
         overwrite = options.overwrite})
     local started = mb.system.clock()
     local others = {} -- what the other devices took
-    local peak, host_peak = process_memory.measured(device, function()
+    do
         if tiled then
             local bar = progress.new("convolving", plan.total, {unit = "tiles"})
             function settings.on_tile()
@@ -310,18 +337,17 @@ local function from_file_to_file()
             mb.volumes.store(out:volume(), result)
         end
         device:sync()
-    end)
+    end
     out:finish()
-    cli.print(("measured %s, %.3g s: %s"):format(peaks(peak, host_peak),
-        mb.system.clock() - started, options.output))
+    local seconds = mb.system.clock() - started
+    for _, each in ipairs(drawn) do
+        cli.afterwards(each[1], each[2], call_budget.done, each[1], each[3])
+    end
+    local peak, host_peak = watched.peak()
+    cli.print(("measured %s, %.3g s: %s"):format(peaks(peak, host_peak), seconds, options.output))
     for i, bytes in pairs(others) do
         cli.print(("on %s %s (%d bytes)"):format(devices[i].id, format_bytes(bytes), bytes))
     end
-    local name, voxel = file_name.base(options.image), meta.voxel or {}
-    picture(options.preview_image, source, name, "not convolved", voxel)
-    local result <close> = options.preview and (mb.device.dry()
-        and mb.volumes.planned(source.shape, "f32") or mb.images.open(options.output)) or nil
-    picture(options.preview, result, name, "convolved, " .. caption_of(psf.shape), voxel)
 end
 
 if options.image then

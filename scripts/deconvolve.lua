@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local channel_psfs = require "moonbeam.internal.deconvolve.channel_psfs"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 local file_name = require "moonbeam.internal.file_name"
@@ -244,6 +245,7 @@ end
 local first_output <const> = images and images[1].output or options.output
 result_layouts.check(options, first_output)
 local devices = cli.devices_with_data(options)
+local watched <close> = process_memory.watch(devices[1])
 if images and not image_list.compare(images, options) then
     return image_list.finish(images)
 end
@@ -341,6 +343,13 @@ if options.plan or images then -- each of several images is read before the work
 else
     cli.tried(nil, read_noise)
 end
+if options.plan or images then -- what reading it takes, with a noise that is forgotten
+    call_budget.part("the noise of the image", function()
+        local kept, found, typed = options, noise.found, {options.gain, options.offset}
+        read_noise()
+        noise.found, kept.gain, kept.offset = found, table.unpack(typed, 1, 2)
+    end)
+end
 if options.plan then
     noise:say_photons()
 end
@@ -385,30 +394,7 @@ local job = {options = options, image = image, psfs = psfs, noise = noise, devic
     many = images ~= nil, dtype = surface.library_type(options.output_dtype), say = say,
     detail = detail}
 way.choose(job)
-rank_lines.check_mode(job)
-if job.mode == "none" then
-    way.say_whole(job)
-    if options.tile or options.place then
-        cli.warn("--%s is for tiles, and the whole image is worked on at once; --tiles exact cuts "
-            .. "it", options.tile and "tile" or "place")
-    end
-else
-    journal = journal or not images and cli.tried(nil, new_journal, options) or nil
-    cli.tried(nil, way.plan_tiles, job, journal or new_journal())
-    way.say_tiles(job, job.plan)
-end
-result_layouts.tell(say, options, first_output, {shape = shape, dtype = job.dtype,
-    count = image.channels * image.frames}, image.meta)
-local bound = way.say_process(job, job.plan)
-if options.plan then
-    rank_lines.say_plan(job, job.plan, bound)
-    return
-end
-
--- ---- the work ----
-
 local working = work.new(job)
-local peak, host_peak = 0, nil
 one.meta = image.meta
 
 local function picture(path, volume, caption, range)
@@ -442,6 +428,72 @@ local function pictures(each)
     end
 end
 
+-- What is drawn after the work: a list of {option, path, function}.
+local function drawn(each)
+    local list = {}
+    local function add(name, path, fn)
+        list[#list + 1] = path and {name, path, fn} or nil
+    end
+    add("--curve", leads and options.curve, function()
+        noise:curve()
+        say("picture    %s (the misfit)", options.curve)
+    end)
+    add("--snapshots", leads and options.snapshots, function()
+        if noise:sheet(file_name.base(options.image), caption(),
+            options.pixel and options.pixel * 1e-9) then
+            say("picture    %s (the snapshots)", options.snapshots)
+        end
+    end)
+    add("--preview", leads and (each.preview or each.preview_image), function()
+        pictures(each)
+    end)
+    return list
+end
+
+-- Plans what is drawn.
+local function plan_pictures()
+    if options.snapshots then
+        noise:prepare(shape, settings.iterations)
+    end
+    for _, each in ipairs(drawn(images and images[1] or one)) do
+        call_budget.part(each[1], function()
+            local transfers <close> = way.transfers(job)
+            if images and job.mode == "none" and job.taken.otf then
+                transfers:of(image.channels) -- the next image has it, too
+            end
+            each[3]()
+        end)
+    end
+end
+
+rank_lines.check_mode(job)
+if job.mode ~= "none" then
+    journal = journal or not images and cli.tried(nil, new_journal, options) or nil
+    cli.tried(nil, way.plan_tiles, job, journal or new_journal())
+end
+job.prepared = watched.peak()
+call_budget.planned("what comes before the plan", {[job.device.id] = job.prepared})
+way.note(job, job.plan)
+plan_pictures()
+if job.mode == "none" then
+    way.say_whole(job)
+    if options.tile or options.place then
+        cli.warn("--%s is for tiles, and the whole image is worked on at once; --tiles exact cuts "
+            .. "it", options.tile and "tile" or "place")
+    end
+else
+    way.say_tiles(job, job.plan)
+end
+result_layouts.tell(say, options, first_output, {shape = shape, dtype = job.dtype,
+    count = image.channels * image.frames}, image.meta)
+local bound = way.say_process(job, job.plan)
+if options.plan then
+    rank_lines.say_plan(job, job.plan, bound)
+    return
+end
+
+-- ---- the work ----
+
 -- Deconvolves the image that options.image names; `kept` nil: nothing is kept. Returns the range.
 local function one_image(each, kept, transfers)
     local ends, found = working:search(transfers)
@@ -460,14 +512,9 @@ local function one_image(each, kept, transfers)
     return least, greatest
 end
 
--- The same, and notes what it takes.
-local function measured(each, kept, transfers)
-    local least, greatest
-    local own, on_host = process_memory.measured(job.device, function()
-        least, greatest = one_image(each, kept, transfers)
-    end)
-    peak, host_peak = math.max(peak, own), on_host and math.max(host_peak or 0, on_host)
-    return least, greatest
+-- Lowers the budget of the host to what is planned.
+local function hold()
+    return process_memory.hold(job.device, way.peak(job) - mb.pool.stats(job.device).live)
 end
 
 -- The same for one of several images.
@@ -475,23 +522,34 @@ local function next_image(each, transfers)
     options.image = each.image
     local first <const> = log.count() + 1
     say("image      %s", each.image)
-    read_noise()
+    local function make_room() -- the next image has these transfer functions, too
+        transfers:release()
+        way.forget(job)
+    end
+    call_budget.done("the noise of the image", read_noise, make_room)
     local kept <close> = (job.plan or kept_runs.exists(each.output)) and new_journal(each) or nil
     if job.plan then
         way.plan_next(job, kept)
     end
-    local _ <close> = process_memory.hold(job.device, way.own_bytes(job, job.plan))
-    results.tell(job, each.output, measured(each, kept, transfers))
-    pictures(each)
+    do
+        local _ <close> = hold()
+        results.tell(job, each.output, one_image(each, kept, transfers))
+    end
+    local list <const> = drawn(each)
+    if job.plan and #list > 0 then
+        make_room()
+    end
+    for _, picture_of in ipairs(list) do
+        call_budget.done(picture_of[1], picture_of[3], make_room)
+    end
     each.own = {first, log.count()}
 end
 
 local least, greatest
-local held <close> = process_memory.hold(job.device, way.own_bytes(job, job.plan))
 do
+    local _ <close> = not images and hold() or nil
     local transfers <close> = way.transfers(job)
     if images then
-        held.release()
         local before <const> = log.count()
         image_list.run(images, function(each)
             next_image(each, transfers)
@@ -502,51 +560,49 @@ do
             each.said = {{1, before}, each.own, {after, math.huge}}
         end
     else
-        least, greatest = measured(one, journal, transfers)
+        least, greatest = one_image(one, journal, transfers)
     end
     way.forget(job)
 end
 
 -- ---- what is said and written in the end ----
 
-local format_bytes = mb.device.format_bytes
-say("measured   peak %s (%d bytes)%s", format_bytes(peak), peak, host_peak and job.plan
-    and (" on %s, %s (%d bytes) on the host"):format(job.device.id, format_bytes(host_peak),
-        host_peak) or "")
-for i = 2, job.plan and #devices or 0 do
-    local bytes = working.others[devices[i].id]
-    say("           on %s %s (%d bytes)", devices[i].id, format_bytes(bytes), bytes)
-end
-local memory = {["predicted bytes"] = job.live + way.own_bytes(job, job.plan),
-    ["measured bytes"] = peak}
-for _, each in ipairs(images or {}) do
-    if each.what == "done" then
-        results.write_log(job, each, memory)
+-- Says what was taken, and returns it for the log.
+local function say_memory()
+    local format_bytes = mb.device.format_bytes
+    local peak, host_peak = watched.peak()
+    local predicted = call_budget.with_parts(job.device.id, job.expected, 0)
+    say("measured   peak %s (%d bytes)%s", format_bytes(peak), peak, host_peak and job.plan
+        and (" on %s, %s (%d bytes) on the host"):format(job.device.id, format_bytes(host_peak),
+            host_peak) or "")
+    for i = 2, job.plan and #devices or 0 do
+        local bytes = working.others[devices[i].id]
+        say("           on %s %s (%d bytes)", devices[i].id, format_bytes(bytes), bytes)
     end
+    if predicted ~= way.peak(job) then
+        say("predicted  peak %s (%d bytes), with what is known now", format_bytes(predicted),
+            predicted)
+    end
+    return {["predicted bytes"] = predicted, ["measured bytes"] = peak}
 end
+
 if images then
+    local memory = say_memory()
+    for _, each in ipairs(images) do
+        if each.what == "done" then
+            results.write_log(job, each, memory)
+        end
+    end
     psfs:release() -- before the program exits there
     return image_list.finish(images)
 end
-if not leads then
-    return
+if leads then
+    results.tell(job, options.output, least, greatest)
 end
-results.tell(job, options.output, least, greatest)
-results.write_log(job, one, memory)
-if options.curve then
-    cli.afterwards("--curve", options.curve, function()
-        noise:curve()
-        say("picture    %s (the misfit)", options.curve)
-    end)
+for _, each in ipairs(drawn(one)) do
+    cli.afterwards(each[1], each[2], call_budget.done, each[1], each[3])
 end
-if options.snapshots then
-    cli.afterwards("--snapshots", options.snapshots, function()
-        if noise:sheet(file_name.base(options.image), caption(),
-            options.pixel and options.pixel * 1e-9) then
-            say("picture    %s (the snapshots)", options.snapshots)
-        end
-    end)
-end
-if one.preview or one.preview_image then
-    cli.afterwards("--preview", one.preview or one.preview_image, pictures, one)
+local memory = say_memory()
+if leads then
+    results.write_log(job, one, memory)
 end

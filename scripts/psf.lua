@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local bead_psf = require "moonbeam.internal.command_line.bead_psf"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
@@ -92,6 +93,7 @@ local live = mb.pool.stats(device).live
 local peak = live + mb.plan.peaks(function()
     make():release()
 end, {device}).peak[device.id]
+call_budget.planned("the PSF", {[device.id] = peak})
 say("memory     peak %s (%d bytes)", format_bytes(peak), peak)
 result_layouts.tell(say, options, options.output, {shape = size, dtype = "f32"})
 if options.plan then

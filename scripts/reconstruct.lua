@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local command = require "moonbeam.pipeline.command"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local declared = require "moonbeam.internal.declared"
@@ -20,6 +21,7 @@ local obeyed = require "moonbeam.scan.statements.obeyed"
 local part_record = require "moonbeam.pipeline.shares.part_record"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local team = require "moonbeam.pipeline.shares.team"
+local report = require "moonbeam.pipeline.report"
 local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local lists = require "moonbeam.scan.lists"
 local method = require "moonbeam.tomo.method"
@@ -502,15 +504,51 @@ end
 -- Counts without flats, or nothing but NaN, give a complete volume of nothing: found before the
 -- work begins.
 local values = {warnings = {}}
-if options.plan then
-    values.kind, values.text = cli.tried(nil, mb.recon.expected_values, scan, settings)
-else
-    values = cli.tried(nil, mb.recon.check_values, scan, settings)
-end
+values.kind, values.text = cli.tried(nil, mb.recon.expected_values, scan, settings)
 
 local plan = cli.checked(mb.recon.plan, scan, settings)
 if options.preview then
     command.preview_slices(options, plan.volume[1], plan.first_row, plan.upward)
+end
+
+-- What else the command does: the edges of the detector are looked at, and pictures are drawn.
+local edges = {}
+local function look_at_edges()
+    edges.half, edges.larger = axis_edges.look(scan, settings, settings.center)
+end
+local axis = {} -- what the search for the axis tells, for the result
+local function draw_axis()
+    mb.recon.center_picture(options.center_picture, axis,
+        {overwrite = options.overwrite or options.resume})
+end
+local function preview_of(made)
+    return {shape = made.volume, dtype = made.dtype, first = made.first_row, upward = made.upward,
+        pixel_size = scan.pixel_size, row_size = scan.pixel_size,
+        caption = ("method %s%s, axis at column %.2f, values %s"):format(made.method,
+            iterative.is(options.method) and "" or ", filter " .. options.filter,
+            made.settings.center or scan.cols - 1, scan.pixel_size and "1/m" or "1/px")}
+end
+local parts = {}
+if settings.center then
+    parts[1] = {"a look at the edges of the detector", look_at_edges}
+end
+if options.center_picture then
+    parts[#parts + 1] = {"--center-picture", draw_axis}
+end
+parts[#parts + 1] = options.preview and command.preview_part(options, preview_of(plan)) or nil
+command.plan_parts(plan.made, parts)
+plan.process = report.process(plan.made)
+local taken <close> = setmetatable({}, {__close = function(scopes)
+    for _, scope in pairs(scopes) do
+        scope:finish()
+    end
+end})
+local live <const> = mb.pool.stats(plan.device).live
+if not options.plan then
+    for _, device in ipairs(plan.devices) do
+        taken[device.id] = mb.pool.scope(device)
+    end
+    values = cli.tried(nil, mb.recon.check_values, scan, settings)
 end
 
 say("%s", scan:describe())
@@ -535,17 +573,16 @@ if settings.center then
 end
 
 if settings.center and not options.plan then
-    local half, larger = cli.tried(nil, axis_edges.look, scan, settings, settings.center)
-    if half then
-        warn("%s", half)
-    elseif larger then
-        say("axis       column %.2f, given; %s", settings.center, larger)
+    cli.tried(nil, call_budget.done, "a look at the edges of the detector", look_at_edges)
+    if edges.half then
+        warn("%s", edges.half)
+    elseif edges.larger then
+        say("axis       column %.2f, given; %s", settings.center, edges.larger)
     end
 end
 
 local ranks = team.of(settings)
 local kept -- what another run can go on with; nil in a dry run
-local axis = {} -- what the search for the axis tells, for the result
 local function find_center(source)
     local center, how, found
     if kept then
@@ -568,7 +605,7 @@ local function find_center(source)
     end
     command.tell_axis(scan, center, warn, axis.searched)
     if options.center_picture and axis.curve and team.speaks() then
-        mb.recon.center_picture(options.center_picture, axis)
+        call_budget.done("--center-picture", draw_axis)
         say("picture    %s (the axis)", options.center_picture)
     elseif options.center_picture and not axis.curve then
         warn("no projections are opposite, so there is no --center-picture of how they match")
@@ -598,15 +635,8 @@ end
 
 -- The axis of a half acquisition makes the size of the volume; otherwise it can wait until the
 -- result file is open. Compressed frames are decoded once, for the axis and the slices.
-local taken <close> = setmetatable({}, {__close = function(scopes)
-    for _, scope in pairs(scopes) do
-        scope:finish()
-    end
-end})
-for _, device in ipairs(plan.devices) do
-    taken[device.id] = mb.pool.scope(device)
-end
-local held <close> = process_memory.hold(plan.device, plan.at_most)
+local _ <close> = process_memory.hold(plan.device, call_budget.peak(plan.device.id)
+    - mb.pool.stats(plan.device).live)
 local searched = not plan.exact
 local frames <close> = options.half_acquisition and mb.recon.decoded(scan, settings, plan, searched)
 if options.half_acquisition and searched then
@@ -670,22 +700,23 @@ say("%s", mb.recon.describe(plan, {level = options.verbose and "all" or "run"}))
 phase(options.center == "auto" and "result and axis" or "result")
 
 plan.journal = kept
-local report = mb.recon.run(source, plan, result)
+local done = mb.recon.run(source, plan, result)
 
-plan = report.plan -- as it ran
+plan = done.plan -- as it ran
 
-local nonfinite, clamped, nonpositive = table.unpack(report.counts)
-local below, above, nan = table.unpack(report.clipped)
-for _, text in ipairs(report.warnings) do
+local nonfinite, clamped, nonpositive = table.unpack(done.counts)
+local below, above, nan = table.unpack(done.clipped)
+for _, text in ipairs(done.warnings) do
     warn("%s", text)
 end
 phase("run")
-local measured, predicted = taken[plan.device.id]:finish(), plan.peak
-if kept and kept:resumed() or #report.lost > 0 or ranks.size > 1 then -- what it has done itself
-    measured, predicted = report.peak, report.predicted
+local measured, predicted = live + taken[plan.device.id]:finish(), live + plan.peak
+predicted = call_budget.with_parts(plan.device.id, predicted, 0)
+if kept and kept:resumed() or #done.lost > 0 or ranks.size > 1 then -- what it has done itself
+    measured, predicted = done.peak, done.predicted
 end
 local as_planned = mb.recon.check_bytes("the reconstruction", measured, predicted)
-    and report.as_planned
+    and done.as_planned
 result:provenance {
     clipped_below = below,
     clipped_above = above,
@@ -706,46 +737,41 @@ result:provenance {
     clamped_pixels = clamped,
     nonpositive_values = nonpositive,
     predicted_pinned_bytes = plan.pinned,
-    measured_pinned_bytes = report.pinned,
-    seconds = report.seconds,
+    measured_pinned_bytes = done.pinned,
+    seconds = done.seconds,
     resumed = kept and kept:resumed(),
-    steps = mb.stream.summary(report.times),
-    ranks = rank_run.text(report.done),
+    steps = mb.stream.summary(done.times),
+    ranks = rank_run.text(done.done),
 }
 if options.part then
-    part_record.add(result, report.done.plan, making, {options = options, scaling = scaling,
-        values = {center = plan.settings.center}, report = report.done})
+    part_record.add(result, done.done.plan, making, {options = options, scaling = scaling,
+        values = {center = plan.settings.center}, report = done.done})
 end
 rank_result.complete(ranks, result)
 ranks.once(function()
     result:finish()
 end)
 if options.preview and team.speaks() then
-    held.release()
     options.output = output
-    command.preview(options, {shape = plan.volume, dtype = plan.dtype, first = plan.first_row,
-        upward = plan.upward,
-        pixel_size = scan.pixel_size, row_size = scan.pixel_size,
-        caption = ("method %s%s, axis at column %.2f, values %s"):format(plan.method,
-            iterative.is(options.method) and "" or ", filter " .. options.filter,
-            plan.settings.center, scan.pixel_size and "1/m" or "1/px")})
+    command.preview(options, preview_of(plan))
 end
 phase("completion")
-local times = mb.stream.describe(report.times)
+local times = mb.stream.describe(done.times)
 say("%s", options.verbose and times or times:match "^[^\n]*")
 detail("process    %s", table.concat(phases, ", "))
+predicted, measured = call_budget.with_parts(plan.device.id, predicted, measured)
 say("memory     predicted %d bytes, measured %d bytes%s", predicted, measured, searched
-    and (" (at most %d before the axis was found)"):format(plan.at_most) or "")
+    and (" (at most %d before the axis was found)"):format(call_budget.peak(plan.device.id)) or "")
 for i = 2, #plan.devices do
     local id = plan.devices[i].id
     say("           predicted %d bytes, measured %d bytes on %s",
-        #report.lost > 0 and report.expected[id] or plan.made.peaks[id] or 0,
-        report.peaks[id] or 0, id)
+        #done.lost > 0 and done.expected[id] or plan.made.peaks[id] or 0,
+        done.peaks[id] or 0, id)
 end
-if report.done.ranks then
-    say("%s", rank_run.text(report.done))
+if done.done.ranks then
+    say("%s", rank_run.text(done.done))
 end
-detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, report.pinned)
+detail("pinned     predicted %d bytes, measured %d bytes", plan.pinned, done.pinned)
 local _, resident = process_memory.resident()
 detail("resident   %s at most in the process", mb.device.format_bytes(resident))
 say("wrote      %s", output)

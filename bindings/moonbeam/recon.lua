@@ -188,9 +188,9 @@ end
 
 --- Writes a PNG of how well opposite projections match for each column of the axis, from the table
 -- that `recon.find_center` returned. Red is the axis, blue the axis from trial slices.
--- Errors: argument (a scan without opposite projections), io.
-function recon.center_picture(path, details)
-    scan_center.picture(path, details)
+-- Options: overwrite. Errors: argument (a scan without opposite projections), io.
+function recon.center_picture(path, details, options)
+    scan_center.picture(path, details, options)
 end
 
 --- The range {low, high} for storing a scan's slices as `options.dtype`. For "u16" it is the range
@@ -439,7 +439,9 @@ return whole_call.module(recon, "recon", {
     read_shifts = "scan: scan, where: string, unit: string?",
     check_values = {"scan: scan", OPTIONS}, expected_values = {"scan: scan", OPTIONS},
     find_center = {"scan: scan", OPTIONS}, find_tilt = {"scan: scan", OPTIONS},
-    center_bounds = {"scan: scan", OPTIONS}, center_picture = "path: string, details: table",
+    center_bounds = {"scan: scan", OPTIONS}, center_picture = {
+        "path: string, details: table", declared.options({"overwrite", "boolean",
+            "replace an existing file"})},
     find_range = {"scan: scan", OPTIONS},
     range_codes = {"scan: scan", OPTIONS}, decoded = "scan: scan", plan = {"scan: scan", OPTIONS},
     settle = "scan: scan, plan: plan",

@@ -42,14 +42,14 @@ end
 -- be replaced. The name ends in .png. Returns black and white.
 function view.save(path, array, options)
     file_name.check(path, file_name.PNG, "pictures are PNG files", "view.save")
-    if array.device.dry then
-        return 0, 1
-    end
     if options.range and options.percentiles then
         fail("argument", "view.save", "range", "give range or percentiles, not both")
     end
     local rank = #array.shape
     if rank == 3 and array.shape[3] == 3 and array.dtype == "u8" then
+        if array.device.dry then
+            return 0, 255
+        end
         core.picture.write_png(path, array, { text = options.legend,
             overwrite = options.overwrite })
         return 0, 255
@@ -62,6 +62,9 @@ function view.save(path, array, options)
     -- Pictures of a strided view on a GPU need a dense copy first.
     local dense <close> = not array.contiguous and array.device.kind ~= "host" and array:copy()
         or nil
+    if array.device.dry then
+        return 0, 1
+    end
     local source = dense or array
     local low, high
     if options.range then

@@ -2155,10 +2155,14 @@ function mb.psf.two_photon(size, options) end
 ---@param options? moonbeam.options.recon_center_bounds
 function mb.recon.center_bounds(scan, options) end
 
+---@class moonbeam.options.recon_center_picture
+---@field overwrite? boolean replace an existing file
+
 ---Writes a PNG of how well opposite projections match for each column of the axis, from the table that `recon.find_center` returned.
 ---@param path string 
 ---@param details table 
-function mb.recon.center_picture(path, details) end
+---@param options? moonbeam.options.recon_center_picture
+function mb.recon.center_picture(path, details, options) end
 
 ---Warns on the standard error if `bytes` differ from `promised` (or if `kept` is given and false).
 ---@param what string 

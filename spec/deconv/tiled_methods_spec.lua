@@ -286,8 +286,8 @@ describe("the table of what has tiles", function()
                 local text, status = run(("--method %s --budget 70K"):format(wanted))
                 assert.equal(1, status, text)
                 local what = wanted:match "%-%-mask" or "--method " .. wanted
-                assert.matches((what .. " has no tiles: give --budget "):gsub("%p", "%%%0"), text)
-                local bytes = tonumber(text:match "give %-%-budget (%d+) or more, or ")
+                assert.matches((what .. " has no tiles; "):gsub("%p", "%%%0"), text)
+                local bytes = tonumber(text:match "give %-%-budget %S+ or more %((%d+) bytes%), or ")
                 text, status = run(("--method %s --budget %d"):format(wanted, bytes))
                 assert.equal(0, status, text)
                 assert.equal(1, (select(2, run(("--method %s --budget %d"):format(wanted,

@@ -281,12 +281,29 @@ function cli.spoken(text, more)
     return surface.spoken(text, all_names(more))
 end
 
+-- Knows the scripts of commands, which this module is a part of.
+local function call_budget()
+    return require "moonbeam.internal.command_line.call_budget"
+end
+
+-- An error about memory is told when the program ends and nothing is live (`uncaught`): `more` is
+-- kept for that. Others are returned.
+local function told_here(problem, more)
+    if problem.code == "budget" then
+        problem.words = more
+        error(problem, 0)
+    end
+    return problem
+end
+
 -- An error object with its message in these words. An error that ends the program with a special
 -- status (Ctrl-C) is raised again.
 local function speak(problem, more)
     if problem.code == "cancelled" then
         problem.where = nil
         error(problem, 0)
+    elseif problem.code == "budget" then
+        call_budget().explain(problem)
     end
     surface.speak(problem, all_names(more))
     return surface.line(problem)
@@ -302,14 +319,15 @@ local function uncaught(problem)
         problem.where = nil
         return ("%s: %s"):format(program, tostring(problem))
     end
-    return ("%s: %s"):format(program, speak(problem))
+    return ("%s: %s"):format(program, speak(problem, problem.words))
 end
 
 --- Returns `value`. If it is nil or false, the program ends with `problem`: for the results of
 -- `open`. `more`, if given, is that of cli.spoken.
 function cli.must(value, problem, more)
     if not value then
-        cli.stop(type(problem) == "table" and speak(problem, more) or tostring(problem))
+        cli.stop(type(problem) == "table" and speak(told_here(problem, more), more)
+            or tostring(problem))
     end
     return value
 end
@@ -323,7 +341,7 @@ function cli.tried(more, fn, ...)
         if type(problem) ~= "table" then
             error(problem, 0)
         end
-        cli.stop(speak(problem, more))
+        cli.stop(speak(told_here(problem, more), more))
     end
     return table.unpack(results, 2, results.n)
 end
@@ -339,7 +357,7 @@ function cli.checked(fn, ...)
     if type(problem) ~= "table" then
         error(problem, 0)
     end
-    local line = speak(problem)
+    local line = speak(told_here(problem))
     if problem.code == "argument" then
         cli.wrong("%s", line)
     end
@@ -354,6 +372,7 @@ function cli.devices(options)
     if options.host_budget and list[1].kind ~= "host" then
         cli.checked(device, "host", {budget = options.host_budget})
     end
+    call_budget().on(list)
     return list
 end
 
@@ -506,7 +525,7 @@ end
 local function flat(spec)
     local all = {usage = spec.usage, summary = spec.summary, notes = spec.notes,
         suggest = spec.suggest, absent = spec.absent, extra = spec.extra,
-        library = spec.library}
+        library = spec.library, planning = spec.planning}
     for _, item in ipairs(spec) do
         table.move(item, 1, #item, #all + 1, type(item[1]) == "table" and all or {})
         all[#all + 1] = type(item[1]) == "string" and item or nil
@@ -539,8 +558,9 @@ end
 --- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`. The
 -- declaration may have a function `suggest`, which returns what an unknown word may mean beside an
 -- option, or nil; `absent`, {option of other commands = why this one has none}; `extra`, which gets
--- an argument too many and the values so far, and returns what to do, or nil; and `library`, other
--- texts for names of the library (cli.spoken).
+-- an argument too many and the values so far, and returns what to do, or nil; `library`, other
+-- texts for names of the library (cli.spoken); and `planning`, which gets the values and tells
+-- whether the command has --plan with them (command_line/call_budget.lua).
 function cli.parse(words, spec)
     local by_name, positional, values, given = {}, {}, {}, {}
     values.given = given
@@ -626,6 +646,7 @@ function cli.parse(words, spec)
     end
     check_required(spec, values)
     begin_log(spec, values)
+    call_budget().begin(spec, values)
     return values
 end
 

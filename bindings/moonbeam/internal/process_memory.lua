@@ -13,9 +13,6 @@ local process_memory = {}
 -- holes.
 process_memory.OTHER = 48 << 20
 
--- What pictures may take beside what the work had.
-process_memory.PICTURES = 16 << 20
-
 -- What each GPU takes of the host from its context on: code of kernels and of cuFFT, loaded at
 -- the first launch. Two H200 took 35 MiB more than what a host takes.
 process_memory.OTHER_OF_GPU = 32 << 20
@@ -69,28 +66,40 @@ function process_memory.hold(device, bytes)
     return setmetatable(held, {__close = held.release})
 end
 
---- Calls fn() with PICTURES bytes more in the budget of the host: pictures are made when the work
--- is over, and belong to what the process takes beside the pools. Returns what fn returns.
-function process_memory.with_pictures(fn)
-    local host = mb.device "host"
-    local before = host:budget()
-    local _ <close> = setmetatable({}, {__close = function()
-        host:budget(before)
+--- Watches the most that is live on a device and, if that is no host, on the host, until the
+-- returned value is closed. Its method peak() returns both numbers so far, the second one nil for a
+-- host.
+function process_memory.watch(device)
+    local host, watched = mb.device "host", {}
+    mb.collect()
+    local function begin(own)
+        own.live, own.scope = mb.pool.stats(own.device).live, mb.pool.scope(own.device)
+    end
+    for i, each in ipairs {device, device.kind ~= "host" and host or nil} do
+        watched[i] = {device = each, most = 0}
+        begin(watched[i])
+    end
+    local self = setmetatable({}, {__close = function()
+        for _, own in ipairs(watched) do
+            own.scope:finish()
+        end
     end})
-    host:budget(before + process_memory.PICTURES)
-    return fn()
+    function self.peak()
+        for _, own in ipairs(watched) do
+            own.most = math.max(own.most, own.live + own.scope:finish())
+            begin(own)
+        end
+        return watched[1].most, watched[2] and watched[2].most
+    end
+    return self
 end
 
 --- Calls fn(). Returns the most that was live on the device meanwhile, and, if that is no host, on
 -- the host.
 function process_memory.measured(device, fn)
-    local host = mb.device("host")
-    mb.collect()
-    local live, host_live = mb.pool.stats(device).live, mb.pool.stats(host).live
-    local on_host <close> = device.kind ~= "host" and mb.pool.scope(host) or nil
-    local scope <close> = mb.pool.scope(device)
+    local watched <close> = process_memory.watch(device)
     fn()
-    return live + scope:finish(), on_host and host_live + on_host:finish()
+    return watched.peak()
 end
 
 --- The bound, where `on_host` bytes of the host's pool are taken beside what is live there, and

@@ -10,6 +10,7 @@ local ledger = require "moonbeam.ledger"
 local log = require "moonbeam.internal.log"
 local tables = require "moonbeam.internal.tables"
 local pool = require "moonbeam.pool"
+local unknown = require "moonbeam.internal.unknown"
 
 local script = {}
 
@@ -25,6 +26,8 @@ local function exit(code)
         or math.tointeger(code) or 1
     error(setmetatable({status = status}, exit_metatable), 0)
 end
+
+local end_dry_run = setmetatable({}, {__close = core.dry.finish})
 
 local function succeed()
     return true
@@ -99,6 +102,38 @@ end
 local function line_of(problem)
     local ok, text = pcall(log.speak or error, problem)
     return ok and text or "moonbeam: " .. tostring(problem)
+end
+
+--- The same, and nothing is written on the standard error or into the log either.
+function script.silent()
+    local changes = quiet_changes()
+    changes[#changes] = {getmetatable(io.stdout).__index, "write", function(file) return file end}
+    changes[#changes + 1] = {log, "write", nothing}
+    return replaced(changes)
+end
+
+--- Runs a script for how(body), which calls body() in a dry run, and says nothing, also not on the
+-- standard error or in the log. Returns its exit status; 1 after an error of body that `how` does
+-- not catch.
+function script.rehearse(name, how)
+    local chunks = load_all(name, nil, setmetatable({}, {__index = _G}))
+    local status = 0
+    local quiet <close> = script.silent() -- luacheck: ignore
+    local _ <close> = replaced {{os, "exit", exit}}
+    core.dry.begin()
+    local _ <close> = end_dry_run
+    local formats <close> = unknown.formatted() -- luacheck: ignore
+    local ok = pcall(how, function()
+        for _, chunk in ipairs(chunks) do
+            local done, err = core.system.call(chunk, table.unpack(arg))
+            if not done and getmetatable(err) == exit_metatable then
+                status = err.status
+            elseif not done then
+                error(err, 0)
+            end
+        end
+    end)
+    return ok and status or 1
 end
 
 -- Runs the script once by `how` (ledger.record or ledger._within_budget). Returns its exit status,

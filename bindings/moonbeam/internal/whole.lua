@@ -10,10 +10,9 @@
 local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
+local least = require "moonbeam.plan.least"
 
 local whole = {}
-
-local UNIT = core.pool.round(1)
 
 -- How deep tables in arguments are searched.
 local DEPTH = 4
@@ -24,7 +23,7 @@ local active = setmetatable({}, {__mode = "k"})
 local end_dry_run = setmetatable({}, {__close = core.dry.finish})
 
 -- Dry-runs run() with `room` bytes beyond what is live on the device (nil: no limit). Returns the
--- live bytes before it and their peak, or nil if it does not fit.
+-- live bytes before it and their peak; where it does not fit, also the budget that it lacks.
 local function planned(run, device, room)
     core.dry.begin({device}, room, true)
     local _ <close> = end_dry_run
@@ -35,33 +34,18 @@ local function planned(run, device, room)
     elseif type(err) ~= "table" or err.code ~= "budget" then
         error(err, 0)
     end
+    return live, nil, err.device == device.id and err.enough or nil
 end
 
 --- The least budget of the device with which run() runs, found by planning it, or nil if that
--- cannot be determined.
+-- cannot be determined. The budget of now is not enough.
 function whole.least_budget(run, device)
-    local live, peak = planned(run, device)
-    local low = core.pool.stats(device).budget // UNIT * UNIT -- not enough
-    if not peak then
-        return nil
-    end
-    -- What the call does may depend on the budget.
-    local _, high = planned(run, device, peak - live)
-    if not high or high <= low then
-        return nil
-    end
-    local first = high - UNIT
-    while high - low > UNIT do
-        local middle = first or (low + high) // (2 * UNIT) * UNIT
-        first = nil
-        local _, fits = planned(run, device, middle - live)
-        if fits then
-            high = fits
-        else
-            low = middle
-        end
-    end
-    return high
+    local live = 0
+    return least(function(budget)
+        local own, peak, lacks = planned(run, device, budget and math.max(0, budget - live))
+        live = own
+        return peak, lacks
+    end, core.pool.stats(device).budget, true)
 end
 
 -- Whether the value can be passed to the call again.

@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local axis_curve_picture = require "moonbeam.pipeline.pictures.axis_curve_picture"
 local bound = require "moonbeam.pipeline.bound"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local catalog = require "moonbeam.pipeline.catalog"
 local center = require "moonbeam.tomo.center"
 local chain = require "moonbeam.pipeline.chain"
@@ -34,6 +35,10 @@ local command = {}
 
 local MOST_SIDE <const> = 4096 -- pixels of the picture of a sweep
 local TOLD <const> = 9 -- values of a sweep that its caption lists, at most
+
+-- What every run says in the end.
+local MEMORY <const> = "memory     predicted %d bytes, measured %d bytes (at most %d before the "
+    .. "values were known)"
 
 --- The options of the command line that go with a recipe.
 command.options = {
@@ -271,8 +276,8 @@ local function tell_scan(scan, pipeline, options, talk)
     end
 end
 
-local function run_sweep(scan, source, options, talk)
-    local say = talk.say
+-- The pipelines of --sweep: {list, path, values, slice (of the result), row (of the detector)}.
+local function sweep_of(scan, source, options)
     local path, text = options.sweep:match "^([^=]+)=(.*)$"
     if not path then
         fail("argument", "recipe", "sweep", "--sweep is '%s'; give STEP.OPTION=FIRST:LAST:STEP, "
@@ -282,48 +287,87 @@ local function run_sweep(scan, source, options, talk)
     local list = swept(scan, source, options, path, values)
     local slice = options.row and list[1]:rows_of {options.row, options.row}[1]
         or (list[1].chain.shape[1] + 1) // 2
-    local row = options.row or list[1]:row_of(slice) -- of the detector
-    options.preview = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
-    options.check_outputs(options.output)
-    tell_scan(scan, list[1], options, talk)
-    tell_look(list[1], talk)
-    local stack <close> = sweep.stack(list, slice, function(i)
-        say("sweep      %d of %d: %s = %s", i, #values, path, recipe_text.value_text(values[i]))
-    end)
-    local words, outside = words_of(values), nil
-    local bound_chain = list[1].chain
-    local counts = bound_chain.kind.layout == "slices"
-        and geometry.outside(bound_chain.geometry, slice, slice)
-    if counts then
-        outside = {}
-        for i in ipairs(values) do
-            outside[i] = counts[1]
-        end
-        say("outside    %s", geometry.outside_text(bound_chain.geometry, slice, slice))
+    return {list = list, path = path, values = values, slice = slice,
+        row = options.row or list[1]:row_of(slice)}
+end
+
+-- Makes the stack of a sweep, (value, y, x); `write(stack)` gets it, and then its sheet is drawn.
+-- Returns what its runs took on the first device: {predicted, peak}.
+local function make_sweep(made, options, each, write)
+    local stack <close>, took = sweep.stack(made.list, made.slice, each)
+    if write then
+        write(stack)
     end
-    local result <close> = mb.result.create(options.output, {shape = stack.shape,
-        dtype = stack.dtype, units = output.units(list[1].chain), overwrite = options.overwrite,
-        tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout,
-        input = options.scan, pixel_size = sweep.pixel_size(list),
-        outside = outside, projections = #bound_chain.geometry.frames,
-        axis = {name = path:gsub("[^%w_.]", "_"), values = words},
-        title = ("%s of row %d"):format(path, row),
-        parameters = {recipe = recipe_text.text(chain.resolved(list[1].chain)), sweep = path,
-            sweep_values = words, row = row}})
-    result:write(stack, 1)
-    result:finish()
+    local words = words_of(made.values)
     local labels = tables.mapped(words, function(word)
         return type(word) == "number" and ("%.6g"):format(word) or word
     end)
-    captioned.save(options.preview, stack, {labels = labels, range = options.preview_range,
-        pixel_size = sweep.pixel_size(list), most = MOST_SIDE,
-        overwrite = options.overwrite,
-        caption = ("%s, row %d: recipe %s, %s %s"):format(name_of(options.scan), row,
-            name_of(options.recipe), path, #labels <= TOLD and table.concat(labels, ", ")
-            or ("from %s to %s"):format(labels[1], labels[#labels]))})
+    local function draw()
+        captioned.save(options.preview, stack, {labels = labels, range = options.preview_range,
+            pixel_size = sweep.pixel_size(made.list), most = MOST_SIDE,
+            overwrite = options.overwrite,
+            caption = ("%s, row %d: recipe %s, %s %s"):format(name_of(options.scan), made.row,
+                name_of(options.recipe), made.path, #labels <= TOLD and table.concat(labels, ", ")
+                or ("from %s to %s"):format(labels[1], labels[#labels]))})
+    end
+    call_budget.done("the sheet of --sweep", draw)
+    return took
+end
+
+-- Plans a sweep.
+local function plan_sweep(scan, source, options)
+    local made = sweep_of(scan, source, options)
+    options.preview = options.preview or "sheet.png"
+    call_budget.part("--sweep", function()
+        make_sweep(made, options, function() end)
+    end)
+end
+
+local function run_sweep(scan, source, options, talk)
+    local say = talk.say
+    local made = sweep_of(scan, source, options)
+    local list, values, path, row = made.list, made.values, made.path, made.row
+    options.preview = options.preview or options.output:gsub("%.[^./]*$", "") .. ".png"
+    options.check_outputs(options.output)
+    tell_scan(scan, list[1], options, talk)
+    call_budget.part("--sweep", function()
+        make_sweep(made, options, function() end)
+    end)
+    local first <const> = list[1].devices[1]
+    tell_look(list[1], talk)
+    local took = make_sweep(made, options, function(i)
+        say("sweep      %d of %d: %s = %s", i, #values, path, recipe_text.value_text(values[i]))
+    end, function(stack)
+        local words, outside = words_of(values), nil
+        local bound_chain = list[1].chain
+        local counts = bound_chain.kind.layout == "slices"
+            and geometry.outside(bound_chain.geometry, made.slice, made.slice)
+        if counts then
+            outside = {}
+            for i in ipairs(values) do
+                outside[i] = counts[1]
+            end
+            say("outside    %s", geometry.outside_text(bound_chain.geometry, made.slice,
+                made.slice))
+        end
+        local result <close> = mb.result.create(options.output, {shape = stack.shape,
+            dtype = stack.dtype, units = output.units(list[1].chain),
+            overwrite = options.overwrite, tiff_layout = options.tiff_layout,
+            zarr_layout = options.zarr_layout, input = options.scan,
+            pixel_size = sweep.pixel_size(list),
+            outside = outside, projections = #bound_chain.geometry.frames,
+            axis = {name = path:gsub("[^%w_.]", "_"), values = words},
+            title = ("%s of row %d"):format(path, row),
+            parameters = {recipe = recipe_text.text(chain.resolved(list[1].chain)), sweep = path,
+                sweep_values = words, row = row}})
+        result:write(stack, 1)
+        result:finish()
+    end)
     say("wrote      %s, %d slice%s of row %d", options.output, #values, #values == 1 and "" or "s",
         row)
     say("picture    %s (the sheet of %s)", options.preview, path)
+    local predicted, measured = call_budget.with_parts(first.id, took.predicted, took.peak)
+    say(MEMORY, predicted, measured, call_budget.peak(first.id))
 end
 
 -- The vertical slice x = N or y = N: runs the recipe with only that part of the slices.
@@ -398,6 +442,15 @@ local function preview_slices(options, count, first, upward)
 end
 command.preview_slices = preview_slices
 
+-- The bytes of a plan, by the ids of devices, with what is live on them.
+function command.live_too(peaks)
+    local all = {}
+    for id, bytes in pairs(peaks) do
+        all[id] = id ~= "pinned" and mb.pool.stats(id).live + bytes or nil
+    end
+    return all
+end
+
 local function write_preview(options, result)
     local host <const> = mb.device "host"
     local volume <close> = mb.device.dry() and mb.volumes.planned(result.shape, result.dtype)
@@ -435,7 +488,38 @@ end
 -- slice 1), upward (the next one is above it), pixel_size (m) and row_size (nil: not known),
 -- caption}. A vertical slice is one picture.
 function command.preview(options, result)
-    cli.afterwards("--preview", options.preview, write_preview, options, result)
+    cli.afterwards("--preview", options.preview, call_budget.done, "--preview", function()
+        write_preview(options, result)
+    end)
+end
+
+--- Plans what a command does beside a run: notes what the plan of the run takes, and then what the
+-- list of {name, fn} takes, each a part of the command.
+function command.plan_parts(made, parts)
+    call_budget.planned("the run", command.live_too(made.at_most_of))
+    for _, part in ipairs(parts) do
+        call_budget.part(part[1], part[2])
+    end
+    made.beside, made.process = call_budget.peak "host", nil
+end
+
+-- The lines of a plan about what the command takes on devices where that is more than the run.
+local function print_more(made)
+    for id, bytes in pairs(command.live_too(made.at_most_of)) do
+        local all = call_budget.peak(id)
+        if all > bytes then
+            cli.print(("%-11s%s (%d bytes) on %s, with what is done before and after the run")
+                :format("command", mb.device.format_bytes(all), all, id))
+        end
+    end
+end
+
+--- The part of a command (plan_parts) that draws --preview of a result that will be as `result`
+-- says; values that are not known are the longest as texts.
+function command.preview_part(options, result)
+    return {"--preview", function()
+        write_preview(options, result)
+    end}
 end
 
 -- Says what there is to say of the layout of a plan's result (result_layouts.tell): of the largest
@@ -449,6 +533,33 @@ local function tell_layout(pipeline, made, options, talk)
     shape[last.axis] = last.last - last.first + 1
     result_layouts.tell(talk.say, own, own.output or options.output, {shape = shape,
         dtype = last.dtype})
+end
+
+-- What --preview shows of a run with this plan.
+local function preview_of(made, options)
+    local rows = made.sections[#made.sections]
+    local first_row, upward = geometry.result_row(rows.geometry, rows.first)
+    local shape = {table.unpack(rows.shape)}
+    shape[rows.axis] = rows.last - rows.first + 1
+    return {shape = shape, dtype = rows.dtype, first = first_row, upward = upward,
+        pixel_size = rows.geometry.pixel_size, row_size = rows.geometry.row_size,
+        caption = "recipe " .. name_of(options.recipe)}
+end
+
+-- Plans a run and its pictures.
+local function plan_whole(made, options)
+    local parts = {}
+    if options.center_picture then
+        parts[1] = {"--center-picture", function()
+            axis_curve_picture.save(options.center_picture, {})
+        end}
+    end
+    if options.preview then
+        local result = preview_of(made, options)
+        preview_slices(options, result.shape[1], result.first, result.upward)
+        parts[#parts + 1] = command.preview_part(options, result)
+    end
+    command.plan_parts(made, parts)
 end
 
 local function run_whole(pipeline, options, talk)
@@ -466,11 +577,8 @@ local function run_whole(pipeline, options, talk)
     tell_scan(pipeline.scan, pipeline, options, talk)
     say("%s", report.text(made, {level = options.verbose and "all" or "run"}))
     tell_layout(pipeline, made, options, talk)
-    local rows = made.sections[#made.sections]
-    local first_row, upward = geometry.result_row(rows.geometry, rows.first)
-    if options.preview then
-        preview_slices(options, rows.last - rows.first + 1, first_row, upward)
-    end
+    plan_whole(made, options)
+    local live <const> = mb.pool.stats(made.job.devices[1]).live
     tell_look(pipeline, talk)
     local done = pipeline:run {output = options.output, overwrite = options.overwrite,
         slices_per_file = options.slices_per_file, tiff_layout = options.tiff_layout,
@@ -478,26 +586,25 @@ local function run_whole(pipeline, options, talk)
         entry = options.result_entry, angles = options.layout and pipeline.scan.angles,
         resume = options.resume, discard = options.discard, tell = options.tell}
     if options.preview and team.speaks() then
-        rows = (done.plan or made).sections[#made.sections]
-        local shape = {table.unpack(rows.shape)}
-        shape[rows.axis] = rows.last - rows.first + 1
-        command.preview(options, {shape = shape, dtype = rows.dtype, first = first_row,
-            upward = upward,
-            pixel_size = rows.geometry.pixel_size, row_size = rows.geometry.row_size,
-            caption = "recipe " .. name_of(options.recipe)})
+        command.preview(options, preview_of(done.plan or made, options))
     end
     if done.complete then
         say("wrote      %s (an earlier run was interrupted after its last step)", done.output)
         return
     end
     tell_values(done, pipeline.scan, talk)
-    if options.center_picture and team.speaks() then
-        axis_curve_picture.save(options.center_picture, done.verdicts.center,
-            {overwrite = options.overwrite})
+    if options.center_picture and not axis_curve_picture.has_curve(done.verdicts.center) then
+        talk.warn("no projections are opposite, so there is no --center-picture of how they match")
+    elseif options.center_picture and team.speaks() then
+        call_budget.done("--center-picture", function()
+            axis_curve_picture.save(options.center_picture, done.verdicts.center,
+                {overwrite = options.overwrite})
+        end)
         say("picture    %s (the search for the axis)", options.center_picture)
     end
-    say("memory     predicted %d bytes, measured %d bytes (at most %d before the values were "
-        .. "known)", done.predicted, done.peak, done.plan.at_most)
+    local id <const> = done.plan.job.devices[1].id
+    local predicted, measured = call_budget.with_parts(id, live + done.predicted, live + done.peak)
+    say(MEMORY, predicted, measured, math.max(live + done.plan.at_most, call_budget.peak(id)))
     if done.ranks then
         say("%s", rank_run.text(done))
     end
@@ -571,6 +678,7 @@ function command.print_plan(made, text, options, plan_of)
     end
     local shared = options.ranks and cli.checked(rank_plan.of, made, options)
     cli.print(text)
+    print_more(made)
     if shared then
         cli.print(rank_plan.text(shared))
     end
@@ -587,6 +695,28 @@ function command.refuse_without_recipe(options)
     if names[1] then
         cli.wrong("%s without --recipe FILE says nothing: there are no steps to apply %s to",
             table.concat(names, ", "), #names > 1 and "them" or "it")
+    end
+end
+
+local function save_snapshots(pipeline, options)
+    return snapshots.save(pipeline, options.snapshots, {row = options.row
+        and pipeline:rows_of {options.row, options.row}[1], overwrite = options.overwrite})
+end
+
+local function plan_snapshots(pipeline, options)
+    call_budget.part("--snapshots", function()
+        save_snapshots(pipeline, options)
+    end)
+end
+
+-- Plans what --plan says, of a recipe: with what the command does beside the run.
+local function plan_kind(scan, pipeline, source, options, made)
+    if options.sweep then
+        plan_sweep(scan, source, options)
+    elseif options.snapshots then
+        plan_snapshots(pipeline, options)
+    else
+        plan_whole(made, options)
     end
 end
 
@@ -611,6 +741,7 @@ function command.run(scan, options, talk)
         local made = pipeline:plan()
         tell_scan(scan, pipeline, options, talk)
         tell_layout(pipeline, made, options, talk)
+        plan_kind(scan, pipeline, source, options, made)
         command.print_plan(made, report.text(made, {level = options.verbose and "all"
             or "plan"}), options, function(part)
                 return pipeline:part({part = part}):plan()
@@ -620,11 +751,12 @@ function command.run(scan, options, talk)
         end
     elseif options.snapshots then
         tell_scan(scan, pipeline, options, talk)
+        plan_snapshots(pipeline, options)
         tell_look(pipeline, talk)
-        snapshots.save(pipeline, options.snapshots, {row = options.row
-            and pipeline:rows_of {options.row, options.row}[1],
-            overwrite = options.overwrite})
+        local done = save_snapshots(pipeline, options)
         say("pictures   %s, one after every step", options.snapshots)
+        say(MEMORY, done.predicted, done.peak,
+            call_budget.peak(done.plan.job.devices[1].id))
     else
         run_whole(pipeline, options, talk)
     end

@@ -7,7 +7,6 @@
 
 local mb = require "moonbeam"
 local budgets = require "moonbeam.plan.budget"
-local fail = require "moonbeam.internal.fail"
 local in_a_row = require "moonbeam.plan.in_a_row"
 
 local search = {}
@@ -237,10 +236,14 @@ local function fail_smallest(job, smallest)
     local bytes = mb.device.format_bytes
     job.peaks(smallest, false)
     local id = short(job, smallest) or job.devices[1].id
-    fail("budget", job.what, "budget", "the smallest tiles (%s) take %s%s; %s are available%s",
-        table.concat(smallest.tile, " x "), bytes(smallest.peaks[id]),
+    local need, live = smallest.peaks[id], mb.pool.stats(id).live
+    local problem = ("the smallest tiles (%s) take %s%s; %s are available"):format(
+        table.concat(smallest.tile, " x "), bytes(need),
         id == job.devices[1].id and "" or " on the " .. id,
-        bytes(math.max(0, job.available[id])), job.advice or "")
+        bytes(math.max(0, job.available[id])))
+    local err = mb.error("budget", problem .. (job.advice or ""), {op = job.what, arg = "budget"})
+    err.problem, err.enough, err.device, err.also = problem, need + live, id, job.advice
+    error(err, 0)
 end
 
 -- The quickest candidate that fits, or nil and the one that takes least.

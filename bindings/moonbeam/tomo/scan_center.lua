@@ -390,8 +390,11 @@ local function drawn(details)
 end
 
 -- Public as mb.recon.center_picture.
-function scan_center.picture(path, details)
-    if type(rawget(details, "curve")) ~= "table" then
+function scan_center.picture(path, details, options)
+    if mb.device.dry() then -- which has no curve; what drawing one takes is the same
+        mb.empty({PICTURE_ROWS, PICTURE_COLUMNS, 3}, {dtype = "u8", device = "host"}):release()
+        return
+    elseif type(rawget(details, "curve")) ~= "table" then
         fail("argument", "recon.center_picture", "details", "details has no curve: the scan has no "
             .. "opposite projections, and the picture shows how they match; give the third result "
             .. "of recon.find_center")
@@ -412,9 +415,9 @@ function scan_center.picture(path, details)
         {dtype = "u8", device = "host"})
     local first = details.curve.first
     local last = first + (#details.curve.values - 1) * details.curve.step
-    mb.view.save(path, picture, {legend = ("residual of opposite projections (0 to %g, upwards) "
-        .. "over the axis, columns %.1f to %.1f; red: %.2f, the axis; blue: trial slices"):format(
-        PICTURE_TOP, first, last, details.column)})
+    mb.view.save(path, picture, {overwrite = options.overwrite, legend = ("residual of opposite "
+        .. "projections (0 to %g, upwards) over the axis, columns %.1f to %.1f; red: %.2f, the "
+        .. "axis; blue: trial slices"):format(PICTURE_TOP, first, last, details.column)})
 end
 
 return scan_center

@@ -146,17 +146,21 @@ print(sorted(set(Image.open('%s').tobytes())))"]]):format(python, shell:path(nam
         assert.matches("%-%-preview%-z names plane 9; the stack has 8", text)
     end)
 
-    it("are left out where there is no memory for them", function()
+    it("are in the plan: a budget that is enough for the run alone is too small for both", function()
         local plan = commands.must("reconstruct.lua", shell:path "scan.h5"
             .. " -c 23.5 --plan -d host")
         local least = plan:match "peak[^\n]-%((%d+) bytes%)"
-        local status, text = commands.run("reconstruct.lua", ("%s -o %s -c 23.5 --overwrite -p %s "
-            .. "--budget %s -d host --chunk 1 --preview-rows %s"):format(shell:path "scan.h5", shell:path "v.h5",
-            shell:path "no.png", least, ("1,2,3,"):rep(20) .. "1"))
+        local words = ("%s -o %s -c 23.5 --overwrite -p %s -d host --chunk 1 --preview-rows %s "
+            .. "--budget "):format(shell:path "scan.h5", shell:path "v.h5", shell:path "no.png",
+            ("1,2,3,"):rep(20) .. "1")
+        local status, text = commands.run("reconstruct.lua", words .. least)
         assert.equal(1, status)
-        assert.matches("warning: the result is complete, but %-%-preview [^\n]* is not made: "
-            .. "[^\n]* do not fit", text)
-        assert.is_true(commands.exists(shell:path "v.h5"))
+        local typed, bytes = text:match("^reconstruct: %-%-preview needs [^\n]*; give %-%-budget "
+            .. "(%S+) or more %((%d+) bytes%)\n$")
+        assert.truthy(typed, text)
+        text = commands.must("reconstruct.lua", words .. typed)
+        assert.matches(("predicted %s bytes, measured %s bytes"):format(bytes, bytes), text)
+        assert.is_true(commands.exists(shell:path "no.png"))
     end)
 
     it("refuse a window without a picture, or one that is none", function()

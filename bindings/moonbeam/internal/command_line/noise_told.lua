@@ -9,7 +9,6 @@ local fail = require "moonbeam.internal.fail"
 local held_out = require "moonbeam.deconv.held_out"
 local output = require "moonbeam.plot.output"
 local photon_noise = require "moonbeam.deconv.photon_noise"
-local process_memory = require "moonbeam.internal.process_memory"
 local progress = require "moonbeam.progress"
 local scale = require "moonbeam.plot.scale"
 local tables = require "moonbeam.internal.tables"
@@ -252,11 +251,9 @@ end
 --- Draws the I-divergence over the iterations.
 function methods:curve()
     local dry = mb.device.dry()
-    process_memory.with_pictures(function()
-        output.put(dry and {} or chart_of(self), {file = self.options.curve,
-            overwrite = self.options.overwrite, title = self.expected
-            and "I-divergence over that of the noise alone" or "I-divergence per pixel"}, "")
-    end)
+    output.put(dry and {} or chart_of(self), {file = self.options.curve,
+        overwrite = self.options.overwrite, title = self.expected
+        and "I-divergence over that of the noise alone" or "I-divergence per pixel"}, "")
 end
 
 -- ---- snapshots ----
@@ -312,15 +309,13 @@ function methods:sheet(name, caption, pixel)
         numbers[i] = tostring(self.numbers[i] or i * self.every)
     end
     local bytes = dry and ("\0"):rep(4 * height * width * count) or table.concat(self.pictures)
-    process_memory.with_pictures(function()
-        local stack <close> = mb.from_string(bytes, {count, height, width},
-            {dtype = "f32", device = "host"})
-        captioned.save(self.options.snapshots, stack, {labels = numbers, pixel_size = pixel,
-            every = self.step, overwrite = self.options.overwrite,
-            caption = ("%s, %safter iterations %s: %s"):format(name, rank == 3
-                and ("plane %d "):format(shape[1] // 2 + 1) or "",
-                table.concat(numbers, ", "), caption)})
-    end)
+    local stack <close> = mb.from_string(bytes, {count, height, width},
+        {dtype = "f32", device = "host"})
+    captioned.save(self.options.snapshots, stack, {labels = numbers, pixel_size = pixel,
+        every = self.step, overwrite = self.options.overwrite,
+        caption = ("%s, %safter iterations %s: %s"):format(name, rank == 3
+            and ("plane %d "):format(shape[1] // 2 + 1) or "",
+            table.concat(numbers, ", "), caption)})
     return true
 end
 

@@ -97,7 +97,8 @@ local function budget_message(problem, names)
         or problem.total and enough > problem.total then
         return problem.message
     end
-    return ("%s; give %s %s or more (%d bytes)%s"):format(problem.problem, text_of(option),
+    return ("%s; give %s %s or more (%d bytes)%s"):format(problem.problem,
+        problem.option or text_of(option),
         size_text(enough), enough, problem.also or "")
 end
 

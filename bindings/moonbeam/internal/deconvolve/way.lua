@@ -6,6 +6,7 @@
 -- adds: mode, why, known and searched (bytes by device), live, limit; `plan_tiles`: tile_settings,
 -- plan, planned_for (the kind of file that it is for).
 
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
 local file_name = require "moonbeam.internal.file_name"
@@ -33,6 +34,11 @@ end
 
 -- ---- what is taken ----
 
+--- The least and the greatest value of a result that is not cut.
+function way.range(result)
+    return mb.bound(0, result.min, result), mb.bound(0, result.max, result)
+end
+
 -- What the untiled way will take, by device: the same calls on dry devices. Two iterations reach
 -- the peak of any number.
 local function whole_peaks(job, volume)
@@ -40,9 +46,11 @@ local function whole_peaks(job, volume)
     return mb.plan.peaks(function()
         local transfers <close> = way.transfers(job)
         for channel = 1, math.max(image.channels, job.many and 2 or math.min(2, image.frames)) do
-            local _ <close> = way.whole(job, volume, {
+            local result <close> = way.whole(job, volume, {
                 iterations = settings.iterations and math.min(2, settings.iterations)},
                 math.min(channel, image.channels), transfers)
+            way.range(result)
+            mb.volumes.store(mb.volumes.planned(image.shape, job.dtype), result)
         end
     end, {job.device}).peak
 end
@@ -76,8 +84,20 @@ local function instead_of(options)
     return options.method ~= "rl" and "give --method rl" or "leave --mask out"
 end
 
--- The mode of --tiles auto, and why. The program ends where the whole does not fit and what is
--- asked for has no tiles; a plan says so.
+-- Raises that the whole does not fit, and that what is asked for has no tiles. `what`: that;
+-- `otherwise`: what helps beside a larger budget.
+local function fail_whole(job, why, what, otherwise)
+    local whole = job.live + job.known[job.device.id]
+    local problem = ("%s; %s has no tiles"):format(why, what)
+    local err = mb.error("budget", ("%s: give a budget of at least %d bytes, or %s"):format(problem,
+        whole, otherwise))
+    err.problem, err.enough, err.device, err.also = problem, whole, job.device.id, ", or "
+        .. otherwise
+    error(err, 0)
+end
+
+-- The mode of --tiles auto, and why. Errors: budget (the whole does not fit, and what is asked for
+-- has no tiles).
 local function usual_mode(job)
     local options, whole = job.options, job.live + job.known[job.device.id]
     if whole <= job.limit then
@@ -86,15 +106,10 @@ local function usual_mode(job)
     local why = ("the whole takes %s, the budget is %s"):format(format_bytes(whole),
         format_bytes(job.limit))
     local what = without_tiles(options)
-    if not what then
-        return "exact", why
+    if what then
+        fail_whole(job, why, what, (instead_of(options):gsub("^give ", "")))
     end
-    why = ("%s; %s has no tiles: give --budget %d or more, or %s"):format(why, what, whole,
-        (instead_of(options):gsub("^give ", "")))
-    if not options.plan then
-        cli.stop(why)
-    end
-    return "none", why
+    return "exact", why
 end
 
 --- Ends the program where a mode of tiles is not for the other options; "auto" and "none" are for
@@ -111,6 +126,15 @@ function way.check_mode(options, mode)
     end
 end
 
+-- Bytes by the ids of devices, with what is live there.
+local function with_live(peaks)
+    local all = {}
+    for id, bytes in pairs(peaks) do
+        all[id] = id ~= "pinned" and bytes > 0 and mb.pool.stats(id).live + bytes or nil
+    end
+    return all
+end
+
 --- Chooses whether the image is cut.
 function way.choose(job)
     local options, device = job.options, job.device
@@ -120,12 +144,8 @@ function way.choose(job)
     job.known = whole_peaks(job, one)
     if job.automatic then
         job.searched = search_peaks(job, one)
-        local bytes = job.live + job.searched[device.id]
-        if bytes > job.limit then
-            cli.stop(("--iterations auto deconvolves a part of the image first, which takes %s; "
-                .. "the budget is %s: give a larger --budget, or a number of --iterations"):format(
-                format_bytes(bytes), format_bytes(job.limit)))
-        end
+        call_budget.planned("--iterations auto, which deconvolves a part of the image first,",
+            with_live(job.searched))
     end
     job.mode = options.tiles
     if job.mode == "auto" then
@@ -173,16 +193,33 @@ function way.plan_next(job, journal)
     if file_name.extension(job.options.image) ~= job.planned_for
         or counts and table.concat(counts, " ") ~= table.concat(job.plan.counts, " ") then
         way.plan_tiles(job, journal)
+        way.note(job, job.plan)
     end
     job.tile_settings.journal = journal
 end
 
 -- ---- what is said ----
 
-local function say_peak(job, bytes)
+local function say_peak(job)
+    local bytes = way.peak(job)
     job.say("memory     peak %s%s (%d bytes), %.1f bytes per voxel of the image; budget %s",
-        job.automatic and job.options.plan and "at most " or "", format_bytes(bytes), bytes,
+        job.options.plan and job.automatic and "at most " or "", format_bytes(bytes), bytes,
         bytes / job.image.voxels, format_bytes(job.limit))
+end
+
+--- Notes what the work takes of its devices: job.expected is that of the first one, with what came
+-- before (job.prepared). `plan` nil: whole.
+-- Errors: budget (the whole does not fit, and must not be cut).
+function way.note(job, plan)
+    call_budget.planned("the deconvolution", with_live(plan and plan.reserved or job.known))
+    local id = job.device.id
+    local bytes = way.larger(job, (plan and plan.peaks or job.known)[id], id)
+    job.expected = math.max(job.expected or job.prepared, mb.pool.stats(id).live + bytes)
+end
+
+--- What the command takes of its device at most.
+function way.peak(job)
+    return call_budget.peak(job.device.id)
 end
 
 --- Says how an image that is not cut is worked on.
@@ -191,7 +228,7 @@ function way.say_whole(job)
     local grid = mb.deconv.layout(job.image.shape, job.psfs:of(1), {center = job.psfs.center,
         boundary = options.boundary or job.taken.boundary.default}).grid
     job.say("grid       %s%s", table.concat(grid, " x "), job.why and "; " .. job.why or "")
-    say_peak(job, job.live + way.larger(job, job.known[id], id))
+    say_peak(job)
     if #job.devices > 1 then
         job.say("devices    %s alone: several devices share tiles, and there are none%s", id,
             options.method == "rl" and not options.mask and " (--tiles exact)" or "")
@@ -208,14 +245,14 @@ function way.say_tiles(job, plan)
         exact and "; image, estimate and ratio " .. places[plan.place] or "",
         job.why and "; " .. job.why or "")
     job.detail("%s", mb.tiles.table(plan))
-    say_peak(job, job.live + way.larger(job, plan.peak, device.id))
+    say_peak(job)
     for i = 2, #job.devices do
         local own = job.devices[i].id
         say("           on %s peak %s (%d bytes)", own, format_bytes(plan.peaks[own]),
             plan.peaks[own])
     end
     if device.kind ~= "host" then
-        local bytes = way.larger(job, plan.host_peak, "host")
+        local bytes = math.max(way.larger(job, plan.host_peak, "host"), call_budget.peak "host")
         say("host       peak %s (%d bytes)", format_bytes(bytes), bytes)
     end
     if plan.pinned > 0 then
@@ -223,17 +260,11 @@ function way.say_tiles(job, plan)
     end
 end
 
---- What the work takes of its device; `plan` nil: whole.
-function way.own_bytes(job, plan)
-    local id = job.device.id
-    return way.larger(job, plan and plan.reserved[id] or job.known[id], id)
-end
-
 --- Says what the process takes at most, and returns the bytes.
 function way.say_process(job, plan)
     -- The pool of the host, and pinned memory: what the process takes beside itself.
-    local on_host = job.device.kind == "host" and way.own_bytes(job, plan)
-        or way.larger(job, plan and plan.reserved.host or job.known.host, "host")
+    local on_host = math.max(0, call_budget.peak(job.device.kind == "host" and job.device.id
+        or "host") - mb.pool.stats("host").live)
     for i = 2, plan and job.device.kind == "host" and #job.devices or 0 do
         on_host = on_host + plan.reserved[job.devices[i].id]
     end

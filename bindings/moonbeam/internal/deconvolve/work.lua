@@ -97,7 +97,7 @@ local function deconvolve(self, volume, sink, label, channel, transfers)
     end or nil}, channel, transfers)
     local guard <close> = result
     job.device:sync()
-    local least, greatest = mb.bound(0, result.min, result), mb.bound(0, result.max, result)
+    local least, greatest = way.range(result)
     mb.volumes.store(sink, guard)
     if bar then
         bar:finish()

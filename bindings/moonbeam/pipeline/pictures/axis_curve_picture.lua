@@ -22,6 +22,11 @@ local function curve_of(verdict)
     end
 end
 
+--- Has a search, as step center returns it, a curve to show?
+function axis_curve_picture.has_curve(verdict)
+    return mb.device.dry() or verdict and curve_of(verdict) ~= nil
+end
+
 -- Rows of pixels, {column -> color} each.
 local function drawn(columns, values, marks)
     local low, high = math.huge, -math.huge
@@ -61,6 +66,10 @@ end
 -- the second best column, if the search names one, in blue. `verdict` is what step center returns
 -- about its search. Options: overwrite.
 function axis_curve_picture.save(path, verdict, options)
+    if mb.device.dry() then -- which has no curve; what drawing one takes is the same
+        mb.empty({ROWS, COLUMNS, 3}, {dtype = "u8", device = "host"}):release()
+        return
+    end
     local columns, values = curve_of(verdict)
     if not columns then
         fail("argument", "pipeline", "center-picture", "the search for the axis has no curve to "

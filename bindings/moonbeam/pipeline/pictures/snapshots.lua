@@ -18,13 +18,14 @@ local function picture_of(block)
 end
 
 --- Writes PNGs of one row of the result (default: the middle row) into a folder: 01-flat_field.png
--- and so on. A missing folder is made. The pictures take memory that the plan does not count.
--- Options: row, overwrite.
+-- and so on. A missing folder is made. On a GPU a picture takes memory that the pipeline's plan
+-- does not count; a dry run of this function does. Options: row, overwrite. Returns the report.
 function snapshots.save(pipeline, folder, options)
     local facts = mb.system.stat(folder)
+    local dry <const> = mb.device.dry()
     if facts and facts.kind ~= "folder" then
         fail("io", "pipeline", "snapshots", "'%s' exists and is not a folder", folder)
-    elseif not facts then
+    elseif not (facts or dry) then
         mb.system.mkdir(folder)
     end
     local row = options.row or (pipeline.chain.shape[1] + 1) // 2
@@ -42,7 +43,7 @@ function snapshots.save(pipeline, folder, options)
                 {overwrite = options.overwrite})
         end
     end
-    run.execute(part:plan(), {sink = function() end, quiet = true})
+    return run.execute(part:plan(), {sink = function() end, quiet = true})
 end
 
 return snapshots

@@ -4,7 +4,6 @@
 local captioned = require "moonbeam.pipeline.pictures.captioned"
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
-local process_memory = require "moonbeam.internal.process_memory"
 local projections = require "moonbeam.plot.projections"
 local surface = require "moonbeam.internal.command_line.surface"
 local tables = require "moonbeam.internal.tables"
@@ -113,18 +112,10 @@ end
 
 --- Writes a picture of a volume (moonbeam.volumes). Options: name, caption (what was done), planes
 -- (a list: these planes side by side; nil: maximum projections), sz (nil: z to scale), pixel and
--- step (m, nil: unknown), range, or percentiles for it (default {0.5, 99.95}), gamma, overwrite. A
--- budget that leaves no memory for it is a warning: the result is there.
+-- step (m, nil: unknown), range, or percentiles for it (default {0.5, 99.95}), gamma, overwrite.
+-- It counts on the host.
 function stack_picture.save(path, volume, options)
-    local ok, problem = pcall(process_memory.with_pictures, function()
-        write(path, volume, options)
-    end)
-    if not ok and type(problem) == "table" and problem.code == "budget" then
-        cli.warn("there is no memory for the picture %s: %s", path,
-            problem.problem or problem.message)
-    elseif not ok then
-        error(problem, 0)
-    end
+    write(path, volume, options)
 end
 
 return stack_picture

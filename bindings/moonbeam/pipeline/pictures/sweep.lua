@@ -43,15 +43,21 @@ end
 
 --- The stack of one row, (value, y, x) on the host, to be closed, by the pipelines of its values;
 -- `row` counts from 1. `each(i)` is told of each that is done. The slices must be of one shape.
+-- Returns also what the runs took on their first device, {predicted, peak}, with what was live.
 function sweep.stack(list, row, each)
     local stack
+    local took, device = {predicted = 0, peak = 0}, list[1].devices[1]
+    local scope <close> = mb.pool.scope(device)
+    local before <const> = mb.pool.stats(device).live
     local _ <close> = on_error(function()
         if stack then
             stack:release()
         end
     end)
     for i, pipeline in ipairs(list) do
-        local slice <close> = pipeline:slices {row, row}
+        local slice <close>, report = pipeline:slices {row, row}
+        local live <const> = mb.pool.stats(device).live
+        took.predicted = math.max(took.predicted, live + report.predicted)
         local _, ny, nx = table.unpack(slice.shape)
         stack = stack or mb.empty({#list, ny, nx}, {dtype = slice.dtype, device = "host"})
         if stack.shape[2] ~= ny or stack.shape[3] ~= nx then
@@ -61,9 +67,11 @@ function sweep.stack(list, row, each)
         end
         local own <close> = stack:view({i, i})
         slice:cast(slice.dtype, {out = own})
+        took.predicted = math.max(took.predicted, mb.pool.stats(device).live)
         each(i)
     end
-    return stack
+    took.peak = before + scope:finish()
+    return stack, took
 end
 
 return sweep

@@ -29,13 +29,15 @@ local function process_of(made)
     if not host then
         pool = pool + (made.at_most_of.host or 0)
     end
+    pool = math.max(pool, made.beside or 0)
     -- Threads decode frames beside each other.
     local frames = not scan.chunk_rows and 0 or (job.options.threads or 8) * scan.decoding_bytes
     return process_memory.bound(pool, made.pinned, frames + contexts)
 end
 
---- A bound for the resident bytes of the process of a plan. What the process has already counts
--- when the plan is first asked: its texts and its batch script name one figure.
+--- A bound for the resident bytes of the process of a plan. `made.beside`, if it is there: what the
+-- command takes of the host's pool before and after the run, such as for pictures. What the process
+-- has already counts when the plan is first asked: its texts and its batch script name one figure.
 function rank_plan.process(made)
     made.process = made.process or process_of(made)
     return made.process
