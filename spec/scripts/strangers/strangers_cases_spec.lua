@@ -3,9 +3,9 @@
 
 local files = require "spec.support.files"
 local helper = require "spec.helper"
-local judge = require "spec.support.stranger_judge"
+local judge = require "spec.support.strangers.stranger_judge"
 local mb = require "moonbeam"
-local scans = require "spec.support.stranger_scans"
+local scans = require "spec.support.strangers.stranger_scans"
 
 describe("a scan of a beamline", function()
     local folder

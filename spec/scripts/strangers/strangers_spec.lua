@@ -9,11 +9,11 @@
 -- STRANGER=NUMBER runs alone.
 
 local files = require "spec.support.files"
-local judge = require "spec.support.stranger_judge"
-local layouts = require "spec.support.stranger_layouts"
+local judge = require "spec.support.strangers.stranger_judge"
+local layouts = require "spec.support.strangers.stranger_layouts"
 local mb = require "moonbeam"
-local scans = require "spec.support.stranger_scans"
-local shots = require "spec.support.stranger_shots"
+local scans = require "spec.support.strangers.stranger_scans"
+local shots = require "spec.support.strangers.stranger_shots"
 
 local SEED <const> = tonumber(os.getenv "SEED" or "") or 28
 local COUNT <const> = tonumber(os.getenv "STRANGERS" or "") or 60

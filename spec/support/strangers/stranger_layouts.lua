@@ -10,7 +10,7 @@
 
 local files = require "spec.support.files"
 local mb = require "moonbeam"
-local scans = require "spec.support.stranger_scans"
+local scans = require "spec.support.strangers.stranger_scans"
 
 local F64 <const> = {dtype = "f64"}
 

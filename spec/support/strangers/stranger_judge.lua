@@ -2,7 +2,7 @@
 
 local files = require "spec.support.files"
 local mb = require "moonbeam"
-local stranger_scans = require "spec.support.stranger_scans"
+local stranger_scans = require "spec.support.strangers.stranger_scans"
 
 local stranger_judge = {}
 

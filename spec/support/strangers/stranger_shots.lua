@@ -7,7 +7,7 @@
 -- by which a line names it.
 
 local mb = require "moonbeam"
-local scans = require "spec.support.stranger_scans"
+local scans = require "spec.support.strangers.stranger_scans"
 
 local stranger_shots = {}
 
