@@ -192,6 +192,16 @@ describe("reconstruct --recipe", function()
             files.list(path("pictures")))
     end)
 
+    it("leaves no empty folder where the first picture cannot be written", function()
+        files.write(path("recipe.lua"), CHAIN)
+        local text, _, status = files.run(("ulimit -f 0; '%s' reconstruct '%s' --recipe '%s' "
+            .. "--device host --snapshots '%s'"):format(mb.system.program(), path("scan.h5"),
+            path("recipe.lua"), path("none")))
+        assert.equal(1, status)
+        assert.matches("cannot write '[^']*none/01%-flat_field.png': File too large", text)
+        assert.is_nil(mb.system.stat(path("none")))
+    end)
+
     it("runs a step of one's own, and records it", function()
         files.write(path("steps.lua"), [[
 return {

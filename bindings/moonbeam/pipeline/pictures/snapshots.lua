@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local fail = require "moonbeam.internal.fail"
+local on_error = require "moonbeam.internal.on_error"
 local run = require "moonbeam.pipeline.run"
 
 local snapshots = {}
@@ -28,6 +29,11 @@ function snapshots.save(pipeline, folder, options)
     elseif not (facts or dry) then
         mb.system.mkdir(folder)
     end
+    local _ <close> = on_error(function()
+        if not (facts or dry) then
+            os.remove(folder) -- which stays with the pictures in it
+        end
+    end)
     local row = options.row or (pipeline.chain.shape[1] + 1) // 2
     local part, taken, count = pipeline:part {rows = {row, row}}, {}, 0
     for _, step in ipairs(part.chain.steps) do
