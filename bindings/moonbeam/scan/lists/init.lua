@@ -52,10 +52,9 @@ end
 -- The text of an ordinary file, or of a pipe that a shell has opened: a device, or a pipe that
 -- nobody writes, could go on for ever.
 local function read_text(name, stat, facts)
-    local shell = name:find "^/dev/fd/%d+$" or name:find "^/proc/%w+/fd/%d+$"
     if stat.kind == "folder" then
         wrong(facts, "argument", "'%s' is a folder, not a list of %s", name, facts.what)
-    elseif stat.kind ~= "file" and not shell then
+    elseif stat.kind ~= "file" and not input_file.is_piped(name) then
         wrong(facts, "argument", "'%s' is not an ordinary file; copy it to one", name)
     end
     local content = piped[name] or content_of(name, facts)
