@@ -94,7 +94,7 @@ function npy.open(name)
     facts.file, facts.meta = file, {}
     local volume <const> = volumes.raw(facts)
     local bytes = #volume.shape > 0 and volume.steps[1] * volume.shape[1]
-        or volumes.dense_steps({1}, volume.samples or volume.dtype)[1]
+        or volume.stored_bytes
     if file:bytes() - volume.offset ~= bytes then
         fail("io", "npy", nil,
             "%s: the file is truncated or too long: the header names %d bytes of elements, the "

@@ -199,9 +199,8 @@ function raw:carry(carrier, array, first)
     end
 end
 
---- Steps in bytes of a dense row-major array of elements, or of samples that are widened ("i8",
--- "i16", "u32", "i64" and "u64").
-function volumes.dense_steps(shape, dtype)
+-- Steps in bytes of a dense row-major array of elements, or of samples that are widened.
+local function dense_steps(shape, dtype)
     local steps, step = {}, ITEM_BYTES[dtype] or SAMPLE_BYTES[dtype]
     for i = #shape, 1, -1 do
         steps[i] = step
@@ -210,12 +209,19 @@ function volumes.dense_steps(shape, dtype)
     return steps
 end
 
+--- Steps in bytes of a dense row-major array of elements.
+function volumes.dense_steps(shape, dtype)
+    return dense_steps(shape, dtype)
+end
+
 --- Elements of a rawfile: {file, shape, dtype, offset, steps (default: dense), swap (big-endian),
 -- samples (what is stored, where that is widened to dtype: "i8" and "i16" to i32; "u32", "i64" and
 -- "u64" to f64)}. `file` is nil in a dry run. Reading an integer of 64 bits that f64 does not have
 -- is an error with its value and its place.
 function volumes.raw(facts)
-    facts.steps = facts.steps or volumes.dense_steps(facts.shape, facts.samples or facts.dtype)
+    local stored <const> = facts.samples or facts.dtype
+    facts.steps = facts.steps or dense_steps(facts.shape, stored)
+    facts.stored_bytes = ITEM_BYTES[stored] or SAMPLE_BYTES[stored] -- of an element
     facts.place = "file"
     return setmetatable(facts, raw)
 end

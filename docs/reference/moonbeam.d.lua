@@ -3896,7 +3896,7 @@ function mb.volumes.bytes(volume) end
 ---@param array moonbeam.array 
 function mb.volumes.complete(file, array) end
 
----Steps in bytes of a dense row-major array of elements, or of samples that are widened ("i8", "i16", "u32", "i64" and "u64").
+---Steps in bytes of a dense row-major array of elements.
 ---@param shape integer[] 
 ---@param dtype table 
 function mb.volumes.dense_steps(shape, dtype) end

@@ -243,7 +243,8 @@ describe("the command line", function()
     it("ends with one line for an error object", function()
         local output, status = helper.run_program([[-e 'require("moonbeam").zeros({-1})']])
         assert.equal(1, status)
-        assert.matches("^[^\n]*%(command line%):1: zeros: shape has a negative extent, %-1\n$",
+        assert.matches("^[^\n]*%(command line%):1: zeros: shape has a negative extent, %-1; "
+            .. "extents must be 0 or more\n$",
             output)
     end)
 

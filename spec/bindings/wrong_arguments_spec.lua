@@ -64,7 +64,8 @@ describe("wrong arguments", function()
             and tonumber(results) > 0.2 * calls, text:sub(-2000))
         -- Nothing is written where the caller did not say so.
         assert.same({"home", "tmp", "work"}, files.list(folder))
-        assert.same({}, files.list(folder .. "/home"))
+        local home = files.list(folder .. "/home")
+        assert(#home == 0 or #home == 1 and home[1] == ".nv", table.concat(home, " ")) -- CUDA's own
         assert.same({}, files.list(folder .. "/tmp"))
     end)
 

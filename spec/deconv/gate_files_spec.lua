@@ -29,7 +29,6 @@ local function write_series(name, change)
                 change(volume)
             end
             mb.volumes.store(out:volume(channel, frame), volume)
-            out:done(channel, frame)
         end
     end
     out:finish()
@@ -174,7 +173,7 @@ describe("what has no tiles", function()
         for _, asked in ipairs {"--mask FOLDER/mask.npy", "-m wiener"} do
             local text, status = run(COMMAND .. "--budget 90K " .. asked, "image.npy")
             assert.equal(1, status, text)
-            local bytes = text:match "has no tiles: give %-%-budget (%d+) or more, or "
+            local bytes = text:match "has no tiles; give %-%-budget %S+ or more %((%d+) bytes%), or "
             must(COMMAND .. "--budget %s " .. asked, "image.npy", bytes)
             assert.equal(1, select(2, run(COMMAND .. "--budget %d " .. asked, "image.npy",
                 math.tointeger(bytes) - 512)))

@@ -311,7 +311,7 @@ describe("deconvolve.lua", function()
             assert.equal(2, status, message)
             return message
         end
-        assert.matches("%-%-lambda is not give %-%-method rl", refused "--lambda 1")
+        assert.matches("%-%-lambda is not for %-%-method rl", refused "--lambda 1")
         assert.matches("%-%-tolerance is not for %-%-method wiener",
             refused "-m wiener --tolerance 0.1")
         assert.matches("5 x 9 x 9, the image 10 x 24 x 26",

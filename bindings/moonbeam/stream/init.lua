@@ -144,7 +144,7 @@ local FUNCTIONS <const> = {read = false, compute = false, write = false, prepare
 function stream.run(devices, blocks, steps, options)
     options = options or {}
     for name, optional in pairs(FUNCTIONS) do
-        if steps[name] ~= nil or not optional then
+        if steps[name] or not optional then -- false: none, also of a metatable
             arguments.entry({name = "steps." .. name, kind = "callable"}, steps[name], "stream.run")
         end
     end

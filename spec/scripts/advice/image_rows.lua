@@ -91,9 +91,10 @@ return {
             "deconvolve two.tif one.tif -o o.tif -d host --iterations 1",
             "deconvolve two.tif one.tif -o o.zarr -d host --iterations 1",
             "deconvolve two.tif one.tif -o o.npy -d host --iterations 1 --channel 1 --frame 1"}},
-    {source = "--tiles %s is for --method rl without --mask",
+    {source = "--tiles %s has no %s: leave --tiles %s out",
         words = "deconvolve i.tif p.tif -o o.tif -d host --method wiener --tiles exact",
-        says = "leave it out", follows = {"deconvolve i.tif p.tif -o o.tif -d host --method wiener",
+        says = "leave --tiles exact out", follows = {
+            "deconvolve i.tif p.tif -o o.tif -d host --method wiener",
             D .. "--tiles exact"}},
     {source = "--tiles blended does not wrap", says = "--tiles exact does",
         words = D .. "--tiles blended --boundary circular --tile 4,16,16",

@@ -29,7 +29,7 @@ return {
     {source = "has what no run has made, such as", before = {KILLED, "!echo > o.h5.unfinished/mine"},
         words = R .. "--discard", says = "move that elsewhere",
         follows = {"!mv o.h5.unfinished/mine . && $MOONBEAM_BIN " .. R .. "--discard"}},
-    {source = "keeps %s: go on with the option resume", before = {TILES}, words = D,
+    {source = "go on with the option resume = true, or start anew with", before = {TILES}, words = D,
         says = "Go on with --resume, or remove it and start anew with --discard",
         follows = {D .. "--resume", D .. "--discard"}},
     {source = "the head of the result in '%s' is damaged", before = {

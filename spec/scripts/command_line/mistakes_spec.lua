@@ -45,7 +45,7 @@ local SHELL <const> = {
     {"reconstruct S --iterations 10", "%-%-iterations", "such as %-%-method cgls"},
     {"reconstruct S --iterations ten", '"ten"', "a whole number"},
     {"reconstruct S --budget 8GBB", '"8GBB"', "such as 8G"},
-    {"reconstruct S --budget 20Ki --plan", "20 KiB are available", "give %-%-budget %d+K", 1},
+    {"reconstruct S --budget 20Ki --plan", "20 KiB are available", "give %-%-budget [%d.]+[KM] or", 1},
     {"reconstruct S --budget", "%-%-budget", "%-%-budget SIZE"},
     {"reconstruct S -o out.jpg", "out.jpg", "must end in"},
     {"reconstruct S -p out.jpg", "out.jpg", "must end in .png"},

@@ -64,6 +64,7 @@ local RECONSTRUCT <const> = {
 -- Options that are a part of the identity and have no row: why.
 local ELSEWHERE <const> = {
     output = "a folder of its own", part = "a folder of its own",
+    ["zarr-layout"] = "spec/files/zarr/zarr_chunks_spec.lua",
     ["tiff-layout"] = "for results above 4 GB; spec/files/tiff_result_spec.lua",
     ["half-acquisition"] = "half a turn has none; below with a whole one",
     ["no-half-acquisition"] = "below", ["no-reverse-rotation"] = "as the scan says here",
