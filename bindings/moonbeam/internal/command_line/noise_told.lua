@@ -269,7 +269,13 @@ function methods:prepare(shape, most)
     local every = self.options.every or math.max(1, math.ceil(most / SNAPSHOTS))
     self.shape, self.every = shape, every
     self.step = step_of(shape, math.max(1, most // every))
-    self.pictures, self.numbers, self.planned = {}, {}, math.max(1, most // every)
+    self.pictures, self.numbers, self.planned = {}, {}, most // every
+end
+
+--- No more snapshots will come: a plan of the picture (sheet) takes those that there are. A dry run
+-- has none, and takes those that it plans.
+function methods:finish()
+    self.planned = mb.device.dry() and self.planned or self.pictures and #self.pictures
 end
 
 --- Keeps a snapshot of the middle plane after iteration k, if it is due.

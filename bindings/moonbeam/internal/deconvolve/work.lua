@@ -208,6 +208,7 @@ function methods:volumes(out, ends, transfers)
             if not ok then
                 fail_of(job, low, channel, frame)
             end
+            job.noise:finish()
             least = low and math.min(least or low, low)
             greatest = high and math.max(greatest or high, high)
         end
