@@ -10,7 +10,7 @@ local texts = require "scripts.fuzzing.texts"
 local files = {}
 
 local RESIDENT_KIB = 300000  -- beyond which memory counts as a surprise; not under a sanitizer
-local SOUND <const> = 5      -- of so many mutants one is not damaged
+local SOUND <const> = 5      -- of so many mutants about one is not damaged
 local SANITIZER_STATUS = 77  -- what the sanitizers end with, see scripts/fuzz
 
 local function write(path, text)
@@ -272,11 +272,11 @@ local function try_of(seed)
 end
 
 --- Tries mutant number `index` of a seed, made by `kind` ("structure" or "values"); `note` gets
--- every run. Each fifth one is the seed itself, which must be accepted. A mutant whose runs are
+-- every run. A fifth of them is the seed itself, which must be accepted. A mutant whose runs are
 -- worth looking at is kept in campaign.keep, if that is a folder.
 function files.try(campaign, seed, kind, index, note)
     math.randomseed(campaign.seed, index)
-    local sound = index % SOUND == 0
+    local sound = math.random(SOUND) == 1
     local parts, text = made(seed, kind, sound)
     local name = ("mutant-%s-%d-%d.%s"):format(seed.name:gsub("%W", "-"), campaign.seed, index,
         seed.extension)

@@ -76,15 +76,16 @@ local function try_calls(kind, index)
 end
 
 local function try(index)
-    local kind = options.only or KINDS[(index - 1) % #KINDS + 1]
+    -- Each round begins with another kind, so that every process meets every kind.
+    local round = (index - 1) // #KINDS
+    local kind = options.only or KINDS[(index - 1 + round) % #KINDS + 1]
     report.at(tallies, ("%s --seed %d --only %s --from %d --count 1"):format(options.again,
         options.seed, kind, index))
     if CALLS[kind] then
         return try_calls(kind, index)
     end
     local list = by_kind[kind] or by_kind.scan
-    -- KINDS repeats: divided, so that every seed meets every kind.
-    local seed = list[(index + index // #KINDS) % #list + 1]
+    local seed = list[(options.only and index or round) % #list + 1]
     files.try(campaign, seed, kind == "values" and "values" or "structure", index, function(entry)
         return report.file(tallies, kind, seed, entry)
     end)

@@ -38,7 +38,7 @@ describe("scripts/fuzz", function()
         end
     end)
 
-    -- The verdicts of both runs of a mutant, by a program that is this shell script.
+    -- Of the numbers 1 and 2 of this seed the first one is a sound file. The verdicts of both runs of a mutant, by a program that is this shell script.
     local function verdicts(script, kind, index)
         files.write(folder .. "/program", "#!/bin/sh\n" .. script .. "\n")
         assert(os.execute(("chmod +x %s/program"):format(folder)))
@@ -47,7 +47,7 @@ describe("scripts/fuzz", function()
             text = ("text"):rep(20), values = {}, protected = {},
             facts = kind == "image" and {sum = 7, shape = "1 x 2"}
                 or {n_angles = 2, angles = {0, 1.5}}, sum = 1}
-        fuzzing.files.try(campaign, seed, "structure", index or 1, function(entry)
+        fuzzing.files.try(campaign, seed, "structure", index or 2, function(entry)
             found[#found + 1] = entry.verdict
             bad = bad + (fuzzing.report.file(tallies, kind or "scan", seed, entry) and 1 or 0)
         end)
@@ -84,12 +84,12 @@ describe("scripts/fuzz", function()
         assert.same({"err", "out"}, files.list(folder .. "/runs"))
     end)
 
-    test("counts a sound file that is refused, which each fifth one is", function()
+    test("counts a sound file that is refused, as one of five is", function()
         local refuses = "echo 'x.lua: wrong' >&2; exit 1"
-        local found, bad = verdicts(refuses, nil, 5)
+        local found, bad = verdicts(refuses, nil, 1)
         assert.same({"sound input: clean error", "sound input: clean error"}, found)
         assert.equal(2, bad)
-        found, bad = verdicts(refuses, nil, 6)
+        found, bad = verdicts(refuses, nil, 2)
         assert.same({"clean error", "clean error"}, found)
         assert.equal(0, bad)
     end)
