@@ -38,7 +38,8 @@ describe("scripts/fuzz", function()
         end
     end)
 
-    -- Of the numbers 1 and 2 of this seed the first one is a sound file. The verdicts of both runs of a mutant, by a program that is this shell script.
+    -- The verdicts of both runs of a mutant, by a program that is this shell script. Of the numbers
+    -- 1 and 2 of this seed the first one is a sound file.
     local function verdicts(script, kind, index)
         files.write(folder .. "/program", "#!/bin/sh\n" .. script .. "\n")
         assert(os.execute(("chmod +x %s/program"):format(folder)))
