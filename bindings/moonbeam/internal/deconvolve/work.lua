@@ -57,8 +57,9 @@ local function tell_clipped(self)
     end
 end
 
--- Says how the iterations ended.
-local function tell_end(self, report)
+-- Says how the iterations ended. `dark`: the result is 0 everywhere, as its image is, which more
+-- iterations do not change.
+local function tell_end(self, report, dark)
     local job = self.job
     local most = job.settings.iterations
     if not report or mb.device.dry() then
@@ -67,7 +68,7 @@ local function tell_end(self, report)
         job.say("stopped    after %d iterations of at most %d%s", report.iterations, most,
             report.stopped and ", because the halves of the photons disagree"
             or BECAUSE[report.because] and ", because " .. BECAUSE[report.because] or "")
-    elseif report.stopped == false and most >= job.taken.iterations.default then
+    elseif report.stopped == false and not dark and most >= job.taken.iterations.default then
         job.say("ended      after %d iterations, and the halves of the photons still agree: the "
             .. "image may bear more --iterations%s", most, job.options.gain and "" or ", or its "
             .. "counts are not photons (--gain auto --offset auto)")
@@ -102,7 +103,7 @@ local function deconvolve(self, volume, sink, label, channel, transfers)
     if bar then
         bar:finish()
     end
-    tell_end(self, report)
+    tell_end(self, report, greatest == 0)
     note_clipped(self, report)
     return least, greatest
 end
