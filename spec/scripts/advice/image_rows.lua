@@ -169,6 +169,9 @@ return {
     {source = "times; say which: --channel, --frame", words = "convolve --image two.tif --psf one.tif "
         .. "-o o.tif -d host", says = "say which: --channel, --frame", follows = {
             "convolve --image two.tif --psf one.tif -o o.tif -d host --channel 1 --frame 1"}},
+    {source = "times; say which: --channel, --frame", words = "convolve --image two.tif --psf one.tif "
+        .. "-o o.tif -d host --channel 2", says = "say which: --channel, --frame", follows = {
+            "convolve --image two.tif --psf one.tif -o o.tif -d host --channel 2 --frame 2"}},
     {source = "--tiles gives --mode same: leave", says = "leave --mode full out",
         words = "convolve --size 8,16,16 -o o.tif -d host --sigma 1 --tiles always --mode full",
         follows = {"convolve --size 8,16,16 -o o.tif -d host --sigma 1 --tiles always --boundary zero"}},
