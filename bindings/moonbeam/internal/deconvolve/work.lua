@@ -178,12 +178,18 @@ function methods:search(transfers)
     return ends, found
 end
 
+-- Which volume of a series it is, counted as in the image.
+local function label_of(job, channel, frame)
+    return ("channel %d, time %d"):format(job.options.channel or channel,
+        job.options.frame or frame)
+end
+
 -- Raises the error of a volume. Of one of several it says which that is.
 local function fail_of(job, problem, channel, frame)
     if job.image:is_series() and type(problem) == "table" and problem.code == "argument"
         and problem.arg ~= "psf" then
-        problem.message = ("channel %d, time %d: %s; --channel and --frame work on one volume "
-            .. "alone"):format(channel, frame, problem.message)
+        problem.message = ("%s: %s; --channel and --frame work on one volume alone"):format(
+            label_of(job, channel, frame), problem.message)
     end
     error(problem, 0)
 end
@@ -203,8 +209,7 @@ function methods:volumes(out, ends, transfers)
             end
             local sink = out and out:volume(channel, frame)
                 or mb.volumes.planned(image.shape, job.dtype)
-            local label = image:is_series() and ("channel %d, time %d"):format(channel, frame)
-                or "deconvolving"
+            local label = image:is_series() and label_of(job, channel, frame) or "deconvolving"
             local ok, low, high = pcall(run, self, volume, sink, label, channel, transfers)
             if not ok then
                 fail_of(job, low, channel, frame)
