@@ -107,6 +107,8 @@ describe("files with values below 0", function()
             .. "-o FOLDER/no.tif --tiles exact --tile 6,12,12 --discard")
         fails(1, "the result is 0 everywhere, and the image is not", "no.tif", COMMAND
             .. "FOLDER/spot.npy FOLDER/psf.npy -o FOLDER/no.tif --mask FOLDER/hidden.npy")
+        fails(1, "or is the background above it?", "no.tif", COMMAND
+            .. "FOLDER/spot.npy FOLDER/psf.npy -o FOLDER/no.tif --background 400000")
         fails(2, "1 of 2640 values of --mask", "no.tif", COMMAND
             .. "FOLDER/spot.npy FOLDER/psf.npy -o FOLDER/no.tif --mask FOLDER/negative.npy")
         fails(1, "--total-variation is 0.3, and from 0.211 on", "no.tif", COMMAND .. "FOLDER/clipped.npy "
