@@ -36,9 +36,9 @@ local options = cli.parse(arg, {
     {"image", short = "i", value = "FILE",
         doc = "convolve this instead: .tif, .npy, .h5 (FILE.h5:/path) or .zarr, into --output"},
     {"channel", value = "N", type = cli.count,
-        doc = "with --image: of an image of several this channel (default 1)"},
+        doc = "with --image: of an image of several this channel (default: the only one)"},
     {"frame", value = "N", type = cli.count,
-        doc = "with --image: of an image of several this time (default 1)"},
+        doc = "with --image: of an image of several this time (default: the only one)"},
     given_image.OPTIONS,
     cli.option(convolution.normalize, {doc = "with --image: make the PSF sum to 1"}),
     {"plan", doc = "with --image: print tiles, bytes and predicted time; compute and write "
@@ -215,7 +215,8 @@ local function from_file_to_file()
         given_image.opening(options))
     local meta = source.meta
     given_image.warn(meta)
-    if (meta.channels or 1) * (meta.frames or 1) > 1 and not (options.channel or options.frame) then
+    if (meta.channels or 1) > 1 and not options.channel
+        or (meta.frames or 1) > 1 and not options.frame then
         cli.wrong("%s has %d channels and %d times; say which: --channel, --frame%s",
             options.image, meta.channels, meta.frames, (meta.slices or 1) == 1
             and "; or, where they are slices, --axes Z" or "")

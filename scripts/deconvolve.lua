@@ -108,7 +108,8 @@ local options = cli.parse(arg, {
             .. "plane by plane (default: the fewest px that hold 98 % of the light of every plane, "
             .. "at most twice the image's)"},
     {"channel", value = "N", type = cli.count,
-        doc = "of an image of several only this channel (default: all, one after another)"},
+        doc = "of an image of several only this channel, at all times (default: all, one after "
+            .. "another)"},
     {"frame", value = "N", type = cli.count, doc = "of an image of several only this time"},
     given_image.OPTIONS,
     {"tiles", short = "t", value = "MODE", type = cli.choice("auto", "exact", "blended", "none"),

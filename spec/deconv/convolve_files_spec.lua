@@ -212,6 +212,34 @@ describe("lengths in the files of convolve", function()
         assert.near(150e-9, opened.meta.voxel.step, 1e-12)
     end)
 
+    it("of a PSF of one plane are those of a plane: it has no step", function()
+        sized("flat.tif", 1, 5, 130, 150)
+        sized("fine.tif", 1, 5, 65, 150)
+        sized("plane.tif", 1, 20, 130, 300)
+        for _, command in ipairs {CONVOLVE .. "--psf FOLDER/%s ", DECONVOLVE} do
+            assert.same({}, warnings(must(command, "image.tif", "flat.tif")))
+            local told = warnings(must(command, "image.tif", "fine.tif"))
+            assert.equal(1, #told)
+            assert.matches("fine.tif says that its pixel is 65 nm; that of the image is 130 nm: "
+                .. "--psf-spacing resamples the PSF", told[1], 1, true)
+            -- The advice works, for a stack and for a plane, which has no step either.
+            for _, name in ipairs {"image.tif", "plane.tif"} do
+                local text = must(command .. "--psf-spacing 65,65", name, "fine.tif")
+                assert.same({}, warnings(text))
+                assert.matches("3 x 3", text, 1, true)
+                assert.equal(assert(text:match "peak [^\n]-%((%d+) bytes%)"),
+                    assert(text:match "measured +peak [^\n]-%((%d+) bytes%)"))
+            end
+        end
+        local got <close> = result()
+        assert.equal(2, got.rank)
+        local convolve = CONVOLVE .. "--psf FOLDER/%s "
+        fails(2, "--psf-spacing has 3 numbers, and the PSF " .. folder .. "/fine.tif has 2 axes: "
+            .. "give Y,X", convolve .. "--psf-spacing 150,65,65", "image.tif", "fine.tif")
+        fails(2, "--psf-spacing has 2 numbers, and the PSF " .. folder .. "/other.tif has 3 axes: "
+            .. "give Z,Y,X", convolve .. "--psf-spacing 65,65", "image.tif", "other.tif")
+    end)
+
     it("that no microscope has are refused where they count; what is typed is taken", function()
         local message = folder .. "/wrong.tif says that its pixel is 0.013 nm; a microscope's is "
             .. "from 1 nm to 0.1 mm: give --pixel in nm"

@@ -107,6 +107,8 @@ describe("files with values below 0", function()
             .. "-o FOLDER/no.tif --tiles exact --tile 6,12,12 --discard")
         fails(1, "the result is 0 everywhere, and the image is not", "no.tif", COMMAND
             .. "FOLDER/spot.npy FOLDER/psf.npy -o FOLDER/no.tif --mask FOLDER/hidden.npy")
+        fails(1, "or is the background above it?", "no.tif", COMMAND
+            .. "FOLDER/spot.npy FOLDER/psf.npy -o FOLDER/no.tif --background 400000")
         fails(2, "1 of 2640 values of --mask", "no.tif", COMMAND
             .. "FOLDER/spot.npy FOLDER/psf.npy -o FOLDER/no.tif --mask FOLDER/negative.npy")
         fails(1, "--total-variation is 0.3, and from 0.211 on", "no.tif", COMMAND .. "FOLDER/clipped.npy "
@@ -185,6 +187,22 @@ describe("files with values below 0", function()
         assert.is_not_nil(mb.system.stat(folder .. "/into/image.npy"))
         assert.is_nil(mb.system.stat(folder .. "/into/dark.npy"))
         assert.is_nil(mb.system.stat(folder .. "/into/nan.npy"))
+    end)
+
+    it("of 0 everywhere give 0, and no advice about iterations", function()
+        local black <close> = mb.zeros {6, 20, 22}
+        mb.npy.write(folder .. "/black.npy", black)
+        for _, more in ipairs {"-m gradient_consensus", "-m gradient_consensus --background 3",
+            "--background 3", "--background 3 --tiles blended --tile 6,12,12"} do
+            local told = must("scripts/deconvolve.lua -d host FOLDER/black.npy FOLDER/psf.npy "
+                .. "-o FOLDER/black-out.npy --overwrite %s", more)
+            assert.is_nil(told:find("\nended", 1, true))
+            assert.is_nil(told:find("warning", 1, true))
+            assert.equal(assert(told:match "memory +peak [^\n]-%((%d+) bytes%)"),
+                assert(told:match "measured +peak [^\n]-%((%d+) bytes%)"))
+            local got <close> = mb.npy.read(folder .. "/black-out.npy")
+            assert.equal(0, got:max())
+        end
     end)
 
     it("have a background only where the noise is that of photons", function()

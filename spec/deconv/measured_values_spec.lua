@@ -612,6 +612,34 @@ describe("a background in the model", function()
         end
     end)
 
+    it("leaves what is 0 everywhere as it is: an image, a channel, a tile", function()
+        local psf <close> = mb.psf.gaussian({3, 5, 5}, {1, 1, 1})
+        for _, shape in ipairs {{5, 16, 18}, {5, 16, 1}} do
+            local dark <close> = mb.zeros(shape)
+            for _, more in ipairs {{}, {acceleration = "biggs_andrews"}, {total_variation = 0.01},
+                {min = 0.5}} do
+                more.iterations, more.background = 3, 2
+                local least = more.min or 0
+                local whole <close> = mb.deconv.richardson_lucy(dark, psf, more)
+                more.tile = {3, 8, 9}
+                local tiled <close> = mb.tiled_deconv.richardson_lucy(dark, psf, more)
+                for _, result in ipairs {whole, tiled} do
+                    assert.same({least, least}, {result:min(), result:max()})
+                end
+            end
+            local halves <close> = mb.deconv.gradient_consensus(dark, psf,
+                {iterations = 3, background = 2})
+            assert.equal(0, halves:max())
+        end
+        local image <close> = mb.random({5, 48, 48}, {seed = 1, low = 3, high = 9})
+        image:view(mb.all, {1, 32}, mb.all):fill(0)
+        local blended <close> = mb.tiled_deconv.richardson_lucy(image, psf, {iterations = 3,
+            background = 2, tile = {5, 16, 16}, mode = "blended"})
+        assert.is_true(blended:max() > 3)
+        local top <close> = blended:view(mb.all, {1, 24}, mb.all)
+        assert.near(0, top:max(), 1e-3)
+    end)
+
     it("is part of the misfit, by tiles as well", function()
         local image <close> = mb.random({12, 14}, {seed = 4, low = 3, high = 9})
         local psf <close> = mb.psf.gaussian({3, 3}, {1, 1})

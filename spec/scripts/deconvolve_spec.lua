@@ -460,6 +460,23 @@ describe("deconvolve.lua", function()
             volume.meta.unit })
         local same <close> = mb.volumes.load(volume, "host")
         helper.assert_close(one, same, 0)
+        -- One channel has all its times, one time all its channels.
+        for _, case in ipairs {{"--channel 2", 1, 2, true}, {"--frame 2", 2, 1}} do
+            local text = must(command .. ("-o %s/some.tif --overwrite "):format(folder) .. case[1])
+            assert.matches("channel 2, time 2: 2 iterations", text, 1, true)
+            for channel = 1, case[2] do
+                for frame = 1, case[3] do
+                    local some <close> = mb.tiff.open(folder .. "/some.tif",
+                        {channel = channel, frame = frame})
+                    assert.same({case[2], case[3]}, {some.meta.channels, some.meta.frames})
+                    local whole <close> = mb.tiff.open(folder .. "/all.tif",
+                        {channel = case[4] and 2 or channel, frame = case[4] and frame or 2})
+                    local got <close> = mb.volumes.load(some, "host")
+                    local want <close> = mb.volumes.load(whole, "host")
+                    helper.assert_close(want, got, 0)
+                end
+            end
+        end
         for _, more in ipairs {"", " --plan"} do -- before the work, and before its plan
             local text, status = run(command .. ("-o %s/all.npy"):format(folder) .. more)
             assert.equal(2, status)

@@ -93,9 +93,10 @@ function background.pull(array, scale)
 end
 
 --- Takes the background out of what the first iteration has made of a flat estimate. `spare`: an
--- array of its shape, which changes. What is 0 stays 0, as where nothing was measured.
+-- array of its shape, which changes. What is 0 stays 0, as where nothing was measured; a flat
+-- estimate of 0, that of an image or a tile that is 0 everywhere, stays as it is.
 function background.begin(known, estimate, spare)
-    if known.level then
+    if known.level and known.level > 0 then
         local level, under = known.level, known.under
         mb.convert(estimate, "f32", {out = spare})
         mb.binary(spare, "mul", {scalar = DARK, out = spare})

@@ -209,7 +209,8 @@ function gate.judge_result(what, sum, zero)
             .. "proportion?")
     elseif sum == 0 and not zero then
         fail("argument", what, nil, "the result is 0 everywhere, and the image is not: do weights, "
-            .. "PSF or start leave nothing of it, or was too much subtracted from the image?")
+            .. "PSF or start leave nothing of it, was too much subtracted from the image, or is "
+            .. "the background above it?")
     end
 end
 

@@ -35,6 +35,8 @@ describe("an advice for images", function()
             mb.images.write(folder .. "/flat.tif", raised)
             local small <close> = model:view({}, {3, 5}, {3, 5})
             mb.images.write(folder .. "/one.tif", small)
+            local focus <close> = model:view(2, mb.all, mb.all)
+            mb.images.write(folder .. "/flat1.tif", focus)
         end
         local counts = {C = 2, Z = 3, T = 2}
         local function pages(name, order, own, ...)

@@ -46,6 +46,13 @@ return {
     {source = "--psf-spacing needs --pixel and --step", words = D .. "--psf-spacing 600,250,250",
         says = "needs --pixel and --step", follows = {D .. "--psf-spacing 600,250,250 --pixel 200 "
             .. "--step 500"}},
+    {source = "--psf-spacing of a PSF of one plane needs --pixel", says = "needs --pixel",
+        words = "deconvolve i.tif flat1.tif -o o.tif -d host --iterations 2 --psf-spacing 250,250",
+        follows = {"deconvolve i.tif flat1.tif -o o.tif -d host --iterations 2 "
+            .. "--psf-spacing 250,250 --pixel 200"}},
+    {source = "--psf-spacing has %s, and the PSF", says = "give Z,Y,X",
+        words = D .. "--psf-spacing 250,250 --pixel 200 --step 500",
+        follows = {D .. "--psf-spacing 600,250,250 --pixel 200 --step 500"}},
     {source = "--psf-spacing resamples the PSF", warns = true,
         words = "deconvolve i.tif q.tif -o o.tif -d host --iterations 2 --pixel 150 --step 500",
         says = "--psf-spacing resamples", follows = {"deconvolve i.tif q.tif -o o.tif -d host "
@@ -162,6 +169,9 @@ return {
     {source = "times; say which: --channel, --frame", words = "convolve --image two.tif --psf one.tif "
         .. "-o o.tif -d host", says = "say which: --channel, --frame", follows = {
             "convolve --image two.tif --psf one.tif -o o.tif -d host --channel 1 --frame 1"}},
+    {source = "times; say which: --channel, --frame", words = "convolve --image two.tif --psf one.tif "
+        .. "-o o.tif -d host --channel 2", says = "say which: --channel, --frame", follows = {
+            "convolve --image two.tif --psf one.tif -o o.tif -d host --channel 2 --frame 2"}},
     {source = "--tiles gives --mode same: leave", says = "leave --mode full out",
         words = "convolve --size 8,16,16 -o o.tif -d host --sigma 1 --tiles always --mode full",
         follows = {"convolve --size 8,16,16 -o o.tif -d host --sigma 1 --tiles always --boundary zero"}},

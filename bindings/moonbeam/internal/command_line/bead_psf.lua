@@ -55,8 +55,8 @@ function bead_psf.open(options, device, say)
     if image:is_series() then
         local slices = given_image.slices_told(image.meta, image.shape, options.image)
         cli.wrong("%s has %d channels and %d times, and a PSF is of one: give --channel and "
-            .. "--frame%s", options.image, image.channels, image.frames, slices
-            and "; where the planes are slices, --axes Z says so" or "")
+            .. "--frame%s", options.image, image.meta.channels, image.meta.frames,
+            slices and "; where the planes are slices, --axes Z says so" or "")
     end
     local shape = image.shape
     if #shape == 2 or shape[1] == 1 then -- a plane has no step

@@ -152,7 +152,7 @@ function image_list.compare(list, options)
                 local shape = given_image.series(volume, options)
                 local own = #shape
                 local fits = not axes or own == axes
-                    or measured_psf.serves_planes(axes, own, options)
+                    or measured_psf.serves_planes(axes, own)
                 each.why = not fits and (axes == 3
                     and given_image.slices_told(meta, shape, "it")
                     or ("it has %d axes, the PSF has %d"):format(own, axes)) or nil

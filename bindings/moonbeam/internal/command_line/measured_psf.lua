@@ -12,7 +12,8 @@ local measured_psf = {}
 
 --- The option that says how far apart the samples of a measured PSF are.
 measured_psf.SPACING = {"psf-spacing", value = "Z,Y,X", type = cli.numbers,
-    doc = "distance of a measured PSF's samples: resampled to --step and --pixel"}
+    doc = "distance of a measured PSF's samples, Y,X of one plane: resampled to --step and "
+        .. "--pixel"}
 
 -- The level to subtract from a measured PSF: what lies under it is said, or warned about where it
 -- stays. With "auto" nothing lies under a model.
@@ -87,9 +88,11 @@ local function resampled(psf, options, keep)
     return keep and mb.binary(result, "mul", {scalar = sum, out = result}) or result
 end
 
--- Warns where the PSF's file says another size of voxels than the image's.
-local function compare_voxels(told, options)
-    for _, name in ipairs {"pixel", "step"} do
+-- Warns where the PSF's file says another size of voxels than the image's. One plane has no step,
+-- whatever its file says.
+local function compare_voxels(psf, told, options)
+    local stack = psf.rank == 3 and psf.shape[1] > 1
+    for _, name in ipairs {"pixel", stack and "step" or nil} do
         local nm = told.voxel and told.voxel[name] and told.voxel[name] * 1e9
         if nm and options[name] and math.abs(nm / options[name] - 1) > 0.01 then
             cli.warn("%s says that its %s is %.4g nm; that of the image is %.4g nm: --psf-spacing "
@@ -99,8 +102,23 @@ local function compare_voxels(told, options)
 end
 
 --- Does a PSF of so many axes serve every plane of an image of `rank` axes?
-function measured_psf.serves_planes(axes, rank, options)
-    return axes == 2 and rank == 3 and not options.psf_spacing
+function measured_psf.serves_planes(axes, rank)
+    return axes == 2 and rank == 3
+end
+
+-- Ends the program where --psf-spacing is not for a PSF of `axes` axes, or lacks what it resamples
+-- to.
+local function check_spacing(axes, options)
+    local count = options.psf_spacing and #options.psf_spacing or axes
+    if count ~= axes then
+        cli.wrong("--psf-spacing has %s, and the PSF %s has %s: give %s",
+            surface.counted(count, "number"), options.psf,
+            surface.counted(axes, "axis", "axes"), axes == 3 and "Z,Y,X" or "Y,X")
+    elseif options.psf_spacing and axes == 3 and not (options.pixel and options.step) then
+        cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
+    elseif options.psf_spacing and not options.pixel then
+        cli.wrong("--psf-spacing of a PSF of one plane needs --pixel, the image's own")
+    end
 end
 
 --- Ends the program where the file of options.psf cannot be opened, is not for images of `rank`
@@ -109,16 +127,16 @@ end
 -- extents.
 function measured_psf.check(options, rank, slices, planes)
     local psf <close> = cli.tried({}, mb.images.open, options.psf)
-    if planes and measured_psf.serves_planes(#psf.shape, rank, options) then
+    if planes and measured_psf.serves_planes(#psf.shape, rank) then
+        check_spacing(#psf.shape, options)
         return {1, psf.shape[1], psf.shape[2]}
     elseif #psf.shape ~= rank and rank == 2 and slices then
         cli.wrong("%s; the PSF %s is a stack (or give a PSF of (y, x))", slices, options.psf)
     elseif #psf.shape ~= rank then
         cli.wrong("the PSF %s has %s, and the image %d: give a PSF of (%sy, x)", options.psf,
             surface.counted(#psf.shape, "axis", "axes"), rank, rank == 3 and "z, " or "")
-    elseif options.psf_spacing and not (options.pixel and options.step) then
-        cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
     end
+    check_spacing(#psf.shape, options)
     return psf.shape
 end
 
@@ -135,7 +153,7 @@ function measured_psf.read(options, id, say, rank, kernel)
             surface.counted(told.frames, "time"), surface.counted(told.slices, "slice"))
     end
     if not options.psf_spacing then
-        compare_voxels(told, options)
+        compare_voxels(psf, told, options)
     end
     local function become(f, ...)
         local owned <close> = psf

@@ -95,8 +95,8 @@ end
 -- are worked on, one after another.
 function given_image.series(source, options)
     local meta, shape = source.meta, source.shape
-    local all = not (options.channel or options.frame)
-    local channels, frames = all and meta.channels or 1, all and meta.frames or 1
+    local channels = not options.channel and meta.channels or 1
+    local frames = not options.frame and meta.frames or 1
     if channels * frames > 1 then
         local flat = (meta.axes or meta.slices > 1 and 3 or 2) == 2
         shape = flat and {shape[#shape - 1], shape[#shape]}

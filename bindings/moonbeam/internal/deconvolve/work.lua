@@ -57,8 +57,9 @@ local function tell_clipped(self)
     end
 end
 
--- Says how the iterations ended.
-local function tell_end(self, report)
+-- Says how the iterations ended. `dark`: the result is 0 everywhere, as its image is, which more
+-- iterations do not change.
+local function tell_end(self, report, dark)
     local job = self.job
     local most = job.settings.iterations
     if not report or mb.device.dry() then
@@ -67,7 +68,7 @@ local function tell_end(self, report)
         job.say("stopped    after %d iterations of at most %d%s", report.iterations, most,
             report.stopped and ", because the halves of the photons disagree"
             or BECAUSE[report.because] and ", because " .. BECAUSE[report.because] or "")
-    elseif report.stopped == false and most >= job.taken.iterations.default then
+    elseif report.stopped == false and not dark and most >= job.taken.iterations.default then
         job.say("ended      after %d iterations, and the halves of the photons still agree: the "
             .. "image may bear more --iterations%s", most, job.options.gain and "" or ", or its "
             .. "counts are not photons (--gain auto --offset auto)")
@@ -102,7 +103,7 @@ local function deconvolve(self, volume, sink, label, channel, transfers)
     if bar then
         bar:finish()
     end
-    tell_end(self, report)
+    tell_end(self, report, greatest == 0)
     note_clipped(self, report)
     return least, greatest
 end
@@ -177,12 +178,18 @@ function methods:search(transfers)
     return ends, found
 end
 
+-- Which volume of a series it is, counted as in the image.
+local function label_of(job, channel, frame)
+    return ("channel %d, time %d"):format(job.options.channel or channel,
+        job.options.frame or frame)
+end
+
 -- Raises the error of a volume. Of one of several it says which that is.
 local function fail_of(job, problem, channel, frame)
     if job.image:is_series() and type(problem) == "table" and problem.code == "argument"
         and problem.arg ~= "psf" then
-        problem.message = ("channel %d, time %d: %s; --channel and --frame work on one volume "
-            .. "alone"):format(channel, frame, problem.message)
+        problem.message = ("%s: %s; --channel and --frame work on one volume alone"):format(
+            label_of(job, channel, frame), problem.message)
     end
     error(problem, 0)
 end
@@ -202,8 +209,7 @@ function methods:volumes(out, ends, transfers)
             end
             local sink = out and out:volume(channel, frame)
                 or mb.volumes.planned(image.shape, job.dtype)
-            local label = image:is_series() and ("channel %d, time %d"):format(channel, frame)
-                or "deconvolving"
+            local label = image:is_series() and label_of(job, channel, frame) or "deconvolving"
             local ok, low, high = pcall(run, self, volume, sink, label, channel, transfers)
             if not ok then
                 fail_of(job, low, channel, frame)
