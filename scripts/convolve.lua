@@ -3,6 +3,7 @@
 -- convolution of an image in a file, of any size.
 
 local mb = require "moonbeam"
+local core = require "moonbeam.core"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
@@ -16,7 +17,10 @@ local on_error = require "moonbeam.internal.on_error"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local progress = require "moonbeam.progress"
+local promise = require "moonbeam.plan.promise"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
+local script = require "moonbeam.internal.script"
+local tables = require "moonbeam.internal.tables"
 local voxel_size = require "moonbeam.tiff.voxel"
 
 local convolution = declared.of(mb.convolution.convolve).options
@@ -366,15 +370,16 @@ check_outputs {options.psf}
 -- Simulated
 
 local voxels = options.size[1] * options.size[2] * options.size[3]
-local highest = 0
+local highest
 
 -- Runs one step and prints what is live after it and what the step reached.
 local function step(name, f, ...)
-    local before = mb.pool.stats(device).live
-    local scope <close> = mb.pool.scope(device)
+    local on = mb.device(id)
+    local before = mb.pool.stats(on).live
+    local scope <close> = mb.pool.scope(on)
     local results = table.pack(f(...))
     local peak = before + scope:finish()
-    local live = mb.pool.stats(device).live
+    local live = mb.pool.stats(on).live
     highest = math.max(highest, peak)
     cli.print(("  %-28s live %9s   peak %9s   %5.2f B/voxel"):format(name, format_bytes(live),
         format_bytes(peak), peak / voxels))
@@ -397,17 +402,7 @@ local function peak_of(kernel, consume)
     end, id).peak
 end
 
--- Out of memory: the error says what it was; this says which ways of doing the same job there are.
 local kernel = options.psf_size
-local _ <close> = setmetatable({}, {__close = function(_, err)
-    if type(err) ~= "table" or err.code ~= "budget" then
-        return
-    end
-    io.stderr:write(("convolve: this job in %d bytes as it is without --naive and --keep, in %d "
-        .. "with --keep; in less with --tiles (not circular)\n"):format(peak_of(kernel, true),
-            peak_of(kernel, false)))
-end})
-
 cli.print(("%d x %d x %d float32, %s; PSF %s; boundary %s, mode %s; on %s"):format(
     options.size[1], options.size[2],
     options.size[3], format_bytes(4 * voxels), options.psf
@@ -416,26 +411,17 @@ cli.print(("%d x %d x %d float32, %s; PSF %s; boundary %s, mode %s; on %s"):form
 if #devices > 1 and options.tiles ~= "always" then
     cli.print(("  on %s alone where there are no tiles (--tiles always)"):format(id))
 end
-local image = step("image", function()
-    return (mb.phantom.spheres(options.size, {count = options.spheres, seed = options.seed,
-        device = id}))
-end)
-picture(options.preview_image, mb.volumes.of_array(image), simulated_name, "not convolved",
-    simulated_voxel)
-local psf = step("PSF", load_psf, options.size)
-kernel = psf.shape
-local flux = mb.bound(0, image.sum, image)
-local result
 
-local function fits()
-    return peak_of(psf.shape, not options.keep) <= mb.pool.stats(device).budget
+-- The devices as they are now: those of a dry run, if one is going on.
+local function opened()
+    return tables.mapped(devices, function(each) return mb.device(each.id) end)
 end
 
-if options.naive then
-    -- As in the teaching notebook: the PSF padded to the image and shifted so that its center is
-    -- element 1, both transformed, multiplied, transformed back. Circular, mode same. Every plan
-    -- keeps a work area as large as a spectrum, as CuPy's do for these sizes: arrays stand in for
-    -- them here, where transforms need none or take it back.
+-- Convolves as in the teaching notebook: the PSF padded to the image and shifted so that its center
+-- is element 1, both transformed, multiplied, transformed back. Circular, mode same. Every plan
+-- keeps a work area as large as a spectrum, as CuPy's do for these sizes: arrays stand in for them
+-- here, where transforms need none or take it back.
+local function convolved_naively(image, psf)
     local center, after, shift = mb.psf.center(psf), {}, {}
     for i, n in ipairs(options.size) do
         after[i], shift[i] = n - psf.shape[i], -center[i]
@@ -459,44 +445,124 @@ if options.naive then
     end)
     -- Transforms back destroy what they read: a copy of the product, which the next printed line
     -- does not show.
-    local backward
-    result, backward = step("irfftn(product), its plan", function()
+    local result, backward = step("irfftn(product), its plan", function()
         local made = plan()
         return mb.irfft(product, {axes = 3, n = options.size[3]}), made
     end)
     for _, array in ipairs {padded, shifted, otf, spectrum, product, forward, backward} do
         array:release()
     end
-elseif options.tiles == "always" or options.tiles == "auto" and not fits() then
-    if options.mode ~= "same" then
-        cli.wrong("--tiles gives --mode same")
-    end
-    local plan
-    result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf,
-        {boundary = options.boundary, tile = options.tile, devices = devices})
-    cli.print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels transformed "
-        .. "for each of the image"):format(
-        plan.total, table.concat(plan.tile, " x "), table.concat(plan.grid, " x "), plan.peak,
-            plan.work))
-    cli.print(mb.tiles.table(plan))
-else
-    local known = peak_of(psf.shape, not options.keep)
-    cli.print(("  predicted peak %s (%d bytes)"):format(format_bytes(known), known))
-    result = step("convolution", mb.convolution, image, psf,
-        {mode = options.mode, boundary = options.boundary,
-        consume = not options.keep})
+    return result
 end
 
-cli.print(("result %s, flux %.6g of %.6g; peak %s (%d bytes), %.2f arrays"):format(
-    table.concat(result.shape, " x "), mb.bound(0, result.sum, result), flux,
-    format_bytes(highest), highest, highest / (4 * voxels)))
-picture(options.preview, mb.volumes.of_array(result), simulated_name, "convolved, "
-    .. caption_of(kernel), simulated_voxel)
-if options.output then
-    result_layouts.tell(cli.print, options, options.output, {shape = result.shape, dtype = "f32"})
-    mb.images.write(options.output, result, {overwrite = options.overwrite,
-        tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout})
+-- Does the whole job; prints its steps.
+local function simulate()
+    highest = 0
+    local image = step("image", function()
+        return (mb.phantom.spheres(options.size, {count = options.spheres, seed = options.seed,
+            device = id}))
+    end)
+    picture(options.preview_image, mb.volumes.of_array(image), simulated_name, "not convolved",
+        simulated_voxel)
+    local psf = step("PSF", load_psf, options.size)
+    kernel = psf.shape
+    local flux = mb.bound(0, image.sum, image)
+    local result
+
+    local function fits()
+        return peak_of(psf.shape, not options.keep) <= mb.pool.stats(mb.device(id)).budget
+    end
+
+    if options.naive then
+        result = convolved_naively(image, psf)
+    elseif options.tiles == "always" or options.tiles == "auto" and options.mode == "same"
+        and not fits() then
+        local plan
+        result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf,
+            {boundary = options.boundary, tile = options.tile, devices = opened()})
+        cli.print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels "
+            .. "transformed for each of the image"):format(plan.total, table.concat(plan.tile,
+            " x "), table.concat(plan.grid, " x "), plan.peak, plan.work))
+        cli.print(mb.tiles.table(plan))
+    else
+        result = step("convolution", mb.convolution, image, psf,
+            {mode = options.mode, boundary = options.boundary,
+            consume = not options.keep})
+    end
+
+    cli.print(("result %s, flux %.6g of %.6g; peak %s (%d bytes), %.2f arrays"):format(
+        table.concat(result.shape, " x "), mb.bound(0, result.sum, result), flux,
+        format_bytes(highest), highest, highest / (4 * voxels)))
+    picture(options.preview, mb.volumes.of_array(result), simulated_name, "convolved, "
+        .. caption_of(kernel), simulated_voxel)
+    if options.output then
+        result_layouts.tell(cli.print, options, options.output, {shape = result.shape,
+            dtype = "f32"})
+        mb.images.write(options.output, result, {overwrite = options.overwrite,
+            tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout})
+    end
+    for _, array in ipairs {image, psf, result} do
+        array:release()
+    end
 end
-for _, array in ipairs {image, psf, result} do
-    array:release()
+
+-- The most that is live on the devices and the host while the job is done, by id.
+local function measured()
+    local on, peaks = opened(), {}
+    for _, each in ipairs {mb.device "host", table.unpack(on)} do
+        peaks[each.id] = mb.pool.stats(each).live
+    end
+    for own, bytes in pairs((promise.measured(on, simulate))) do
+        peaks[own] = bytes > 0 and peaks[own] + bytes or 0
+    end
+    return peaks
 end
+
+local function peaks_text(peaks)
+    local text = ("peak %s (%d bytes)"):format(format_bytes(peaks[id]), peaks[id])
+    for _, own in ipairs(tables.keys(peaks)) do
+        local bytes = own ~= id and peaks[own] or 0
+        text = text .. (bytes > 0 and (", on %s %s (%d bytes)"):format(own == "host" and "the host"
+            or own, format_bytes(bytes), bytes) or "")
+    end
+    return text
+end
+
+-- What the whole job takes as it is without --naive and --tiles, with or without --keep.
+local function bytes_with(keep)
+    local naive, kept, tiles = options.naive, options.keep, options.tiles
+    options.naive, options.keep, options.tiles = nil, keep, "none"
+    local _ <close> = setmetatable({}, {__close = function()
+        options.naive, options.keep, options.tiles = naive, kept, tiles
+    end})
+    local quiet <close> = script.silent() -- luacheck: ignore
+    return mb.pool.stats(device).live + mb.plan.peaks(simulate, {device}).peak[id]
+end
+
+-- Out of memory: the error says what it was; this says which ways of doing the same job there are.
+local _ <close> = setmetatable({}, {__close = function(_, err)
+    if type(err) ~= "table" or err.code ~= "budget" then
+        return
+    end
+    io.stderr:write(("convolve: this job in %d bytes as it is without --naive and --keep, in %d "
+        .. "with --keep; in less with --tiles (not circular)\n"):format(bytes_with(false),
+            bytes_with(true)))
+end})
+
+-- A job that is planned anyway is not planned first.
+local predicted
+if not mb.device.dry() then
+    do
+        local quiet <close> = script.silent() -- luacheck: ignore
+        local host = mb.pool.stats "host"
+        core.dry.begin({mb.device "host"}, host.budget - host.live, true)
+        local _ <close> = setmetatable({}, {__close = core.dry.finish})
+        predicted = measured()
+    end
+    cli.print("predicted " .. peaks_text(predicted))
+end
+local took = measured()
+for own, bytes in pairs(predicted and took or {}) do
+    promise.check_bytes("the simulation on " .. own, bytes, predicted[own])
+end
+cli.print("measured " .. peaks_text(took))

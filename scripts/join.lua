@@ -2,6 +2,7 @@
 -- without parts.
 
 local mb = require "moonbeam"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local file_name = require "moonbeam.internal.file_name"
@@ -44,6 +45,7 @@ local host <const> = mb.device "host"
 if options.budget then
     cli.checked(mb.device, "host", {budget = options.budget})
 end
+call_budget.on {host}
 
 cli.slices_per_file(options, options.output)
 result_layouts.check(options, options.output)
@@ -56,17 +58,15 @@ local parts, shape, dtype = joined.parts, joined.shape, joined.dtype
 local function peak_of(count)
     return cli.tried({}, joined_parts.peak, joined, count)
 end
-local available = mb.pool.stats(host).budget - mb.pool.stats(host).live
+local live = mb.pool.stats(host).live
+local available = mb.pool.stats(host).budget - live
 local slice = shape[2] * shape[3] * mb.pool.element_bytes(dtype)
 local most = math.max(1, math.min(shape[1], (64 << 20) // slice))
 while most > 1 and peak_of(most) > available do
     most = most // 2
 end
 local predicted = peak_of(most)
-if predicted > available then
-    cli.stop(("this needs %d bytes, %s are available; give --budget %d or more"):format(predicted,
-        mb.device.format_bytes(available), predicted))
-end
+call_budget.planned("the join", {host = live + predicted})
 
 local whole, bytes = parts[1].whole, cli.tried({}, mb.result.disk_bytes, options.output, shape,
     dtype, {zarr_layout = options.zarr_layout})

@@ -6,6 +6,8 @@ local bead_psf = require "moonbeam.internal.command_line.bead_psf"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
+local log = require "moonbeam.internal.log"
+local promise = require "moonbeam.plan.promise"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
@@ -88,34 +90,8 @@ if options.step then
 else
     say("pixel      %g x %g nm (y, x), one plane", options.pixel, options.pixel)
 end
-local format_bytes = mb.device.format_bytes
-local live = mb.pool.stats(device).live
-local peak = live + mb.plan.peaks(function()
-    make():release()
-end, {device}).peak[device.id]
-call_budget.planned("the PSF", {[device.id] = peak})
-say("memory     peak %s (%d bytes)", format_bytes(peak), peak)
-result_layouts.tell(say, options, options.output, {shape = size, dtype = "f32"})
-if options.plan then
-    return
-end
-
-local made, report
-local measured = process_memory.measured(device, function()
-    if options.from_beads then
-        made, report = bead_psf.run(options, make)
-    else
-        made = make()
-    end
-end)
-local psf <close> = made
-if report then
-    bead_psf.tell(report, say)
-end
-say("measured   peak %s (%d bytes)", format_bytes(measured), measured)
-
 -- The values along an axis through the middle; none in a dry run.
-local function line_of(axis)
+local function line_of(psf, axis)
     local ranges = {}
     for i, n in ipairs(size) do
         ranges[i] = i == axis and {1, n} or {(n + 1) // 2, (n + 1) // 2}
@@ -127,8 +103,8 @@ local function line_of(axis)
 end
 
 -- The full width at half maximum along an axis, in samples; nil where the PSF is cut off before.
-local function width_of(axis)
-    local values, middle = line_of(axis), (size[axis] + 1) // 2
+local function width_of(psf, axis)
+    local values, middle = line_of(psf, axis), (size[axis] + 1) // 2
     local function beyond(sign)
         for i = 1, #values do
             local here, before = values[middle + sign * i], values[middle + sign * (i - 1)]
@@ -143,24 +119,23 @@ local function width_of(axis)
     return low and high and low + high
 end
 
-local function width_text(axis, step)
-    local width = width_of(axis)
+local function width_text(psf, axis, step)
+    local width = width_of(psf, axis)
     local nm = (width or 0) * step
     return not width and "wider than the file" or nm < 1000 and ("%.1f nm"):format(nm)
         or ("%.4g um"):format(nm / 1000)
 end
 
-say("width      %s across%s (full width at half maximum)", width_text(3, options.pixel),
-    size[1] > 1 and (", %s along the axis"):format(width_text(1, options.step)) or "")
-
-local parameters = report and {beads = report.chosen, found = report.found,
-    bead_diameter = options.bead_diameter, image = options.from_beads}
-    or psf_options.settings(options, 1)
-parameters.model, parameters.device = not report and options.model or nil, device.id
-if options.output:lower():find "%.npy$" then
-    mb.images.write(options.output, psf, {overwrite = options.overwrite})
-else
-    local out <close> = cli.tried({}, mb.result.create, options.output, {shape = size,
+local function write(psf, report)
+    local parameters = report and {beads = report.chosen, found = report.found,
+        bead_diameter = options.bead_diameter, image = options.from_beads}
+        or psf_options.settings(options, 1)
+    parameters.model, parameters.device = not report and options.model or nil, device.id
+    if options.output:lower():find "%.npy$" then
+        mb.images.write(options.output, psf, {overwrite = options.overwrite})
+        return
+    end
+    local out <close> = mb.result.create(options.output, {shape = size,
         units = "1", title = "point spread function", pixel_size = options.pixel * 1e-9,
         slice_distance = options.step and options.step * 1e-9, parameters = parameters,
         tiff_layout = options.tiff_layout, zarr_layout = options.zarr_layout,
@@ -168,8 +143,8 @@ else
     out:write(psf, 1)
     out:finish()
 end
-say("result     %s, float32, sum 1: %s", table.concat(size, " x "), options.output)
-if options.preview then
+
+local function draw(psf)
     local sxy, sz = 1, options.sz
     if not sz then
         sxy, sz = surface.stretch(options.step and options.step / options.pixel or 1)
@@ -179,3 +154,46 @@ if options.preview then
         percentiles = {0, 100}, overwrite = options.overwrite})
     say("picture    %s", options.preview)
 end
+
+-- All that the command does.
+local function work()
+    local psf, report
+    if options.from_beads then
+        psf, report = bead_psf.run(options, make)
+        bead_psf.tell(report, say)
+    else
+        psf = make()
+    end
+    local _ <close> = psf
+    say("width      %s across%s (full width at half maximum)", width_text(psf, 3, options.pixel),
+        size[1] > 1 and (", %s along the axis"):format(width_text(psf, 1, options.step)) or "")
+    if options.output then
+        write(psf, report)
+        say("result     %s, float32, sum 1: %s", table.concat(size, " x "), options.output)
+    end
+    if options.preview then
+        cli.afterwards("--preview", options.preview, draw, psf)
+    end
+end
+
+local function peak_text(on_device, on_host)
+    local format_bytes = mb.device.format_bytes
+    return ("peak %s (%d bytes)"):format(format_bytes(on_device), on_device)
+        .. (on_host and on_host > 0 and (", on the host %s (%d bytes)"):format(
+            format_bytes(on_host), on_host) or "")
+end
+
+call_budget.part("the PSF", work)
+local predicted = call_budget.peak(device.id)
+say("memory     %s", peak_text(predicted, device.kind ~= "host" and call_budget.peak "host" or nil))
+result_layouts.tell(say, options, options.output, {shape = size, dtype = "f32"})
+if options.plan then
+    return
+end
+local measured, on_host = process_memory.measured(device, function()
+    cli.tried({}, work)
+end)
+if not log.failed then
+    promise.check_bytes("the PSF", measured, predicted)
+end
+say("measured   %s", peak_text(measured, on_host))

@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local file_name = require "moonbeam.internal.file_name"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
@@ -166,6 +167,7 @@ local host <const> = mb.device "host"
 if options.budget then
     cli.checked(mb.device, "host", {budget = options.budget})
 end
+call_budget.on {host}
 
 local function of_pair(list, i)
     return list and (#list == 1 and list[1] or list[i])
@@ -263,7 +265,7 @@ end
 local function tell_difference(i, found)
     local names_of = ("'%s' and '%s'"):format(names[i], names[i + 1])
     if found.likeness < z_difference.LEAST then
-        if corrects then
+        if corrects and not mb.device.dry() then
             cli.stop(("how %s differ cannot be measured: their common slices are not alike "
                 .. "(correlation %.2f); leave out --lateral auto and --intensity auto"):format(
                 names_of, found.likeness))
@@ -326,23 +328,28 @@ end
 
 -- Slices of a part: 64 MiB of each volume, or fewer that fit. Before the overlaps are known, all
 -- slices may be common ones.
-local available = mb.pool.stats(host).budget - mb.pool.stats(host).live
-local search = math.max(peak_of(compare), peak_of(function()
-    measure(1, math.min(2, volumes[1].shape[1], volumes[2].shape[1]))
-end))
+local live = mb.pool.stats(host).live
+local available = mb.pool.stats(host).budget - live
+local search = peak_of(compare)
+for i = 1, #volumes - 1 do
+    search = math.max(search, peak_of(function()
+        measure(i, math.min(2, volumes[i].shape[1], volumes[i + 1].shape[1]))
+    end))
+end
 local function peak_with(count)
-    return math.max(search, peak_of_parts {{first = 0, count = math.min(count,
-        volumes[1].shape[1], volumes[2].shape[1]), one = 1, one_first = 0, two = 2, two_first = 0,
-        total = count, done = 0}})
+    local peak = search
+    for i = 1, #volumes - 1 do
+        peak = math.max(peak, peak_of_parts {{first = 0, count = math.min(count,
+            volumes[i].shape[1], volumes[i + 1].shape[1]), one = i, one_first = 0, two = i + 1,
+            two_first = 0, total = count, done = 0}})
+    end
+    return peak
 end
 local most = math.max(1, (64 << 20) // (4 * volumes[1].shape[2] * volumes[1].shape[3]))
 while most > 1 and peak_with(most) > available do
     most = most // 2
 end
-if peak_with(most) > available then
-    cli.stop(("this needs %d bytes, %s are available; give --budget %d or more"):format(
-        peak_with(most), mb.device.format_bytes(available), peak_with(most)))
-end
+call_budget.planned("stitching", {host = live + peak_with(most)})
 
 local taken <close> = mb.pool.scope(host)
 local overlaps, how, likenesses = {}, {}, {}
@@ -372,6 +379,7 @@ for i = 1, #volumes - 1 do
 end
 local parts, nz = z_joined.parts(volumes, overlaps, most)
 local predicted = math.max(search, peak_of_parts(parts))
+call_budget.planned("stitching", {host = live + predicted})
 local shape = {nz, volumes[1].shape[2], volumes[1].shape[3]}
 say("volume     %d x %d x %d %s, %s", nz, shape[2], shape[3], surface.TYPES[dtype],
     mb.device.format_bytes(cli.tried({}, mb.result.disk_bytes, options.output, shape, dtype,

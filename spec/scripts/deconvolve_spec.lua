@@ -38,9 +38,7 @@ describe("convolve.lua", function()
 
     it("takes what it predicts, a quarter of the naive way", function()
         local text = must(small .. ("-p %s/ours.png -o %s/ours.npy"):format(folder, folder))
-        local predicted = text:match("predicted peak [%d.]+ [KM]iB %((%d+) bytes%)")
         local peak = text:match("; peak [%d.]+ [KM]iB %((%d+) bytes%)")
-        assert.equal(predicted, peak)
         assert.is_true(exists "ours.png")
         local naive = must(small .. ("--naive -o %s/naive.npy"):format(folder))
         local naive_peak = naive:match("; peak [%d.]+ [KM]iB %((%d+) bytes%)")
@@ -48,6 +46,29 @@ describe("convolve.lua", function()
         local a <close> = mb.npy.read(folder .. "/ours.npy")
         local b <close> = mb.npy.read(folder .. "/naive.npy")
         helper.assert_close(a, b, 1e-6)
+    end)
+
+    it("takes in all what it predicts, with pictures and files", function()
+        for _, more in ipairs { "", "--naive", "--keep", "--mode full --boundary zero",
+            "-t always --boundary mirror --tile 9,20,20",
+            "-t auto --boundary zero --budget 300000", "--model born_wolf --preview-z 3,9",
+            "-t auto --mode full --boundary zero" } do
+            for _, pictures in ipairs { "", "-p %s/p.png", "--preview-image %s/p.png" } do
+                pictures = more:find "preview" and "-p %s/p.png"
+                    or more:find "budget" and "" or pictures
+                local text = must(small .. more .. " " .. (pictures .. " --overwrite -o %s/a.npy")
+                    :format(folder, folder, folder))
+                local predicted = text:match "\npredicted peak [^\n]-%((%d+) bytes%)"
+                local measured = text:match "\nmeasured peak [^\n]-%((%d+) bytes%)"
+                assert.equal(assert(predicted, text), measured)
+                local steps = tonumber(text:match "; peak [%d.]+ [KM]iB %((%d+) bytes%)")
+                assert.is_true(pictures == "" and steps == tonumber(measured)
+                    or pictures ~= "" and steps <= tonumber(measured))
+            end
+        end
+        local text = run(small .. "--mode full -t auto --boundary zero --budget 200000")
+        must(small .. "--mode full -t auto --boundary zero --budget "
+            .. assert(text:match "; give %-%-budget (%S+) or more"))
     end)
 
     it("retells the notebook's ledger in the naive way, to the byte", function()

@@ -14,7 +14,7 @@ return {
         "and the option mode = %s, which needs", "smaller chunks need less (leave --chunk out",
         "give more by the option host_budget, or a folder", "give more by the option host_budget, or a "
         .. "scratch folder", "what to give a batch system, as in Slurm's --mem",
-        "the processes at most %s: --mem=%dM", "are available; give --budget %d or more",
+        "the processes at most %s: --mem=%dM",
         "give the same, or start anew with the option discard",
     },
     ["words of a command for what the library says; their messages have rows"] = {

@@ -89,7 +89,84 @@ local function convolution(name)
         0.5))
 end
 
-local KINDS <const> = {flags, deconvolution, recipe, convolution}
+-- Spheres that are simulated and convolved.
+local function simulation()
+    return ("scripts/convolve.lua -n %d,%d,%d --psf-size 3,5,5 --spheres 3 %s %s"):format(
+        4 + up_to(8), 6 + up_to(20), 6 + up_to(20), one_of {"", "--keep", "--naive",
+            "--mode full --boundary zero", "--boundary reflect -t always", "--boundary zero -t auto",
+            "--model born_wolf"}, some({"-p FOLDER/p.png", "--preview-image FOLDER/i.png"}, 0.4))
+end
+
+local function psf()
+    return ("scripts/psf.lua --na 1.2 --index 1.5 --wavelength 500 --pixel 100 --step 200 "
+        .. "--model %s -n %s %s"):format(one_of {"born_wolf", "richards_wolf"}, one_of {"5,9,9", "9,12,17",
+            "15,15"}, some({"-p FOLDER/p.png", "--sz 3"}, 0.5):gsub("^%-%-sz 3$", ""))
+end
+
+-- An image of beads, or a plane of it.
+local function beads(name)
+    local shape = {11 + up_to(4), 30 + up_to(9), 30 + up_to(9)}
+    local points <close> = mb.zeros(shape, {device = "host"})
+    for _, place in ipairs {{6, 9, 9}, {6, 22, 10}, {6, 21, 22}} do
+        local point <close> = points:view(table.unpack(place))
+        point:fill(1e5)
+    end
+    local light <close> = mb.gaussian_filter(points, 1.5)
+    local noise <close> = mb.random(shape, {seed = up_to(1000), low = 90, high = 110,
+        device = "host"})
+    local image <close> = light + noise
+    local plane <close> = image:view(6, mb.all, mb.all)
+    local flat <close> = plane:copy()
+    local flats <close> = flat:reshape {shape[2], shape[3]}
+    local one_plane = number() < 0.4
+    mb.images.write(("%s/%s.npy"):format(folder, name), one_plane and flats or image,
+        {overwrite = true})
+    return ("scripts/psf.lua --from-beads FOLDER/%s.npy --pixel 100 %s %s"):format(name,
+        one_plane and "--size 7,7" or "--size 5,7,7 --step 200", some({"-p FOLDER/p.png",
+            "--bead-diameter 170"}, 0.4))
+end
+
+-- Two or three volumes with four common slices each, of one object.
+local function stitching(name)
+    local whole <close> = mb.random({18, 12 + up_to(20), 12 + up_to(20)}, {seed = up_to(1000),
+        dtype = "u16", low = 10, high = 60000, device = "host"})
+    local words = {}
+    for i = 1, 1 + up_to(2) do
+        local part <close> = whole:view({6 * i - 5, math.min(18, 6 * i + 4)}, mb.all, mb.all)
+        local copy <close> = part:copy()
+        local real <close> = copy:cast "f32"
+        words[i] = ("%s%d.%s"):format(name, i, one_of {"tif", "npy"})
+        mb.images.write(folder .. "/" .. words[i], number() < 0.5 and real or copy,
+            {overwrite = true})
+        words[i] = "FOLDER/" .. words[i]
+    end
+    return ("scripts/stitch.lua %s %s"):format(table.concat(words, " "), some({"--lateral auto",
+        "--intensity auto", "--overlap 4", "--blend mean"}, 0.4))
+end
+
+local function joining(name)
+    local words = scan_words(name)
+    for k = 1, 2 do
+        local text, status = helper.run_program(("%s -o FOLDER/%s.h5 -c 7 -m fbp -d host -q "
+            .. "--overwrite --part %d/2"):format(words, name .. "v", k):gsub("FOLDER", folder))
+        assert(status == 0, text)
+    end
+    return ("scripts/join.lua FOLDER/%sv-part-1-of-2.h5 FOLDER/%sv-part-2-of-2.h5"):format(name,
+        name)
+end
+
+local KINDS <const> = {flags, deconvolution, recipe, convolution, simulation, psf, stitching, beads,
+    joining}
+
+-- The words that say where a command works, and those of its plan. The simulation has none: it is
+-- called again. What works on the host needs the name of a result for it.
+local function places_of(words)
+    local again = " -o FOLDER/o.tif --overwrite"
+    if words:find "stitch%.lua" or words:find "join%.lua" then
+        return " --progress none", " --plan" .. again
+    end
+    return " -d host --progress none", words:find "convolve%.lua %-n" and again or " --plan"
+end
 
 local function run(words)
     return helper.run_program((words:gsub("FOLDER", folder)))
@@ -136,7 +213,7 @@ local function follow(words, extension)
         return typed, ("%s%s --budget %s: status %s, %s predicted, %s measured:\n%s"):format(words,
             out, typed, status, predicted, measured, text)
     end
-    local less = (" --plan --budget %d"):format(bytes * 9 // 10)
+    local less = ("%s --budget %d"):format(select(2, places_of(words)), bytes * 9 // 10)
     text, status = run(words .. less)
     if status ~= 1 or math.tointeger((select(2, text:match(ADVICE)))) ~= bytes then
         return typed, ("%s%s, after --budget %s:\n%s"):format(words, less, typed, text)
@@ -156,7 +233,8 @@ describe("an error of a budget", function()
     it("names one with which the whole command runs at the first try, and hardly a smaller one", function()
         local advised, wrong = 0, {}
         for i = 1, COUNT do
-            local words = KINDS[(i - 1) % #KINDS + 1]("n" .. i) .. " -d host --progress none"
+            local words = KINDS[(i - 1) % #KINDS + 1]("n" .. i)
+            words = words .. places_of(words)
             local typed, problem = follow(words, words:find("reconstruct", 1, true)
                 and one_of {"h5", "tif"} or "tif")
             advised = advised + (typed and 1 or 0)
@@ -164,5 +242,15 @@ describe("an error of a budget", function()
         end
         assert.equal("", table.concat(wrong, "\n"))
         assert.is_true(advised >= COUNT // 2)
+    end)
+
+    it("is that of a PSF's picture, too", function()
+        for _, words in ipairs {"scripts/psf.lua --na 1.2 --index 1.5 --wavelength 500 --pixel 100 "
+            .. "--step 200 -n 5,9,9", beads "pictured" .. " --bead-diameter 170"} do
+            local typed, problem = follow(words .. " -p FOLDER/psf.png -d host --progress none",
+                "npy")
+            assert.equal(nil, problem)
+            assert.is_string(typed)
+        end
     end)
 end)

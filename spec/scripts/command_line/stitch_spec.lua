@@ -202,11 +202,37 @@ describe("stitch", function()
         assert.matches(("predicted %d bytes, measured %d bytes"):format(peak, peak), text)
         status, text = stitch("v1.h5 v2.h5", "--budget 100K", "none.h5")
         assert.equal(1, status)
-        local enough = text:match "100 KB are available; give %-%-budget (%d+) or more"
-            or text:match "are available; give %-%-budget (%d+) or more"
-        status, text = stitch("v1.h5 v2.h5", "--budget " .. enough, "least.h5")
+        local typed, enough = text:match "; give %-%-budget (%S+) or more %((%d+) bytes%)\n$"
+        status, text = stitch("v1.h5 v2.h5", "--budget " .. assert(typed, text), "least.h5")
         assert.equal(0, status, text)
         assert.is_true(farthest("least.h5", 1, 42) < 1.01)
+        local predicted, measured = text:match "predicted (%d+) bytes, measured (%d+) bytes"
+        assert.equal(predicted, measured)
+        assert.equal(enough, measured)
+        status, text = stitch("v1.h5 v2.h5", "--plan --budget " .. tonumber(enough) - 512, "no.h5")
+        assert.equal(1, status)
+        assert.matches(("(%d bytes)"):format(enough), text, 1, true)
+    end)
+
+    it("says what all pairs need, whatever their types and options are", function()
+        local image <close> = mb.random({12, 30, 32}, {seed = 3, dtype = "u16", high = 60000})
+        local real <close> = image:cast "f32"
+        for i, range in ipairs {{1, 6}, {4, 9}, {7, 12}} do
+            local part <close> = (i == 3 and real or image):view(range, mb.all, mb.all)
+            local made <close> = part:copy()
+            mb.images.write(path("p" .. i .. ".npy"), made)
+        end
+        for _, options in ipairs {"", "--lateral auto", "--intensity auto --blend mean",
+            "--lateral auto --intensity auto"} do
+            local words = options .. " --overlap 3 --overwrite --budget "
+            local status, text = stitch("p1.npy p2.npy p3.npy", words .. "10K", "p.h5")
+            assert.equal(1, status)
+            status, text = stitch("p1.npy p2.npy p3.npy", words
+                .. assert(text:match "; give %-%-budget (%S+) or more", text), "p.h5")
+            assert.equal(0, status, text)
+            local predicted, measured = text:match "predicted (%d+) bytes, measured (%d+) bytes"
+            assert.equal(predicted, measured)
+        end
     end)
 
     it("leaves nothing under the name of the result when it fails", function()

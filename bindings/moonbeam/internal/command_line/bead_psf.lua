@@ -93,8 +93,12 @@ function bead_psf.run(options, make)
     return psf, report
 end
 
---- Says how many beads were found, how many were taken, and why others were left out.
+--- Says how many beads were found, how many were taken, and why others were left out; nothing in a
+-- dry run, which finds none.
 function bead_psf.tell(report, say)
+    if mb.device.dry() then
+        return
+    end
     local parts = {}
     for _, each in ipairs {{"border", "nearer to a border than half the box"},
         {"saturated", "saturated"}, {"close", "too close to another"}, {"faint", "too faint"},
