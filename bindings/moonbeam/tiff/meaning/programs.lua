@@ -179,6 +179,9 @@ local function of_scanimage(file)
     end
     local _, channels = saved:gsub("%d+", "")
     local each = math.tointeger(tonumber(said "hStackManager.framesPerSlice" or ""))
+    if channels == 0 then
+        refusal.pages(file.name, "it is of ScanImage, whose text names no channel that was saved")
+    end
     local count = #file.pages // channels
     if not each or each < 1 then -- it went on until it was stopped
         each = count
