@@ -111,6 +111,8 @@ describe("pages that a program describes in tags", function()
             .. "SI.hFastZ.enable = true\nSI.hFastZ.numVolumes = 2\n"
             .. "SI.hStackManager.numSlices = 2\n")})
         refused "ScanImage says 2 volumes of 2 slices"
+        write(pages_in("CTZ", counts), {[305] = text_tag(text:gsub("%[1 3%]", "[]"))})
+        refused "it is of ScanImage, whose text names no channel that was saved"
         for _, old in ipairs {"state.acq.numberOfChannelsSave=2\r", "scanimage.SI4.x = 1"} do
             write(pages_in("CTZ", counts), nil, {text = old})
             refused "it is of ScanImage, whose text does not say"

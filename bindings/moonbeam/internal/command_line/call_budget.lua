@@ -84,14 +84,19 @@ end
 -- what is kept for later parts; it is called where the part would not fit otherwise. Returns what
 -- fn returns.
 function call_budget.done(what, fn, make_room)
-    if make_room and not fit(peaks_of(fn)) then
-        make_room()
+    local dry <const> = core.dry.on()
+    if not dry then
+        core.garbage.collect()
     end
-    if core.dry.on() then
+    local planned = (make_room or not dry) and peaks_of(fn)
+    if make_room and not fit(planned) then
+        make_room()
+        planned = not dry and peaks_of(fn)
+    end
+    if dry then
         return fn()
     end
-    core.garbage.collect()
-    local live, planned = {}, peaks_of(fn)
+    local live = {}
     for _, device in ipairs(core.device.opened()) do
         live[device.id] = core.pool.stats(device).live
     end
