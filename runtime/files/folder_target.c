@@ -97,7 +97,6 @@ mb_status mb_folder_target_name(const char *now, const char *path, bool overwrit
         }
     }
     mb_step_sync_folder(mb_folder_of(path, buffer));
-    if (stat(path, &facts) == 0)
-        mb_input_made(&facts);
+    mb_input_made_name(path);
     return MB_STATUS_OK;
 }

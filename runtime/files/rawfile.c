@@ -67,7 +67,7 @@ mb_status mb_rawfile_open(const char *path, bool part, mb_rawfile **out)
         return mb_fail(MB_STATUS_IO, "path", "'%s' is not an ordinary file", path);
     }
     if (!part)
-        mb_input_note(path, &facts);
+        mb_input_note(path, file->fd);
     file->bytes = (uint64_t)facts.st_size;
     *out = file;
     return MB_STATUS_OK;

@@ -439,7 +439,6 @@ static mb_status rename_part(mb_target *target, bool hold)
 mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char **held)
 {
     char buffer[PATH_MAX];
-    struct stat facts;
     if (held)
         *held = NULL;
     if (target->state != MB_TARGET_PART && target->state != MB_TARGET_KEPT)
@@ -459,10 +458,8 @@ mb_status mb_target_name(mb_target *target, int64_t bytes, bool sync, const char
     target->folder = NULL;
     if (sync)
         mb_step_sync_folder(mb_folder_of(target->path, buffer));
-    if (fstat(target->fd, &facts) == 0)
-        mb_input_made(&facts);
-    if (stat(target->path, &facts) == 0) /* some file systems number files anew */
-        mb_input_made(&facts);
+    mb_input_made(target->fd);
+    mb_input_made_name(target->path); /* some file systems number files anew */
     close(target->fd);
     target->fd = -1;
     if (target->holds)

@@ -357,7 +357,7 @@ describe("the pages of a TIFF file", function()
         write("in.tif", pages_in("ZCT", {C = 1, Z = 4, T = 1}),
             "ImageJ=1.5\nimages=4\nslices=4\norder=zct\nunit=um\nspacing=0.3\nmin=1\nmax=2\n")
         local volume <close> = mb.images.open(path "in.tif")
-        local text, meta = text_of("x.ome.tif", volume.meta)
+        local text, meta = text_of("described.ome.tif", volume.meta)
         assert.matches("^<%?xml", text)
         assert.near(300e-9, meta.voxel.step, 1e-15)
         text = text_of("x.tif", volume.meta)

@@ -124,7 +124,7 @@ static mb_status open_contents(mb_h5 *file)
     if (fstat(mb_h5_descriptor(file->id), &about) == 0) {
         file->bytes = about.st_size;
         if (!file->writable && !file->replaceable)
-            mb_input_note(file->path, &about);
+            mb_input_note(file->path, mb_h5_descriptor(file->id));
     }
     return MB_STATUS_OK;
 }

@@ -4,17 +4,28 @@
 #define _GNU_SOURCE
 #include "files/inputs/inputs.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/*
+** A file or folder. The number of a file that was removed is given to a new one, which only its
+** time of birth tells apart; a file system that keeps none gives 0 for all.
+*/
+typedef struct identity {
+    uint64_t device, inode;
+    int64_t born, nanoseconds;
+    bool ordinary, folder;
+} identity;
 
 typedef struct place {
-    dev_t device;
-    ino_t inode;
+    identity file;
     char *path; /* absolute, or NULL: the place is free */
-    bool folder, made;
+    bool made;
 } place;
 
 /* A table with open addressing; a power of 2, at most half full. */
@@ -24,12 +35,38 @@ static size_t room, count;
 static char **declared;
 static size_t declared_count;
 
-static place *slot(place *in, size_t size, dev_t device, ino_t inode)
+/* Of what `path` leads to, or of the open file where `path` is empty. Is there one? */
+static bool identify(int fd, const char *path, identity *out)
 {
-    size_t at = (size_t)(((uint64_t)inode * 0x9e3779b97f4a7c15 ^ (uint64_t)device) >> 7);
+    struct statx facts;
+    const int open_file = path[0] ? 0 : AT_EMPTY_PATH;
+    if (statx(fd, path, open_file, STATX_TYPE | STATX_INO | STATX_BTIME, &facts) != 0)
+        return false;
+    const bool born = facts.stx_mask & STATX_BTIME;
+    *out = (identity){
+        .device = (uint64_t)facts.stx_dev_major << 32 | facts.stx_dev_minor,
+        .inode = facts.stx_ino,
+        .born = born ? facts.stx_btime.tv_sec : 0,
+        .nanoseconds = born ? facts.stx_btime.tv_nsec : 0,
+        .ordinary = S_ISREG(facts.stx_mode),
+        .folder = S_ISDIR(facts.stx_mode),
+    };
+    return true;
+}
+
+static bool same(const identity *a, const identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->born == b->born &&
+           a->nanoseconds == b->nanoseconds;
+}
+
+/* The place of a file by its numbers: its own, that of a file that had them before, or free. */
+static place *slot(place *in, size_t size, const identity *file)
+{
+    size_t at = (size_t)((file->inode * 0x9e3779b97f4a7c15 ^ file->device) >> 7);
     for (;; at++) {
         place *p = &in[at & (size - 1)];
-        if (!p->path || (p->device == device && p->inode == inode))
+        if (!p->path || (p->file.device == file->device && p->file.inode == file->inode))
             return p;
     }
 }
@@ -44,46 +81,59 @@ static bool make_room(void)
         return false;
     for (size_t i = 0; i < room; i++)
         if (places[i].path)
-            *slot(wider, size, places[i].device, places[i].inode) = places[i];
+            *slot(wider, size, &places[i].file) = places[i];
     free(places);
     places = wider;
     room = size;
     return true;
 }
 
-static void note(const char *path, const struct stat *facts, bool made)
+static void note(const char *path, const identity *file, bool made)
 {
-    if (!S_ISREG(facts->st_mode) && !S_ISDIR(facts->st_mode))
+    if (!file->ordinary && !file->folder)
         return;
     pthread_mutex_lock(&lock);
     if (make_room()) {
-        place *p = slot(places, room, facts->st_dev, facts->st_ino);
-        char *name = p->path ? NULL : made ? strdup("") : realpath(path, NULL);
+        place *p = slot(places, room, file);
+        const bool known = p->path && same(&p->file, file);
+        char *name = known ? NULL : made ? strdup("") : realpath(path, NULL);
         if (name) {
-            *p = (place){facts->st_dev, facts->st_ino, name, S_ISDIR(facts->st_mode), made};
-            count++;
-        } else if (p->path && made) {
+            count += !p->path;
+            free(p->path);
+            *p = (place){*file, name, made};
+        } else if (known && made) {
             p->made = true;
         }
     }
     pthread_mutex_unlock(&lock);
 }
 
-void mb_input_note(const char *path, const struct stat *facts)
+void mb_input_note(const char *path, int fd)
 {
-    note(path, facts, false);
+    identity file;
+    if (identify(fd, "", &file))
+        note(path, &file, false);
 }
 
 void mb_input_note_name(const char *path)
 {
-    struct stat facts;
-    if (stat(path, &facts) == 0)
-        note(path, &facts, false);
+    identity file;
+    if (identify(AT_FDCWD, path, &file))
+        note(path, &file, false);
 }
 
-void mb_input_made(const struct stat *facts)
+void mb_input_made(int fd)
 {
-    note("", facts, true);
+    identity file;
+    if (identify(fd, "", &file))
+        note("", &file, true);
+}
+
+void mb_input_made_name(const char *path)
+{
+    identity file;
+    if (identify(AT_FDCWD, path, &file))
+        note("", &file, true);
 }
 
 void mb_input_declare(const char *path)
@@ -106,9 +156,8 @@ void mb_input_declare(const char *path)
 /* Does the path of the place still lead to what was read? */
 static bool still_there(const place *p)
 {
-    struct stat now;
-    return !p->made && stat(p->path, &now) == 0 && now.st_dev == p->device &&
-           now.st_ino == p->inode;
+    identity now;
+    return !p->made && identify(AT_FDCWD, p->path, &now) && same(&now, &p->file);
 }
 
 /* Is the path `inner` that of something in the folder `outer`? Both are absolute. */
@@ -121,15 +170,16 @@ static bool lies_in(const char *inner, const char *outer)
 /* The path of an input that would be lost with what is written as `path`, or NULL. */
 static const char *lost_with(const char *path)
 {
-    struct stat facts;
+    identity file;
     if (count == 0)
         return NULL;
-    const bool exists = stat(path, &facts) == 0;
+    const bool exists = identify(AT_FDCWD, path, &file);
     if (exists) {
-        const place *p = slot(places, room, facts.st_dev, facts.st_ino);
-        if (p->path && p->made)
+        const place *p = slot(places, room, &file);
+        const bool known = p->path && same(&p->file, &file);
+        if (known && p->made)
             return NULL;
-        if (p->path && still_there(p))
+        if (known && still_there(p))
             return p->path;
     }
     char *real = realpath(path, NULL);
@@ -144,11 +194,11 @@ static const char *lost_with(const char *path)
             free(inner);
     }
     const char *found = NULL;
-    const bool folder = exists && S_ISDIR(facts.st_mode);
+    const bool folder = exists && file.folder;
     for (size_t i = 0; i < room && real && !found; i++) {
         const place *p = &places[i];
         if (p->path && !p->made &&
-            ((p->folder && lies_in(real, p->path)) || (folder && lies_in(p->path, real))) &&
+            ((p->file.folder && lies_in(real, p->path)) || (folder && lies_in(p->path, real))) &&
             still_there(p))
             found = p->path;
     }

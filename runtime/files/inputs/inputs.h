@@ -1,7 +1,7 @@
 /*
 ** The files and folders that this process reads. None of them is ever overwritten: every target
-** asks here before it is created and before it gets its name, by device and inode, so that links,
-** sources of virtual datasets and members of a series count like names on the command line.
+** asks here before it is created and before it gets its name, by device, inode and time of birth, so
+** that links, sources of virtual datasets and members of a series count like names on the command line.
 **
 ** What this process has written itself is no input. A file that was removed or replaced since it
 ** was read is none either.
@@ -13,16 +13,15 @@
 
 #include "core/status.h"
 
-#include <sys/stat.h>
-
-/* Notes a file, or a folder with all that lies in it, that is read. Without memory it is not
+/* Notes an open file, or a folder with all that lies in it, that is read. Without memory it is not
 ** noted. */
-void mb_input_note(const char *path, const struct stat *facts);
+void mb_input_note(const char *path, int fd);
 /* The same of what a name leads to, if it leads to anything. */
 void mb_input_note_name(const char *path);
 
-/* The file with these facts was written by this process. */
-void mb_input_made(const struct stat *facts);
+/* The open file, or what a name leads to, was written by this process. */
+void mb_input_made(int fd);
+void mb_input_made_name(const char *path);
 
 /* Declares that `path` will be written later: mb_input_check asks for it, too. */
 void mb_input_declare(const char *path);
