@@ -8,21 +8,12 @@ local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
+local numpy_types = require "moonbeam.internal.quantities.numpy_types"
 local on_error = require "moonbeam.internal.on_error"
 local tables = require "moonbeam.internal.tables"
 local volumes = require "moonbeam.volumes"
 
 local npy = {}
-
--- Without the byte order: element types, and what is no element type and is widened to one.
-local from_numpy <const> = {u1 = "u8", u2 = "u16", i4 = "i32", f2 = "f16", f4 = "f32", f8 = "f64",
-    c8 = "c64", c16 = "c128"}
-local WIDER <const> = {i1 = {"i32", "i8"}, i2 = {"i32", "i16"}, u4 = {"f64", "u32"},
-    i8 = {"f64", "i64"}, u8 = {"f64", "u64"}}
-local to_numpy = {}
-for theirs, ours in pairs(from_numpy) do
-    to_numpy[ours] = (theirs == "u1" and "|" or "<") .. theirs
-end
 
 -- Versions of the format, and the longest header that NumPy writes or reads by itself.
 local NEWEST <const>, MOST_HEADER <const> = 3, 10000
@@ -77,12 +68,12 @@ local function header_of(file, name)
         fail("io", "npy", nil, "%s: the elements are in Fortran order: save "
             .. "numpy.ascontiguousarray(a)", name)
     end
-    local byte_order, kind = descr:match "^([<>|])(%w+)$"
-    local wider = WIDER[kind] or {}
-    local dtype = from_numpy[kind] or wider[1] or fail("io", "npy", nil,
-        "%s: elements of type %s are not supported; integers, f2, f4, f8, c8 and c16 are", name,
-        descr)
-    return {dtype = dtype, samples = wider[2], swap = byte_order == ">" or nil,
+    local dtype, samples, swap = numpy_types.of_code(descr)
+    if not dtype then
+        fail("io", "npy", nil, "%s: elements of type %s are not supported; integers, f2, f4, f8, "
+            .. "c8 and c16 are", name, descr)
+    end
+    return {dtype = dtype, samples = samples, swap = swap or nil,
         shape = extents_of(list, name), offset = start + length}
 end
 
@@ -121,7 +112,7 @@ function npy.create(name, options)
     file_name.check(name, file_name.NPY, nil, "npy.create")
     local extents = tables.mapped(options.shape, function(extent) return ("%d,"):format(extent) end)
     local header = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(
-        to_numpy[options.dtype], table.concat(extents, " "))
+        numpy_types.code(options.dtype), table.concat(extents, " "))
     header = header .. (" "):rep(63 - (10 + #header) % 64) .. "\n"
     local made, magic = setmetatable({}, writer), "\x93NUMPY\1\0" .. string.pack("<I2", #header)
     made.target = volumes.raw {shape = options.shape, dtype = options.dtype,

@@ -72,7 +72,8 @@ describe("an .npy file", function()
     end
 
     it("has integers of every size, whole and by blocks", function()
-        for _, case in ipairs {{"|i1", "<i1", "i32"}, {"<i2", "<i2", "i32"},
+        for _, case in ipairs {{"|i1", "<i1", "i32"}, {"<i1", "<i1", "i32"},
+            {"<i2", "<i2", "i32"}, {"i2", "<i2", "i32"}, {">i2", ">i2", "i32"},
             {"<u4", "<I4", "f64"}, {"<i8", "<i8", "f64"}, {"<u8", "<I8", "f64"}} do
             local values = {}
             for i = 1, 24 do

@@ -1,11 +1,12 @@
 --- The JSON documents of OME-Zarr 0.5 that we write: a group with a pyramid, and its arrays.
 
 local json = require "moonbeam.internal.json"
+local numpy_types = require "moonbeam.internal.quantities.numpy_types"
 local shown_range = require "moonbeam.result.shown_range"
 
 local documents = {}
 
-local TYPES = {u8 = "uint8", u16 = "uint16", f16 = "float16", f32 = "float32"}
+local HELD <const> = {u8 = true, u16 = true, f16 = true, f32 = true}
 local FIRST = {"zarr_format", "node_type", "name", "version", "type", "path"}
 
 -- A pyramid ends with a level whose slices are no larger.
@@ -13,7 +14,7 @@ local SMALL <const> = 256
 
 --- Can arrays of this element type be written?
 function documents.holds(dtype)
-    return TYPES[dtype] ~= nil
+    return HELD[dtype] == true
 end
 
 --- The shapes of a pyramid's levels: each half as large as the one before, odd extents rounded up.
@@ -46,7 +47,7 @@ function documents.array(layout, lead, first)
     return json({
         zarr_format = 3, node_type = "array",
         shape = behind(lead, "extent", table.unpack(layout.shape)),
-        data_type = TYPES[layout.dtype], fill_value = 0,
+        data_type = numpy_types.name(layout.dtype), fill_value = 0,
         dimension_names = behind(lead, "name", first, "y", "x"),
         chunk_grid = {name = "regular", configuration = {chunk_shape = behind(lead, 1,
             layout.slices, layout.bands * layout.rows, layout.shape[3])}},

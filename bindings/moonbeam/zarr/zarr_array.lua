@@ -11,22 +11,12 @@
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local input_file = require "moonbeam.internal.files.input_file"
+local numpy_types = require "moonbeam.internal.quantities.numpy_types"
 local read_json = require "moonbeam.internal.json_reader"
 
 local zarr_array = {}
 
 local MOST_AXES <const>, LARGEST <const> = 8, 1 << 53
-
-local TYPES_2 = {["|u1"] = "u8", ["u2"] = "u16", ["i4"] = "i32", ["f2"] = "f16", ["f4"] = "f32",
-    ["f8"] = "f64", ["c8"] = "c64", ["c16"] = "c128"}
-local TYPES_3 = {uint8 = "u8", uint16 = "u16", int32 = "i32", float16 = "f16", float32 = "f32",
-    float64 = "f64", complex64 = "c64", complex128 = "c128"}
-
--- What is no element type is widened to one, without a loss, as from TIFF and HDF5.
-local WIDER_2 <const> = {["|i1"] = {"i32", "i8"}, i2 = {"i32", "i16"}, u4 = {"f64", "u32"},
-    i8 = {"f64", "i64"}, u8 = {"f64", "u64"}}
-local WIDER_3 <const> = {int8 = {"i32", "i8"}, int16 = {"i32", "i16"}, uint32 = {"f64", "u32"},
-    int64 = {"f64", "i64"}, uint64 = {"f64", "u64"}}
 
 local function refuse(name, format, ...)
     fail("io", "zarr", nil, "%s: " .. format, name, ...)
@@ -94,9 +84,7 @@ local function format_2(name, facts)
     made.shape = extents(name, "shape", facts.shape)
     made.chunks = extents(name, "chunks", facts.chunks, #made.shape)
     local text = type(facts.dtype) == "string" and facts.dtype or ""
-    local wider = WIDER_2[text] or WIDER_2[text:sub(2)] or {}
-    made.dtype, made.samples = TYPES_2[text] or TYPES_2[text:sub(2)] or wider[1], wider[2]
-    made.swap = text:sub(1, 1) == ">"
+    made.dtype, made.samples, made.swap = numpy_types.of_code(text)
     if not made.dtype then
         refuse(name, "elements of type %s are not read: save them as integers or floats of "
             .. "64 bits or fewer", shown(facts.dtype))
@@ -191,8 +179,7 @@ local function format_3(name, facts)
     local made = {name = name}
     made.shape = extents(name, "shape", facts.shape)
     local stored = type(facts.data_type) == "string" and facts.data_type or ""
-    local wider = WIDER_3[stored] or {}
-    made.dtype, made.samples = TYPES_3[stored] or wider[1], wider[2]
+    made.dtype, made.samples = numpy_types.of_name(stored)
     local grid, keys = facts.chunk_grid, facts.chunk_key_encoding
     if not made.dtype then
         refuse(name, "elements of type %s are not read: save them as integers or floats of "
