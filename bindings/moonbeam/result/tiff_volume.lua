@@ -61,7 +61,7 @@ local function compose(self)
     local text, info
     local description = {shape = self.shape, dtype = self.dtype, title = options.title,
         pixel_size = options.pixel_size,
-        slice_distance = not options.axis and (options.slice_distance or options.pixel_size) or nil,
+        slice_distance = not options.axis and options.slice_distance or nil,
         units = origin.units(options), scaling = facts.scaling, shown = self.shown}
     if self.ome then
         text = describe.new_ome(description, json(facts, {"program", "version", "title"}))
