@@ -108,8 +108,8 @@ local function go_on(self, kept)
     local asked = self.options.tiff_layout or "bigtiff"
     if layout and layout ~= asked then
         fail("argument", "result.create", "tiff_layout", "the result in '%s' was begun with the "
-            .. "layout %s, and this run has %s: give the same, or start anew with the option "
-            .. "discard = true", kept.folder, layout, asked)
+            .. "layout %s, and this run has %s: go on with the option tiff_layout = \"%s\", or "
+            .. "start anew with the option discard = true", kept.folder, layout, asked, layout)
     end
     return self
 end

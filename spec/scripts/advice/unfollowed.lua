@@ -15,7 +15,7 @@ return {
         "give more by the option host_budget, or a folder", "give more by the option host_budget, or a "
         .. "scratch folder", "what to give a batch system, as in Slurm's --mem",
         "the processes at most %s: --mem=%dM",
-        "give the same, or start anew with the option discard",
+        "go on with the option tiff_layout",
     },
     ["words of a command for what the library says; their messages have rows"] = {
         "--set flat_field.mode=median", "--set flat_field.interpolation=linear",
