@@ -331,12 +331,10 @@ local matters = options.gain or options.offset or options.curve or options.itera
 -- Reads the noise of the image that options.image names, where that matters.
 local function read_noise()
     if matters then
-        local raw <close> = image:stored(1, 1)
-        noise:estimate(raw)
+        noise:estimate(image)
     end
     if options.method == "gradient_consensus" and not options.gain then
-        local raw <close> = image:stored(1, 1)
-        noise:check_photons(raw)
+        noise:check_photons(image)
     end
 end
 if options.plan or images then -- each of several images is read before the work on it

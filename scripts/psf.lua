@@ -130,6 +130,7 @@ local function write(psf, report)
     local parameters = report and {beads = report.chosen, found = report.found,
         bead_diameter = options.bead_diameter, image = options.from_beads}
         or psf_options.settings(options, 1)
+    parameters.step = parameters.step and options.step -- a plane may have none
     parameters.model, parameters.device = not report and options.model or nil, device.id
     if options.output:lower():find "%.npy$" then
         mb.images.write(options.output, psf, {overwrite = options.overwrite})

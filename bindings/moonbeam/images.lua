@@ -1,4 +1,5 @@
---- Image files by their names: .tif and .tiff, .npy, HDF5 (FILE.h5 or FILE.h5:/path) and Zarr
+--- Image files by their names: .tif and .tiff (to be read also .stk, .lsm, .btf and other names
+-- under which programs write TIFF), .npy, HDF5 (FILE.h5 or FILE.h5:/path) and Zarr
 -- (FOLDER.zarr, to be read also FOLDER.zarr/PATH); to be read also series of TIFF files (a folder,
 -- or a pattern with * and ?); whole, or as volumes that are read and written block by block
 -- (moonbeam.volumes).
@@ -7,6 +8,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
+local file_name = require "moonbeam.internal.file_name"
 local large = require "moonbeam.tiff.large"
 local npy = require "moonbeam.npy"
 local notes = require "moonbeam.result.notes"
@@ -115,6 +117,16 @@ local KINDS = {
     end},
 }
 KINDS.tiff, KINDS.hdf5, KINDS.nxs = KINDS.tif, KINDS.h5, KINDS.hdf
+for _, extension in ipairs(file_name.TIFF_INPUTS) do
+    KINDS[extension] = KINDS[extension] or {open = tiff.open}
+end
+
+-- Does a file begin as TIFF does?
+local function begins_as_tiff(name)
+    local file <close> = io.open(name, "rb")
+    local start = file and file:read(4)
+    return start == "II*\0" or start == "II+\0" or start == "MM\0*" or start == "MM\0+"
+end
 
 local function kind_of(name, what)
     local facts = core.system.stat(name)
@@ -124,10 +136,16 @@ local function kind_of(name, what)
     end
     local extension = (name:gsub(":/.*$", ""):match("%.(%w+)/*$") or ""):lower()
     local kind = KINDS[extension]
-    return kind and kind[what] or fail("argument", "images." .. what, "name",
-        what == "open" and "%s: images are .tif, .npy, .h5, "
-            .. "Zarr folders (.zarr), and folders or patterns (frames/*.tif) of TIFF files"
-            or "%s: images are .tif, .npy, .h5 or .zarr", name)
+    if kind and kind[what] then
+        return kind[what]
+    elseif what == "open" and facts and begins_as_tiff(name) then
+        fail("argument", "images.open", "name", "%s: the file is a TIFF file, and the name does "
+            .. "not say so: give the file a name that ends in .tif", name)
+    end
+    fail("argument", "images." .. what, "name", what == "open" and "%s: images are .tif (.stk, "
+        .. ".lsm and other names of TIFF files, too), .npy, .h5, Zarr folders (.zarr), and folders "
+        .. "or patterns (frames/*.tif) of TIFF files" or "%s: images are .tif, .npy, .h5 or .zarr",
+        name)
 end
 
 -- What the pages of a TIFF file are is said of nothing else.

@@ -154,6 +154,90 @@ describe("deconvolve.lua and noise", function()
             refused)
     end)
 
+    it("says that an image or a channel is 0 everywhere, and searches the others", function()
+        local function file(name, dark)
+            local out <close> = mb.tiff.create(folder .. "/" .. name, {shape = {10, 58, 58},
+                dtype = "u16", channels = #dark, overwrite = true})
+            local image <close> = mb.tiff.read(folder .. "/image.tif")
+            local zero <close> = mb.zeros({10, 58, 58}, {dtype = "u16"})
+            for channel, is_dark in ipairs(dark) do
+                mb.volumes.store(out:volume(channel, 1), is_dark and zero or image)
+            end
+            out:finish()
+        end
+        local zero <close> = mb.zeros({10, 58, 58}, {dtype = "u16"})
+        mb.tiff.write(folder .. "/dark.tif", zero, {overwrite = true})
+        local command = "FOLDER/%s FOLDER/psf.npy -d host --overwrite -o FOLDER/dark_out.tif "
+            .. "--iterations auto --psf-background none %s"
+        for _, more in ipairs {"", "--gain 3 --offset 0", "--tiles exact", "--tiles blended"} do
+            local text = must(command, "dark.tif", more)
+            assert.matches("noise      unknown: all pixels that were looked at are 0\n", text, 1,
+                true)
+            assert.matches("\niterations 1: the image is 0 everywhere, and so is its result\n", text,
+                1, true)
+            assert.is_nil(text:find("warning", 1, true), text)
+            assert.equal(bytes(text, "memory +peak"), bytes(text, "measured +peak"))
+            local result <close> = mb.images.read(folder .. "/dark_out.tif")
+            assert.equal(0, result:max())
+        end
+        local alone = tonumber(must(command, "image.tif", "--gain 3"):match
+            "\niterations (%d+): then")
+        for _, dark in ipairs {{true, false}, {false, true}} do
+            file("some.tif", dark)
+            local own = dark[1] and 2 or 1
+            for _, more in ipairs(dark[1] and {"--gain 3", "--gain auto", "--tiles exact"}
+                or {"--gain 3"}) do
+                local text = must(command, "some.tif", more)
+                assert.equal(own == 2, text:find("from channel 2, time 1 of the image", 1, true)
+                    ~= nil, text)
+                assert.matches(("\niterations 1: channel %d is 0 everywhere, and so is its "
+                    .. "result\n"):format(3 - own), text, 1, true)
+                assert.matches(("search     half of the photons of channel %d is"):format(own), text,
+                    1, true)
+                local found = tonumber(text:match(("\niterations (%%d+) of channel %d: then")
+                    :format(own)))
+                assert.equal(more == "--gain 3" and alone or found, found)
+                assert.is_true(found > 4)
+                assert.equal(bytes(text, "memory +peak"), bytes(text, "measured +peak"))
+            end
+        end
+    end)
+
+    it("says of which of several volumes the metrics and the ends are", function()
+        local out <close> = mb.tiff.create(folder .. "/four.tif", {shape = {10, 58, 58},
+            dtype = "u16", channels = 2, frames = 2, overwrite = true})
+        local image <close> = mb.tiff.read(folder .. "/image.tif")
+        for channel = 1, 2 do
+            for frame = 1, 2 do
+                mb.volumes.store(out:volume(channel, frame), image)
+            end
+        end
+        out:finish()
+        local command = "FOLDER/four.tif FOLDER/psf.npy -d host --overwrite -o FOLDER/four_out.tif "
+            .. "--iterations 3 --metrics %s"
+        for _, more in ipairs {"", "--tiles exact", "--method gradient_consensus",
+            "--method landweber", "--tolerance 1", "--channel 2", "--channel 2 --frame 1"} do
+            local text = must(command, more)
+            local seen, of = {}, nil
+            for line in text:gmatch "[^\n]+" do
+                of = line:match "^metrics    (.*)" or of
+                if line:find "^ +%d+  .*change" then
+                    seen[of or "?"] = (seen[of or "?"] or 0) + 1
+                elseif of and line:find "^stopped" then
+                    assert.matches("stopped    " .. of .. ": after 1 iteration of at most 3", line,
+                        1, true)
+                end
+            end
+            local each, wanted = more == "--tolerance 1" and 1 or 3, {}
+            for channel = more:find "channel" and 2 or 1, 2 do
+                for frame = 1, 2 do
+                    wanted[("channel %d, time %d"):format(channel, frame)] = each
+                end
+            end
+            assert.same(more:find "frame" and {["?"] = each} or wanted, seen)
+        end
+    end)
+
     it("tells and draws the misfit against what noise alone leaves", function()
         for _, more in ipairs { "", "--tiles exact" } do
             local text = must("%s -o FOLDER/a.tif --iterations 12 --gain 3 --offset 100 --curve "

@@ -86,6 +86,28 @@ describe("image files", function()
         assert.same({ { { 1, 2 } }, { { 3, 4 } }, { { 5, 6 } } }, stack:to_table())
     end)
 
+    it("are TIFF under every name that programs give it, in small and capital letters", function()
+        local volume <close> = mb.ones {2, 3, 4}
+        mb.tiff.write(path "all.tif", volume)
+        local file <close> = assert(io.open(path "all.tif", "rb"))
+        local bytes = file:read "a"
+        for name in ("stk lsm tf2 tf8 btf ome.tf2 ome.tf8 ome.btf qptiff qpi pcoraw ptif ptiff gel "
+            .. "seq svs avs scn zif ndpi bif eer flex tif tiff"):gmatch "%S+" do
+            for _, own in ipairs {name, name:upper()} do
+                local volume_of <close> = mb.images.open(write("all." .. own, bytes))
+                assert.same({2, 3, 4}, volume_of.shape, own)
+            end
+        end
+        for _, own in ipairs {"all", "all.dat", "all.jpg"} do
+            local message, err = helper.failure(mb.images.open, write(own, bytes))
+            assert.matches(own .. ": the file is a TIFF file, and the name does not say so: give "
+                .. "the file a name that ends in .tif", message, 1, true)
+            assert.same({"argument", "name"}, {err.code, err.arg})
+        end
+        assert.matches("x.seq: this is not a TIFF file", (helper.failure(mb.images.open,
+            write("x.seq", "nothing of the kind"))), 1, true)
+    end)
+
     it("say what is wrong with them", function()
         assert.matches("not a TIFF",
             (helper.failure(mb.tiff.read, write("x.tif", "nothing of the kind"))))

@@ -239,6 +239,32 @@ describe("a stack of MetaMorph", function()
         assert.same({2, 3}, select(2, meta_of("o.stk.tif", {pages = {1, 1}})))
     end)
 
+    it("is read by each of its names, of images and of scans", function()
+        for _, name in ipairs {"n.stk", "N.STK", "n.Stk"} do
+            stack(name, {planes = 3, distances = EVEN, pairs = calibrated()})
+            assert.same({1, 2, 3}, planes_of(name))
+            assert.near(0.13e-6, meta_of(name).voxel.pixel, 1e-12)
+            local second <close> = mb.images.open(path(name), {pages = {2, 2}})
+            assert.same({2, 3}, second.shape)
+            local scan <close> = assert(mb.scan.open(path(name), {angles = {0, 1, 2},
+                angle_unit = "deg"}))
+            assert.same({3, 2, 3}, {scan.n_angles, scan.rows, scan.cols})
+        end
+        local whole <close> = mb.images.read(path "n.stk", "host")
+        local message, err = helper.failure(mb.images.write, path "new.stk", whole)
+        assert.matches("new.stk: images are .tif, .npy, .h5 or .zarr", message, 1, true)
+        assert.same({"argument", "name"}, {err.code, err.arg})
+        mb.system.mkdir(path "several")
+        stack("several/a.STK", {planes = 3, distances = EVEN, pairs = calibrated()})
+        stack("several/b.stk", {planes = 3, distances = EVEN, pairs = calibrated()})
+        message = helper.failure(mb.images.open, path "several")
+        assert.matches("the folder has no files that end in .tif or .tiff, and 2 TIFF files of "
+            .. "other names, such as a.STK: give a pattern, such as " .. path "several/*.STK",
+            message, 1, true)
+        local one <close> = mb.images.open(path "several/b.stk")
+        assert.same({3, 2, 3}, one.shape)
+    end)
+
     it("is what tifffile reads", function()
         oracle.needs "tifffile"
         local cases = {

@@ -253,6 +253,21 @@ describe("result", function()
         assert.same({}, left)
     end)
 
+    it("of one slice has the distance of slices that is given, and no other", function()
+        local one <close> = mb.ones {1, 3, 4}
+        for _, name in ipairs {"one.tif", "one.ome.tif", "one.zarr"} do
+            for _, distance in ipairs {false, 3e-6} do
+                local result <close> = mb.result.create(folder .. "/" .. name, {shape = {1, 3, 4},
+                    pixel_size = 2e-6, slice_distance = distance or nil, overwrite = true})
+                result:write(one, 1)
+                result:finish()
+                local opened <close> = mb.images.open(folder .. "/" .. name)
+                assert.near(2e-6, opened.meta.voxel.pixel, 1e-12)
+                assert.near(distance or 0, opened.meta.voxel.step or 0, 1e-12)
+            end
+        end
+    end)
+
     it("says what stored integers mean", function()
         for _, count in ipairs {false, 2} do
             local r <close> = mb.result.create(path, {shape = {3, 4, 5}, dtype = "u16",

@@ -122,8 +122,9 @@ describe("a TIFF result", function()
             local wrong, problem = make(other)
             assert.is_false(wrong)
             assert.equal("tiff_layout", problem.arg)
-            assert.matches(("was begun with the layout %s, and this run has %s"):format(layout,
-                other), problem.message, 1, true)
+            assert.matches(("was begun with the layout %s, and this run has %s: go on with the option "
+                .. "tiff_layout = \"%s\", or start anew with the option discard = true"):format(layout,
+                other, layout), problem.message, 1, true)
             os.remove(folder .. "/kept")
         end
         rawfile.create_kept = create

@@ -3,6 +3,7 @@
 -- slice.
 local commands = require "spec.support.commands"
 local frame_scans = require "spec.support.frame_scans"
+local helper = require "spec.helper"
 local mb = require "moonbeam"
 local odd_scans = require "spec.support.odd_scans"
 
@@ -102,6 +103,18 @@ describe("frames that are left out", function()
         followed(("%s:8:157 --darks %s:1,3 --flats %s --angles 0:178.8 --angle-unit deg"):format(
             one, one, shell:path "flats.tif"), "flat 4 of 5 has a mean of 100 counts",
             "--bad-flats 4 --bad-projections 75")
+    end)
+
+    it("with a number that is none say which and what it is", function()
+        odd.write {data = projections(), flats = flats(4)}
+        for value, text in pairs {["the string 'x'"] = "x", NaN = 0 / 0, inf = math.huge} do
+            local wrong = helper.failure(function()
+                return assert(mb.scan.open(shell:path "scan.h5", {flat_positions = {0, text, 20,
+                    VIEWS}}))
+            end)
+            assert.matches(("element 2 of flat_positions is %s; it must be a finite number"):format(
+                value), wrong, 1, true)
+        end
     end)
 
     it("leave the others their angles, currents and places", function()

@@ -284,7 +284,8 @@ local function search(rl, image, psf, options, report)
         finite.check_sum(average:item(), image, WHAT, "the image")
     end
     local mean = dry and 1 or (average:item() - offset) / gain
-    local why = not dry and refusal(report.noise, options, mean, image.elements)
+    local why = not (dry or report.because)
+        and refusal(report.noise, options, mean, image.elements)
     if why then
         report.reliable, report.why, report.iterations = false, why, math.min(FALLBACK,
             options.iterations)
@@ -310,6 +311,36 @@ function held_out.options(rl)
             "metrics", "otf", "start", "tolerance"))
 end
 
+-- Is an array 0 everywhere?
+local function zero(array)
+    local least <close> = mb.reduce(array, "min")
+    local greatest <close> = mb.reduce(array, "max")
+    return least:item() == 0 and greatest:item() == 0
+end
+
+-- Is a volume 0 everywhere? `block`: a box of it; `samples`: of its noise. Where these are 0, boxes
+-- of the same extents are read one after another, unless `block` is the whole.
+local function is_zero(volume, block, samples)
+    if block.device.dry or not photon_noise.may_be_zero(samples) or not zero(block) then
+        return false
+    end
+    local shape, extents, first, size = volume.shape, block.shape, {}, {}
+    local function zero_from(axis)
+        if axis > #shape then
+            local part <close> = volumes.real(volume:read(first, size, block.device))
+            return zero(part)
+        end
+        for at = 0, shape[axis] - 1, extents[axis] do
+            first[axis], size[axis] = at, math.min(extents[axis], shape[axis] - at)
+            if not zero_from(axis + 1) then
+                return false
+            end
+        end
+        return true
+    end
+    return block.elements == convolution.product(shape) or zero_from(1)
+end
+
 --- See deconv.find_iterations.
 function held_out.find(rl, source, psf, options)
     local volume = photon_noise.volume_of(source, WHAT)
@@ -329,6 +360,10 @@ function held_out.find(rl, source, psf, options)
     local settings = setmetatable({boundary = not cut and options.boundary == "circular"
         and "circular" or "zero"}, {__index = options})
     local block <close> = volumes.real(volume:read(first, extents, psf.device))
+    if is_zero(volume, block, found and found.samples or {}) then
+        report.because, settings.iterations = "zero", 1 -- its result is 0 after any number
+        settings.gain, settings.offset = 1, 0
+    end
     local dense <close> = not block.contiguous and block:copy() or nil
     local mask <close> = options.weights
         and options.weights:view(convolution.ranges(first, extents)) or nil

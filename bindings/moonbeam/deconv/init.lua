@@ -175,10 +175,11 @@ end)
 -- from a flat start fewer iterations are a second blur. The search makes about as many iterations
 -- as it chooses. Images of more than 2^22 voxels are judged by the box where the most light is.
 -- Without `gain` it is estimated from the image (deconv.noise). Where that is unreliable, or the
--- photons are fewer than 1000, the answer is 10, `reliable` is false and `why` says why.
+-- photons are fewer than 1000, the answer is 10, `reliable` is false and `why` says why. For an
+-- image that is 0 everywhere the answer is 1: its result is 0, too.
 -- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, curve, noise,
 -- first, extents}: limited is true if the largest number was reached; because is "held_out",
--- "noise" or nil; held_out is the part of the photons, gain and offset what they were
+-- "noise", "zero" or nil; held_out is the part of the photons, gain and offset what they were
 -- counted by; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ...
 -- iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry
 -- run needs no values, and takes the memory of the search.

@@ -184,6 +184,16 @@ function photon_noise.volume_of(source, op)
     return volume
 end
 
+--- Do the samples of an image (deconv.noise) tell that it may be 0 everywhere?
+function photon_noise.may_be_zero(samples)
+    for _, tile in ipairs(samples) do
+        if tile[1] ~= 0 or tile[2] ~= 0 then
+            return false
+        end
+    end
+    return true
+end
+
 --- The gain and the offset of the camera, estimated from an image or volume of raw counts.
 --
 -- Returns {reliable, why, gain, gain_error, offset, offset_error, tiles, silent, bins}: gain in
@@ -211,7 +221,9 @@ photon_noise.estimate = declared("deconv.noise", {{"source", "any",
     local samples, tiles, all = tiles_of(volume)
     found.dry, found.tiles, found.silent = mb.device.dry() or nil, #tiles, all - #tiles
     found.samples = samples
-    if #tiles < LEAST_BINS * LEAST_BIN then
+    if all > 0 and #samples == all and photon_noise.may_be_zero(samples) then
+        return unreliable("all pixels that were looked at are 0")
+    elseif #tiles < LEAST_BINS * LEAST_BIN then
         return unreliable("%d tiles of %d x %d pixels with noise are too few, of %d", #tiles, SIDE,
             SIDE, all)
     end

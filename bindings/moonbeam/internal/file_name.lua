@@ -8,6 +8,10 @@ local file_name = {}
 --- The extensions of a format, the usual one first.
 file_name.HDF5 = {"h5", "hdf5", "hdf", "nxs", "nx"}
 file_name.TIFF = {"tif", "tiff"}
+--- Those under which programs write TIFF, as tifffile (C. Gohlke) has them; they are read only.
+file_name.TIFF_INPUTS = {"tif", "tiff", "stk", "lsm", "tf2", "tf8", "btf", "qptiff", "qpi",
+    "pcoraw", "ptif", "ptiff", "gel", "seq", "svs", "avs", "scn", "zif", "ndpi", "bif", "eer",
+    "flex"}
 file_name.NPY = {"npy"}
 file_name.PNG = {"png"}
 file_name.ZARR = {"zarr"}
@@ -23,6 +27,17 @@ local FOREIGN = {tif = 1, tiff = 1, npy = 1, npz = 1, zarr = 1, png = 1, jpg = 1
 function file_name.extension(path)
     local extension = path:match("%.(%w+)$")
     return extension and extension:lower()
+end
+
+--- Does a file name end in one of these extensions?
+function file_name.has(path, extensions)
+    local own = file_name.extension(path)
+    for _, extension in ipairs(extensions) do
+        if own == extension then
+            return true
+        end
+    end
+    return false
 end
 
 --- The last part of a path.
@@ -49,11 +64,8 @@ end
 --- nil if the name ends in one of these extensions, otherwise what is wrong with it. `what` is a
 -- reason such as "results are HDF5 files".
 function file_name.problem(path, extensions, what)
-    local own = file_name.extension(path)
-    for _, extension in ipairs(extensions) do
-        if own == extension then
-            return nil
-        end
+    if file_name.has(path, extensions) then
+        return nil
     end
     local names = "." .. table.concat(extensions, ", ."):gsub(", (%.%w+)$", " or %1")
     return ("'%s' must end in %s%s"):format(path, names, what and ": " .. what or "")

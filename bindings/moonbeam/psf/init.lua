@@ -100,7 +100,8 @@ function psf.center(a, how)
         for i, value in ipairs(how) do
             if type(value) ~= "number" or not (value >= 0 and value <= a.shape[i] - 1) then
                 fail("argument", "psf.center", "center",
-                    "element %d of center must lie in 0 ... %d", i, a.shape[i] - 1)
+                    "element %d of center is %s; it must lie in 0 ... %d", i,
+                    arguments.described(value), a.shape[i] - 1)
             end
         end
         return how

@@ -41,7 +41,7 @@ local CREATE = declared.options(
     {"units", "string", "of the values", usual = "1/m with pixel_size, else 1/pixel"},
     pixel_size.option,
     {"slice_distance", "number", "between neighboring slices", unit = "m", min = 1e-13, max = 1,
-        usual = "pixel_size"},
+        usual = "pixel_size; of one slice: unknown"},
     {"first_row", "count", "row of the detector that slice 1 is of", min = 1, default = 1},
     {"upward", "boolean", "each slice is of the row above the one before", default = false},
     {"outside", "list", "of each slice: how many projections show it by rows from outside the "
@@ -147,6 +147,9 @@ result.create = declared("result.create", {
     large.check_name("result.create", path, options.tiff_layout)
     shards.check_name("result.create", path, options.zarr_layout)
     format.check(path, options)
+    if not options.slice_distance then -- false: unknown
+        options.slice_distance = options.shape[1] > 1 and options.pixel_size or false
+    end
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
         volume = nothing, written = {}, missing = options.shape[1]}, metatable)
     if not core.dry.on() then

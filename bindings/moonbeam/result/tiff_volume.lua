@@ -61,7 +61,7 @@ local function compose(self)
     local text, info
     local description = {shape = self.shape, dtype = self.dtype, title = options.title,
         pixel_size = options.pixel_size,
-        slice_distance = not options.axis and (options.slice_distance or options.pixel_size) or nil,
+        slice_distance = not options.axis and options.slice_distance or nil,
         units = origin.units(options), scaling = facts.scaling, shown = self.shown}
     if self.ome then
         text = describe.new_ome(description, json(facts, {"program", "version", "title"}))
@@ -108,8 +108,8 @@ local function go_on(self, kept)
     local asked = self.options.tiff_layout or "bigtiff"
     if layout and layout ~= asked then
         fail("argument", "result.create", "tiff_layout", "the result in '%s' was begun with the "
-            .. "layout %s, and this run has %s: give the same, or start anew with the option "
-            .. "discard = true", kept.folder, layout, asked)
+            .. "layout %s, and this run has %s: go on with the option tiff_layout = \"%s\", or "
+            .. "start anew with the option discard = true", kept.folder, layout, asked, layout)
     end
     return self
 end

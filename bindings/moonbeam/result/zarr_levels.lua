@@ -49,8 +49,9 @@ local function check_layout(name, layout)
     local was = text:find "}%s*$" and documents.layout(text)
     if was and was ~= layout.kind then
         fail("argument", "result.create", "zarr_layout", "the result in '%s' was begun with the "
-            .. "layout %s, and this run has %s: give the same, or start anew with the option "
-            .. "discard = true", name:match "^(.*)/[^/]*/[^/]*/[^/]*$", was, layout.kind)
+            .. "layout %s, and this run has %s: go on with the option zarr_layout = \"%s\", or "
+            .. "start anew with the option discard = true",
+            name:match "^(.*)/[^/]*/[^/]*/[^/]*$", was, layout.kind, was)
     end
 end
 

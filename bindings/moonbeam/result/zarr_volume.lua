@@ -152,9 +152,8 @@ end
 function zarr_volume.create(path, options)
     path = path:gsub("/+$", "")
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
-        options = setmetatable({lead = options.lead or {}, channels = channels_of(options),
-            slice_distance = options.slice_distance == nil and options.pixel_size
-                or options.slice_distance}, {__index = options}),
+        options = setmetatable({lead = options.lead or {}, channels = channels_of(options)},
+            {__index = options}),
         facts = origin.facts(options), volumes = {},
         files = open_files.new(options.zarr_layout == "chunks"),
         shapes = documents.levels(options.shape, options.axis ~= nil)}, metatable)

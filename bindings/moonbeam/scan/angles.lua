@@ -1,6 +1,7 @@
 -- The angles of a scan, in a file or in memory, examined before anything is made of them: what
 -- would make garbage is an error, what is merely odd is one warning.
 
+local arguments = require "moonbeam.internal.arguments"
 local directions = require "moonbeam.scan.directions"
 local fail = require "moonbeam.internal.fail"
 local tables = require "moonbeam.internal.tables"
@@ -55,7 +56,8 @@ end
 local function check_magnitude(degrees, facts)
     for i, angle in ipairs(degrees) do
         if angle ~= angle or math.abs(angle) == math.huge then
-            refuse(facts, "angle %d is not a finite number:", i)
+            refuse(facts, "angle %d is %s, which is no finite number:", i,
+                arguments.described(angle))
         elseif math.abs(angle) > MOST then
             refuse(facts, "angle %d is %g degrees, which is beyond what a scan can reach:", i,
                 angle)

@@ -44,9 +44,8 @@ end
 --- Does a name mean an image, rather than an HDF5 file?
 function image_frames.is(name)
     local base, text = ranges.parts(name)
-    local extension = file_name.extension(base)
-    if extension == "tif" or extension == "tiff" or extension == "npy" or is_series(base)
-        or zarr.is(base) then
+    if file_name.has(base, file_name.TIFF_INPUTS) or file_name.has(base, file_name.NPY)
+        or is_series(base) or zarr.is(base) then
         return true
     elseif text then
         fail("argument", "scan.open", nil, "'%s' has a range, %s, which is for images: in HDF5 the "

@@ -6,6 +6,7 @@
 -- `currents` is {frames, flats, name}, in any unit; nil where they are not known. `exposures` is
 -- {frames, flats, text}; nil where all were exposed equally, as far as is known.
 
+local arguments = require "moonbeam.internal.arguments"
 local fail = require "moonbeam.internal.fail"
 local frames = require "moonbeam.scan.frames"
 local lists = require "moonbeam.scan.lists"
@@ -60,7 +61,8 @@ local function given(s, value, name, counts, op)
             for i, number in ipairs(list) do
                 if type(number) ~= "number" or number ~= number
                     or math.abs(number) == math.huge then
-                    fail("argument", op, name, "element %d of %s is not a number", i, name)
+                    fail("argument", op, name, "element %d of %s is %s; it must be a finite number", i,
+                        name, arguments.described(number))
                 end
             end
             return list, count

@@ -5,6 +5,7 @@
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local file_name = require "moonbeam.internal.file_name"
 local tiff = require "moonbeam.tiff"
 local volumes = require "moonbeam.volumes"
 
@@ -40,13 +41,21 @@ function series.names(name)
         fail("io", "images.open", "name", "%s: there is no folder '%s'", name, folder)
     end
     local list = core.system.folder(folder)
-    local names, keys, match = {}, {}, pattern and matcher(pattern)
+    local names, keys, others, match = {}, {}, {}, pattern and matcher(pattern)
     for _, each in ipairs(list) do
-        if match and each:find(match) or not match and each:lower():find "%.tiff?$" then
+        if match and each:find(match) or not match and file_name.has(each, file_name.TIFF) then
             names[#names + 1], keys[each] = each, sortable(each)
+        elseif file_name.has(each, file_name.TIFF_INPUTS) then
+            others[#others + 1] = each
         end
     end
-    if #names == 0 then
+    if #names == 0 and not pattern and others[1] then
+        table.sort(others)
+        fail("io", "images.open", "name", "%s: the folder has no files that end in .tif or .tiff, "
+            .. "and %d TIFF file%s of other names, such as %s: give a pattern, such as %s/*%s, or "
+            .. "one of these files", name, #others, #others == 1 and "" or "s", others[1], folder,
+            others[1]:match "%.%w+$")
+    elseif #names == 0 then
         fail("io", "images.open", "name", pattern and "%s: no file has such a name"
             or "%s: the folder has no TIFF files (.tif, .tiff)", name)
     end

@@ -165,8 +165,12 @@ describe("a center", function()
         for name, way in pairs(WAYS) do
             assert.matches(way.signed and "the center of mass is" or "is below 0",
                 (helper.failure(run, name, ones, psf, "mass", "zero")))
-            assert.matches("element 1 of center must lie in 0 ... 2", (helper.failure(run, name,
-                ones, ones, {0 / 0, 1}, "zero")), 1, true)
+            assert.matches("element 1 of center is NaN; it must lie in 0 ... 2", (helper.failure(
+                run, name, ones, ones, {0 / 0, 1}, "zero")), 1, true)
+        end
+        for value, text in pairs {[9] = "9", [-0.5] = "-0.5", x = "the string 'x'"} do
+            assert.matches(("element 2 of center is %s; it must lie in 0 ... 2"):format(text),
+                (helper.failure(mb.psf.center, ones, {1, value})), 1, true)
         end
         -- What the message gives.
         for _, center in ipairs {"maximum", {1, 1}} do

@@ -48,6 +48,29 @@ describe("psf.lua", function()
         end
     end)
 
+    it("of one plane has no step but a typed one", function()
+        for _, name in ipairs {"f.tif", "f.ome.tif", "f.zarr", "f.h5"} do
+            for _, step in ipairs {false, 300} do
+                must("scripts/psf.lua -o FOLDER/%s -n 8,7 --overwrite --na 1.2 --index 1.33 "
+                    .. "--wavelength 520 --pixel 80%s -d host -q", name,
+                    step and " --step " .. step or "")
+                local got <close>, meta = mb.images.read(folder .. "/" .. name)
+                assert.equal(56, got.elements)
+                local is_h5 = name == "f.h5"
+                assert.same(is_h5 and {} or {pixel = 80, step = step or nil}, {
+                    pixel = meta.voxel and math.floor(meta.voxel.pixel * 1e9 + 0.5),
+                    step = meta.voxel and meta.voxel.step
+                        and math.floor(meta.voxel.step * 1e9 + 0.5)}, name)
+            end
+        end
+        local text = files.read(folder .. "/f.zarr/zarr.json") -- how it was made
+        assert.matches('"pixel":80,"step":300,', text, 1, true)
+        must("scripts/psf.lua -o FOLDER/f.zarr -n 8,7 --overwrite --na 1.2 --index 1.33 "
+            .. "--wavelength 520 --pixel 80 -d host -q")
+        text = files.read(folder .. "/f.zarr/zarr.json")
+        assert.matches('"pixel":80,"wavelength":520', text, 1, true)
+    end)
+
     it("has equal ledgers, planned and run, and a picture", function()
         for _, more in ipairs {"--model richards_wolf --polarization x", "--model light_sheet "
             .. "--sheet 900", "--model gibson_lanni --depth 2000 --index-sample 1.36"} do

@@ -342,7 +342,8 @@ p:run {output = "%s/volume.zarr", zarr_layout = layout, resume = way == "resume"
                 local text, other = again("shards", "resume", 0)
                 assert.equal(1, other, text)
                 assert.matches("the result in '" .. path "volume.zarr.unfinished" .. "' was begun with "
-                    .. "the layout chunks, and this run has shards: give the same", text, 1, true)
+                    .. "the layout chunks, and this run has shards: go on with the option zarr_layout = "
+                    .. "\"chunks\", or start anew with the option discard = true", text, 1, true)
                 -- Both ways that the message tells.
                 local same = killed > 1 and {"chunks", "resume", 0} or {"shards", "discard", 0}
                 local said, done = again(table.unpack(same))

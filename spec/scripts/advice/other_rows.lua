@@ -36,6 +36,13 @@ return {
         (KILLED:gsub("o%.h5", "o.zarr")), "!: > o.zarr.unfinished/o.zarr.head"},
         words = (R:gsub("o%.h5", "o.zarr")) .. "--resume", says = "start anew with --discard",
         follows = {(R:gsub("o%.h5", "o.zarr")) .. "--discard"}},
+    {source = "layout %s, and this run has %s: go on with the option zarr_layout", before = {
+        (KILLED:gsub("o%.h5", "o.zarr"))},
+        words = (R:gsub("o%.h5", "o.zarr")) .. "--resume --zarr-layout chunks",
+        says = "layout shards, and this run has chunks: go on with --zarr-layout shards, or start anew "
+            .. "with --discard", follows = {(R:gsub("o%.h5", "o.zarr")) .. "--resume --zarr-layout shards",
+            (R:gsub("o%.h5", "o.zarr")) .. "--resume",
+            (R:gsub("o%.h5", "o.zarr")) .. "--discard --zarr-layout chunks"}},
     -- simulate
     {source = "which passes no sample; energies are in eV", says = "give --energy",
         words = "simulate made.h5 --size 16 -a 12 -d host --phase 1 --energy 20 -q",

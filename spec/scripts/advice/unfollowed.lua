@@ -15,7 +15,7 @@ return {
         "give more by the option host_budget, or a folder", "give more by the option host_budget, or a "
         .. "scratch folder", "what to give a batch system, as in Slurm's --mem",
         "the processes at most %s: --mem=%dM",
-        "give the same, or start anew with the option discard",
+        "go on with the option tiff_layout",
     },
     ["words of a command for what the library says; their messages have rows"] = {
         "--set flat_field.mode=median", "--set flat_field.interpolation=linear",
@@ -31,7 +31,7 @@ return {
         "from the scan; here it is given: --set", "give --set %s.delta_beta=N", "give --angles-path",
         "give --rows FIRST:LAST"},
     ["noise of large images: spec/deconv/deconvolve_noise_spec.lua"] = {
-        "; not applied (--gain auto --offset auto)", "iterations are made; give a number",
+        "; not applied (--gain auto --offset auto)", "iterations are made; give %sa number",
         "but that is the most (--iterations)", "the noise is being fitted; fewer iterations",
         "are not photons: its noise says", "its counts are not photons (--gain auto",
         "they may show: --tiles exact, or fewer iterations",

@@ -33,6 +33,11 @@ local function with_error(value, error)
     return ("%.3g +- %.1g"):format(value, error)
 end
 
+-- Does the noise of a volume say that it may be 0 everywhere? One without tiles may be.
+local function is_silent(found)
+    return photon_noise.may_be_zero(found.samples or {}) and not found.gain
+end
+
 -- Warns where what is typed is far from what the image says.
 local function compare(options, found)
     local most = {gain = PART * found.gain, offset = 2 * found.gain}
@@ -60,11 +65,29 @@ function methods:suppose()
     end
 end
 
+-- The noise of an image (deconvolve.given_image): of the first of its volumes that is not 0 where
+-- it is looked at. Returns also which one it is, as text where it is not the first.
+local function noise_of(image)
+    local first
+    for channel = 1, image.channels do
+        for frame = 1, image.frames do
+            local volume <close> = image:stored(channel, frame)
+            local found = mb.deconv.noise(volume)
+            first = first or found
+            if found.dry or not is_silent(found) then
+                return found, channel * frame > 1 and ("channel %d, time %d of "):format(
+                    image.options.channel or channel, image.options.frame or frame) or ""
+            end
+        end
+    end
+    return first, ""
+end
+
 --- Estimates gain and offset from an image as it is stored, puts them into the options where these
 -- say auto, and says it. Errors: argument (the image does not tell).
-function methods:estimate(volume)
+function methods:estimate(image)
     local options, auto = self.options, self.auto
-    local found = mb.deconv.noise(volume)
+    local found, which = noise_of(image)
     self.found = found
     local asked = auto.gain or auto.offset
     if not found.reliable and asked and not found.dry then
@@ -80,17 +103,17 @@ function methods:estimate(volume)
         for name in pairs(auto) do
             options[name] = auto[name] and found[name] or options[name]
         end
-        self.say("noise      gain %s counts per photon, offset %s, from the image%s",
+        self.say("noise      gain %s counts per photon, offset %s, from %sthe image%s",
             with_error(found.gain, found.gain_error), with_error(found.offset, found.offset_error),
-            not (options.gain or options.offset) and "; not applied (--gain auto --offset auto)"
-            or "")
+            which, (options.gain or options.offset) and ""
+            or "; not applied (--gain auto --offset auto)")
     end
     self:say_photons()
 end
 
 --- Warns where a method deals out photons, and the image says that its counts are none.
-function methods:check_photons(volume)
-    local found = mb.deconv.noise(volume)
+function methods:check_photons(image)
+    local found = noise_of(image)
     if not found.dry and found.reliable
         and math.abs(found.gain - 1) > math.max(ERRORS * found.gain_error, PART) then
         cli.warn("the counts of %s are not photons: its noise says %s counts per photon, and "
@@ -115,7 +138,7 @@ end
 --- Warns if --iterations auto cannot search because the noise is unknown, and returns that.
 function methods:unknown()
     local found = self.found
-    if not found or found.dry or self:left() then
+    if not found or found.dry or self:left() or is_silent(found) then -- the search looks at all
         return false
     end
     cli.warn("--iterations auto: the noise is unknown (%s), so 10 iterations are made; give --gain "
@@ -125,23 +148,25 @@ end
 
 -- Why a search ends.
 local RULES <const> = {held_out = "held-out photons are predicted best",
+    zero = "the image is 0 everywhere",
     noise = "the misfit is what noise leaves",
     most = "no end among the iterations that were tried"}
 
 --- The number of iterations for a volume as it is deconvolved, and what was found
--- (deconv.find_iterations; nil in a dry run); says it. `settings`: of richardson_lucy.
-function methods:iterations(volume, psf, settings, most)
-    local own = {iterations = most}
-    for _, name in ipairs {"center", "acceleration", "total_variation", "spacing", "boundary",
+-- (deconv.find_iterations; nil in a dry run); says it. `settings`: of richardson_lucy; `name`: of
+-- the volume, nil where it is the image.
+function methods:iterations(volume, psf, settings, most, name)
+    local own, of_name = {iterations = most}, name and " of " .. name or ""
+    for _, key in ipairs {"center", "acceleration", "total_variation", "spacing", "boundary",
         "weights", "background"} do
-        own[name] = settings[name]
+        own[key] = settings[key]
     end
     own.gain, own.offset = self:left()
     local extents, tries = held_out.extent(volume.shape, most)
     local share = tables.product(extents) / tables.product(volume.shape)
-    self.say("search     half of the photons%s is deconvolved until it predicts the other half "
+    self.say("search     half of the photons%s%s is deconvolved until it predicts the other half "
         .. "worse: at most %d iterations; it takes about %s as long as the iterations after it",
-        share < 1 and " of " .. table.concat(extents, " x ") .. " voxels" or "", tries,
+        of_name, share < 1 and " of " .. table.concat(extents, " x ") .. " voxels" or "", tries,
         share < 1 and ("%.2g to %.2g times"):format(share, 2 * share) or "one to two times")
     local search
     do -- nobody knows how long it takes
@@ -150,13 +175,18 @@ function methods:iterations(volume, psf, settings, most)
     end
     if mb.device.dry() then
         return most
+    elseif search.because == "zero" then
+        self.say("iterations 1: %s is 0 everywhere, and so is its result", name or "the image")
+        return search.iterations, search
     elseif not search.reliable then
-        cli.warn("--iterations auto: the noise is unknown (%s), so %d iterations are made; give a "
-            .. "number", search.why, search.iterations)
+        cli.warn("--iterations auto: the noise%s is unknown (%s), so %d iterations are made; give "
+            .. "%sa number", of_name, search.why, search.iterations, self:left() and ""
+            or "--gain and --offset, or ")
         return search.iterations, search
     end
     local box = table.concat(search.extents, " x ")
-    self.say("iterations %d: then %s%s%s", search.iterations, RULES[search.because or "held_out"],
+    self.say("iterations %d%s: then %s%s%s", search.iterations, of_name,
+        RULES[search.because or "held_out"],
         search.limited and "; more would be better, but that is the most (--iterations)" or "",
         box ~= table.concat(volume.shape, " x ") and ", judged by " .. box .. " voxels" or "")
     return search.iterations, search
@@ -215,12 +245,13 @@ local function expected_of(self, elements)
     return each and each > 0 and each * elements or nil
 end
 
---- Says how the I-divergence has gone. `metrics`: of each iteration, before it.
-function methods:misfit(metrics, elements)
+--- Says how the I-divergence has gone. `metrics`: of each iteration, before it; `which`: what the
+-- line begins with, "" or "channel 1, time 1: ".
+function methods:misfit(metrics, elements, which)
     local first, last = metrics[1], metrics[#metrics]
     local expected = expected_of(self, elements)
     self.metrics, self.expected, self.elements = metrics, expected, elements
-    self.say("misfit     I-divergence %.4g before, %.4g before the last iteration%s",
+    self.say("misfit     %sI-divergence %.4g before, %.4g before the last iteration%s", which,
         first.divergence, last.divergence, expected
         and ("; noise alone leaves about %.4g"):format(expected) or "; the noise is unknown")
     if expected and last.divergence < photon_noise.FITS * expected then

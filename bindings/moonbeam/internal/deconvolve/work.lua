@@ -1,6 +1,7 @@
 --- The work of moonbeam deconvolve on the volumes of an image, whole or in tiles (way).
 
 local cli = require "moonbeam.internal.cli"
+local counted = require "moonbeam.internal.quantities.counted"
 local mb = require "moonbeam"
 local progress = require "moonbeam.progress"
 local rank_lines = require "moonbeam.internal.deconvolve.rank_lines"
@@ -16,7 +17,8 @@ work.MOST = 200
 local BECAUSE <const> = {tolerance = "the relative change fell below --tolerance"}
 
 --- The work of a job. Fields: others, the most bytes that the other devices took, by their ids;
--- iterations, those of the first volume of an image (nil: none, or not known).
+-- iterations, those of the first volume of an image (nil: none, or not known); of_volume, what
+-- lines about a volume of several begin with.
 function work.new(job)
     return setmetatable({job = job, others = {}}, methods)
 end
@@ -28,6 +30,10 @@ local function seen(self, k, metric, look)
         local misfit = metric.divergence and ("I-divergence %.6g"):format(metric.divergence)
             or metric.residual and ("residual %.6g"):format(metric.residual)
             or ("I-divergence of the halves %.6g, %.6g"):format(metric.first, metric.second)
+        if self.of_volume ~= "" and self.metrics_of ~= self.of_volume then
+            self.metrics_of = self.of_volume
+            job.say("metrics    %s", (self.of_volume:gsub(": $", "")))
+        end
         job.say("%9d  %s  change %.3g", k, misfit, metric.change)
     end
     if not self.told_first then
@@ -65,19 +71,22 @@ local function tell_end(self, report, dark)
     if not report or mb.device.dry() then
         return
     elseif report.iterations < most then
-        job.say("stopped    after %d iterations of at most %d%s", report.iterations, most,
+        job.say("stopped    %safter %s of at most %d%s", self.of_volume,
+            counted(report.iterations, "iteration"), most,
             report.stopped and ", because the halves of the photons disagree"
             or BECAUSE[report.because] and ", because " .. BECAUSE[report.because] or "")
     elseif report.stopped == false and not dark and most >= job.taken.iterations.default then
-        job.say("ended      after %d iterations, and the halves of the photons still agree: the "
-            .. "image may bear more --iterations%s", most, job.options.gain and "" or ", or its "
-            .. "counts are not photons (--gain auto --offset auto)")
+        job.say("ended      %safter %s, and the halves of the photons still agree: the image may "
+            .. "bear more --iterations%s", self.of_volume, counted(most, "iteration"),
+            job.options.gain and "" or ", or its counts are not photons (--gain auto --offset "
+            .. "auto)")
     elseif most > 1 then
-        job.detail("stopped    after %d iterations, because that is %s", report.iterations,
+        job.detail("stopped    %safter %d iterations, because that is %s", self.of_volume,
+            report.iterations,
             job.automatic and "what --iterations auto has found" or "--iterations")
     end
     if job.options.method == "rl" and job.settings.metrics and not self.told_first then
-        job.noise:misfit(report.metrics, job.image.voxels)
+        job.noise:misfit(report.metrics, job.image.voxels, self.of_volume)
     end
     self.told_first, self.iterations = true, self.iterations or report.iterations
 end
@@ -123,10 +132,11 @@ local function tell_tiles(self, report)
     end
     if report.seam then
         local bad = report.seam > mb.tiled_deconv.SEAM_LIMIT
-        job.say("seams      %.3f: differences across tile faces over those within%s", report.seam,
+        job.say("seams      %s%.3f: differences across tile faces over those within%s",
+            self.of_volume, report.seam,
             bad and "; they may show: --tiles exact, or fewer iterations" or "")
         if bad and job.options.quiet then
-            cli.tell(("deconvolve: the seam metric is %.3f"):format(report.seam))
+            cli.tell(("deconvolve: %sthe seam metric is %.3f"):format(self.of_volume, report.seam))
         end
     end
 end
@@ -173,7 +183,8 @@ function methods:search(transfers)
     for channel = 1, job.automatic and job.image.channels or 0 do
         local volume <close> = job.image:volume(channel, 1)
         ends[channel], found[channel] = job.noise:iterations(volume, job.psfs:of(channel),
-            job.settings, work.MOST)
+            job.settings, work.MOST, job.image.channels > 1
+                and ("channel %d"):format(job.options.channel or channel) or nil)
     end
     return ends, found
 end
@@ -199,7 +210,7 @@ end
 function methods:volumes(out, ends, transfers)
     local job, least, greatest = self.job, nil, nil
     local image, run = job.image, job.mode == "none" and deconvolve or deconvolve_tiled
-    self.told_first, self.iterations, self.clipped = nil, nil, 0
+    self.told_first, self.iterations, self.clipped, self.metrics_of = nil, nil, 0, nil
     for channel = 1, image.channels do
         for frame = 1, image.frames do
             local volume <close> = image:volume(channel, frame)
@@ -210,6 +221,7 @@ function methods:volumes(out, ends, transfers)
             local sink = out and out:volume(channel, frame)
                 or mb.volumes.planned(image.shape, job.dtype)
             local label = image:is_series() and label_of(job, channel, frame) or "deconvolving"
+            self.of_volume = image:is_series() and label .. ": " or ""
             local ok, low, high = pcall(run, self, volume, sink, label, channel, transfers)
             if not ok then
                 fail_of(job, low, channel, frame)
