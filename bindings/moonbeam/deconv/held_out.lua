@@ -102,7 +102,7 @@ local function inside(samples, first, extents)
     for _, tile in ipairs(samples) do
         local within = true
         for i = 1, rank do
-            local at = tile.first[i + 3 - rank]
+            local at = tile[i + 6 - rank]
             within = within and at >= first[i] and at < first[i] + extents[i]
         end
         list[#list + 1] = within and tile or nil

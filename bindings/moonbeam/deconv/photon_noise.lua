@@ -23,6 +23,7 @@ photon_noise.FITS = 0.85
 local SIDE <const> = 8
 local MOST_TILES <const> = 4096
 local ROW_TILES <const> = 32 -- read at once
+local TILES_AT_ONCE <const> = 256 -- measured by one call of each operator
 local BINS, LEAST_BIN, LEAST_BINS <const> = 32, 24, 4
 -- The median of the squares of a tile over their mean: the differences are correlated, so that 64
 -- of them count as 17 independent ones.
@@ -35,30 +36,6 @@ local function median(list)
     table.sort(list)
     local n = #list
     return (list[(n + 1) // 2] + list[n // 2 + 1]) / 2
-end
-
--- The mean of both halves of a tile's pixels and the variance of its noise, which is nil if all
--- pixels are equal; nil where a pixel is saturated or is no number. `rows`: 10 lists; the tile
--- begins behind column `left`.
-local function measured(rows, left, saturated)
-    local sums, squares, least, greatest = {[0] = 0, 0}, 0, math.huge, -math.huge
-    for y = 2, SIDE + 1 do
-        local above, here, below = rows[y - 1], rows[y], rows[y + 1]
-        for x = left + 2, left + SIDE + 1 do
-            local value = here[x]
-            local d = above[x - 1] + above[x + 1] + below[x - 1] + below[x + 1]
-                - 2 * (above[x] + here[x - 1] + here[x + 1] + below[x]) + 4 * value
-            sums[(x + y) % 2] = sums[(x + y) % 2] + value
-            squares = squares + d * d
-            least, greatest = math.min(least, value), math.max(greatest, value)
-        end
-    end
-    local pixels = SIDE * SIDE
-    if squares ~= squares or squares == math.huge or greatest >= saturated then
-        return nil
-    end
-    return sums[0] / (pixels / 2), sums[1] / (pixels / 2),
-        least < greatest and squares / (36 * pixels) or nil
 end
 
 -- Where strips of tiles lie: {z, y, x, tiles}, 0-based, evenly over the image but not in step with
@@ -79,28 +56,116 @@ local function strips_of(nz, ny, nx)
     return strips
 end
 
--- The tiles of a volume, {{a, b, variance, first = {z, y, x}}, ...}, those of them with a variance,
--- and the number of all; empty lists in a dry run, which reads the same blocks.
+-- What `fn` makes of both halves of an axis.
+local function folded(array, fn, axis, out)
+    local half, ranges = array.shape[axis] // 2, {mb.all, mb.all, mb.all, mb.all}
+    ranges[axis] = {1, half}
+    ranges = table.move(ranges, 1, array.rank, 1, {})
+    local first <close> = array:view(table.unpack(ranges))
+    ranges[axis] = {half + 1, 2 * half}
+    local second <close> = array:view(table.unpack(ranges))
+    return mb.binary(first, fn, {b = second, out = out and first or nil})
+end
+
+-- What `fn` makes of the pixels of each tile, an array of some strips (strip, row, column): a list.
+-- With `pattern` 2 the pixels of a tile are four groups, of even and odd rows and columns, and the
+-- list has four numbers for a tile: those of a strip's even rows, even and odd columns by turns,
+-- come before those of its odd rows. Nothing in a dry run.
+local function over_tiles(array, fn, pattern)
+    local n, wide = array.shape[1], array.shape[3]
+    local rows <close> = folded(array, fn, 2)
+    local parts <close> = rows:reshape {n, SIDE // 2, wide // SIDE, SIDE}
+    for axis = 2, 4, 2 do
+        local extents = {n, axis == 2 and SIDE // 2 or pattern, wide // SIDE, SIDE}
+        while extents[axis] > pattern do
+            local part <close> = parts:view(mb.all, {1, extents[2]}, mb.all, {1, extents[4]})
+            folded(part, fn, axis, true)
+            extents[axis] = extents[axis] // 2
+        end
+    end
+    local kept <close> = parts:view(mb.all, {1, pattern}, mb.all, {1, pattern})
+    local dense <close> = kept:copy()
+    local flat <close> = dense:reshape {-1}
+    return not array.device.dry and flat:to_table() or nil
+end
+
+-- What is measured of all tiles of some strips, f64 (strip, row, column) with a border of a pixel:
+-- lists of the sums of squared second differences, of the least and the greatest pixels, and of the
+-- sums of pixels by the pattern of over_tiles. `work`: as the strips, without the rows of the
+-- border. Nothing in a dry run.
+local function measured(strips, work)
+    local rows, columns = {2, SIDE + 1}, {2, strips.shape[3] - 1}
+    local above <close> = strips:view(mb.all, {1, SIDE}, mb.all)
+    local here <close> = strips:view(mb.all, rows, mb.all)
+    local below <close> = strips:view(mb.all, {3, SIDE + 2}, mb.all)
+    mb.binary(above, "add", {b = below, out = work})
+    mb.binary(work, "sub", {b = here, out = work})
+    mb.binary(work, "sub", {b = here, out = work})
+    local left <close> = work:view(mb.all, mb.all, {1, strips.shape[3] - 2})
+    local middle <close> = work:view(mb.all, mb.all, columns)
+    local right <close> = work:view(mb.all, mb.all, {3, strips.shape[3]})
+    local second <close> = left + right
+    mb.binary(second, "sub", {b = middle, out = second})
+    mb.binary(second, "sub", {b = middle, out = second})
+    mb.binary(second, "mul", {b = second, out = second})
+    local pixels <close> = strips:view(mb.all, rows, columns)
+    return over_tiles(second, "add", 1), over_tiles(pixels, "min", 1), over_tiles(pixels, "max", 1),
+        over_tiles(pixels, "add", 2)
+end
+
+-- The tiles of a volume, {{a, b, variance, z, y, x}, ...}, the means of both halves of a tile's
+-- pixels, in a pattern of squares, the variance of its noise, nil if all pixels are equal, and where
+-- it begins; those of them with a variance; and the number of all. Tiles with a pixel that is
+-- saturated or is no number are left out. Empty lists in a dry run, which takes the same memory.
 local function tiles_of(volume)
     local rank, tiles, noisy, all = #volume.shape, {}, {}, 0
-    local nz = rank == 3 and volume.shape[1] or 1
     local saturated, host = PEAK[volume.dtype] or math.huge, mb.device "host"
-    for _, strip in ipairs(strips_of(nz, volume.shape[rank - 1], volume.shape[rank])) do
-        local z, y, x, count = table.unpack(strip)
-        local first, extents = {z, y, x}, {1, SIDE + 2, count * SIDE + 2}
-        local block <close> = volume:read(table.move(first, 4 - rank, 3, 1, {}),
-            table.move(extents, 4 - rank, 3, 1, {}), host, host)
-        if not block.device.dry then
-            local rows = block:to_table()
-            rows = rank == 3 and rows[1] or rows
-            for i = 0, count - 1 do
-                local a, b, variance = measured(rows, i * SIDE, saturated)
-                if a then
-                    tiles[#tiles + 1] = {a, b, variance, first = {z, y, x + i * SIDE}}
-                    noisy[#noisy + 1] = variance and tiles[#tiles] or nil
+    local strips = strips_of(rank == 3 and volume.shape[1] or 1, volume.shape[rank - 1],
+        volume.shape[rank])
+    local most, pixels = 0, SIDE * SIDE
+    for _, strip in ipairs(strips) do
+        most = math.max(most, strip[4])
+    end
+    if most == 0 then
+        return tiles, noisy, 0
+    end
+    local together = math.min(#strips, math.max(1, TILES_AT_ONCE // most))
+    local wide = most * SIDE + 2
+    local batch <close> = mb.zeros({together, SIDE + 2, wide}, {dtype = "f64"})
+    local room <close> = mb.empty({together, SIDE, wide}, {dtype = "f64"})
+    local function add(first, count)
+        local filled <close> = batch:view({1, count}, mb.all, mb.all)
+        local work <close> = room:view({1, count}, mb.all, mb.all)
+        local squares, least, greatest, sums = measured(filled, work)
+        for i = 0, squares and count - 1 or -1 do
+            local z, y, x, within = table.unpack(strips[first + i])
+            for k = 1, within do
+                local at = i * most + k
+                local square, top = squares[at], greatest[at]
+                if square == square and square < math.huge and top < saturated then
+                    local variance = least[at] < top and square / (36 * pixels) or nil
+                    local even = 2 * (2 * i * most + k)
+                    local odd = even + 2 * most
+                    local tile = {(sums[even - 1] + sums[odd]) / (pixels / 2),
+                        (sums[even] + sums[odd - 1]) / (pixels / 2), variance, z, y,
+                        x + (k - 1) * SIDE}
+                    tiles[#tiles + 1] = tile
+                    noisy[#noisy + 1] = variance and tile
                 end
             end
-            all = all + count
+            all = all + within
+        end
+    end
+    for at, strip in ipairs(strips) do
+        local slot = (at - 1) % together
+        local columns = strip[4] * SIDE + 2
+        local block <close> = volume:read({table.unpack(strip, 4 - rank, 3)},
+            {table.unpack({1, SIDE + 2, columns}, 4 - rank)}, host, host)
+        local part <close> = batch:view(slot + 1, mb.all, {1, columns})
+        local plane <close> = block:reshape {SIDE + 2, columns}
+        mb.convert(plane, "f64", {out = part})
+        if slot == together - 1 or at == #strips then
+            add(at - slot, slot + 1)
         end
     end
     return tiles, noisy, all
@@ -227,19 +292,28 @@ photon_noise.estimate = declared("deconv.noise", {{"source", "any",
     return found
 end)
 
--- The mean of y log(y/m) - y + m for y from a Poisson distribution of mean m.
+-- The logarithms of 1, 2, 3, ...
+local LOGARITHMS <const> = setmetatable({}, {__index = function(list, k)
+    list[k] = math.log(k)
+    return list[k]
+end})
+
+-- The mean of y log(y/m) - y + m for y from a Poisson distribution of mean m: m times the mean of
+-- log((y + 1)/m).
 local function poisson_divergence(m)
     if m > 100 then
         return 0.5 + 1 / (12 * m) + 1 / (12 * m * m)
     elseif m <= 0 then
         return 0
     end
-    local sum, p = 0, math.exp(-m)
-    for k = 1, math.ceil(m + 12 * math.sqrt(m) + 20) do
+    local sum, p, k, logarithms = 0, math.exp(-m), 0, LOGARITHMS
+    repeat
+        k = k + 1
         p = p * m / k
-        sum = sum + p * k * math.log(k / m)
-    end
-    return sum
+        local term = p * logarithms[k + 1]
+        sum = sum + term
+    until k > m and term < 1e-13 * sum
+    return m * (sum - math.log(m))
 end
 
 --- The I-divergence per element that noise alone leaves between an image and its true mean, in the
