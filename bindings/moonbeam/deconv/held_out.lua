@@ -26,6 +26,8 @@ local PART <const> = 1 / 2
 local MORE <const> = 1.5 -- iterations for all photons over those for half
 -- From a flat start fewer iterations are a second blur.
 local LEAST <const> = 5
+-- The search looks for the first time after so many iterations: what is before is LEAST all the same.
+local BEGIN <const> = LEAST * 2 // 3 -- LEAST / MORE
 -- An estimate that fits its half better than this part of what noise alone leaves has fitted noise,
 -- whatever the other half says: a PSF that is not the right one lets iterations go on for long.
 local FITS <const> = 0.75
@@ -41,18 +43,35 @@ local SEEDS <const> = 7919 << 36
 local looks = {}
 looks.__index = looks
 
--- The I-divergence of the held-out photons from the blurred estimate of the others.
-function looks:look(work)
+-- The I-divergence of an image from the blurred estimate, and the sum of the latter.
+function looks:misfit(work, image)
     mb.convert(work, "f32", {out = self.copy})
-    local _, misfit = mb.rl_ratio(self.copy, self.held,
-        {weights = self.weights, eps = self.eps, metrics = true,
-            background = self.background})
+    local _, misfit = mb.rl_ratio(self.copy, image, {weights = self.weights, eps = self.eps,
+        metrics = true, background = self.background})
     local sums <close> = misfit
     if not self.dry then
-        -- D(y, s b) from D(y, b).
-        self.divergence = sums:item(1) - math.log(self.scale) * self.sum
-            + (self.scale - 1) * sums:item(2)
+        return sums:item(1), sums:item(2)
     end
+end
+
+-- The I-divergence of the held-out photons from the blurred estimate of the others: D(y, s b) from
+-- D(y, b).
+function looks:look(work)
+    local divergence, blurred = self:misfit(work, self.held)
+    return divergence and divergence - math.log(self.scale) * self.sum
+        + (self.scale - 1) * blurred
+end
+
+--- Looks at the blurred estimate after so many iterations: at the held-out photons, which goes into
+-- `divergence`, or as `judge` asks. Returns whether `judge` ends the iterations.
+function looks:ends(work, done)
+    if not self.judge or self.dry then
+        self.divergence = self:look(work)
+        return false
+    end
+    return self.judge(done, function(of)
+        return of == "image" and self:misfit(work, self.measured) or self:look(work)
+    end) == false
 end
 
 function looks:__close()
@@ -62,7 +81,9 @@ end
 --- What an iteration holds out; nil without the option held_out. To be closed.
 function held_out.new(state, options)
     local held = options.held_out
-    if not held then
+    if not held and options.judge then
+        fail("argument", "deconv.richardson_lucy", "judge", "judge is for held_out, which is missing")
+    elseif not held then
         return nil
     elseif table.concat(held.shape, " ") ~= table.concat(state.layout.shape, " ") then
         fail("shape", "deconv.richardson_lucy", "held_out", "held_out is %s, the image %s",
@@ -76,7 +97,8 @@ function held_out.new(state, options)
     local array <close> = mb.reduce(held, "positive")
     local sum = state.dry and 1 or array:item()
     return setmetatable({held = held, copy = mb.embed(state.estimate, layout.grid), sum = sum,
-        weights = options.weights, eps = state.eps,
+        weights = options.weights, eps = state.eps, measured = state.measured,
+        judge = options.judge,
         background = options.background, dry = state.dry,
         scale = state.dry and 1 or sum / (state.mean * held.elements)}, looks)
 end
@@ -117,7 +139,7 @@ local function place_of(shape, extents, samples)
     local function try(first)
         local sum = 0
         for _, tile in ipairs(inside(samples, first, extents)) do
-            sum = sum + tile[1]
+            sum = sum + tile[1] + tile[2]
         end
         if sum > most then
             best, most = table.move(first, 1, rank, 1, {}), sum
@@ -191,33 +213,54 @@ local function teller(options, most)
     end
 end
 
--- The rule: the iteration before which the held-out photons were predicted best, but none after the
--- estimate fits the other photons better than `least`. Returns whether the search goes on.
-local function rule(report, least, tell)
-    local best = math.huge
-    -- Beyond the best number, but less than one and a half times what is then chosen.
-    local function enough()
-        local number = report.iterations
-        return math.min(1.4 * number + 4, 1.4 * chosen(number) - 1)
-    end
-    return function(k, metric)
-        local done = k - 1
-        report.curve[k] = metric.held_out
-        if metric.held_out < best then
-            best, report.iterations = metric.held_out, done
+-- A function (done, misfit) that tells whether the estimate fits its own photons better than
+-- `least`. The misfit falls, ever more slowly: it is not looked at before the line through the last
+-- two looks is that low, but for a quarter of the iterations at most.
+local function fitting(least)
+    local due, before, last = BEGIN, nil, nil
+    return function(done, misfit)
+        if least == -math.huge or done < due then
+            return false
         end
-        if metric.divergence < least then
+        local now = misfit "image"
+        local slope = last and (last - now) / (done - before) or 0
+        local room = slope > 0 and math.ceil(math.min((now - least) / slope, done // 4)) or 1
+        due, before, last = done + math.max(1, room), done, now
+        return now < least
+    end
+end
+
+-- The rule: the number of iterations after which the held-out photons were predicted best, but none
+-- after the estimate fits the other photons better than `least`. Returns whether the search goes on.
+local function rule(report, least, tell)
+    local best, fits = math.huge, fitting(least)
+    -- Beyond the best number, and so few that the search makes little more than is then chosen.
+    local function enough()
+        local number = math.max(BEGIN, report.iterations)
+        return math.min(1.4 * number + 4, 1.2 * chosen(number) - 1)
+    end
+    return function(done, misfit)
+        report.tried = done
+        tell("held-out photons, iteration", done)
+        if done < BEGIN then
+            return true
+        end
+        local held = misfit()
+        report.curve[#report.curve + 1] = {iterations = done, held_out = held}
+        if held < best then
+            best, report.iterations = held, done
+        end
+        if fits(done, misfit) then
             report.because = "noise"
             return false
         end
-        tell("held-out photons, iteration", done)
         return done < enough()
     end
 end
 
 -- Why no search is made, or nil.
 local function refusal(found, options, mean, count)
-    if not found.reliable and not options.gain then
+    if found and not found.reliable then
         return found.why
     elseif mean * count < LEAST_PHOTONS then
         return ("%.3g photons are too few"):format(mean * count)
@@ -245,10 +288,10 @@ function held_out.extent(shape, most)
 end
 
 -- The I-divergence that noise alone leaves in the judged box of what is not held out; nil if it is
--- not known.
-local function noise_alone(report)
+-- not known. `tiles`: those of the box.
+local function noise_alone(report, tiles)
     local samples = {}
-    for i, tile in ipairs(inside(report.noise.samples or {}, report.first, report.extents)) do
+    for i, tile in ipairs(tiles) do
         samples[i] = {(1 - PART) * tile[1], (1 - PART) * tile[2]}
     end
     return photon_noise.divergence({gain = report.gain, offset = (1 - PART) * report.offset,
@@ -256,17 +299,17 @@ local function noise_alone(report)
 end
 
 -- The iterations after which held-out photons are predicted best: fills the report.
-local function predicting(rl, image, psf, options, report)
+local function predicting(rl, image, psf, options, report, tiles)
     local dry, gain, offset = image.device.dry, report.gain, report.offset
     local part <close> = dealt(image, gain, offset, options.seed)
     local rest <close> = image:cast("f32")
     mb.binary(rest, "sub", {b = part, out = rest})
     local settings = declared.part(declared.of(rl).options, options)
-    local alone = not dry and not options.weights and noise_alone(report)
-    settings.held_out, settings.metrics = part, nil
+    local alone = not dry and not options.weights and noise_alone(report, tiles)
+    settings.held_out, settings.metrics, settings.on_iteration = part, nil, nil
     settings.background = options.background and options.background * (1 - PART)
     local most = tries_for(options.iterations)
-    settings.on_iteration = rule(report, alone and FITS * alone * image.elements
+    settings.judge = rule(report, alone and FITS * alone * image.elements
         or -math.huge, teller(options, most - 1))
     settings.iterations = dry and math.min(2, options.iterations) or most
     rl(rest, psf, settings):release()
@@ -275,7 +318,7 @@ local function predicting(rl, image, psf, options, report)
     report.because = report.because or not report.limited and "held_out" or nil
 end
 
-local function search(rl, image, psf, options, report)
+local function search(rl, image, psf, options, report, tiles)
     local gain, offset = camera_of(report.noise, options)
     local dry = image.device.dry
     local average <close> = mb.reduce(image, "mean")
@@ -293,7 +336,7 @@ local function search(rl, image, psf, options, report)
     -- Of so many photons a voxel has no noise that matters, and more cannot be dealt.
     gain = dry and gain or math.max(gain, (greatest:item() - offset) / MOST_PHOTONS)
     report.held_out, report.gain, report.offset = PART, gain, offset
-    predicting(rl, image, psf, options, report)
+    predicting(rl, image, psf, options, report, tiles)
 end
 
 --- The options of the search for a declared Richardson-Lucy.
@@ -306,7 +349,7 @@ function held_out.options(rl)
             usual = "estimated; 0 with gain"},
         {"seed", "count", "how the photons are dealt out", min = 0, max = 1 << 32, default = 0},
         {"on_iteration", "callable", "a function (k), after each iteration of the search"},
-        declared.without(declared.of(rl).options, "iterations", "held_out", "on_iteration",
+        declared.without(declared.of(rl).options, "iterations", "held_out", "judge", "on_iteration",
             "metrics", "otf", "start", "tolerance"))
 end
 
@@ -321,11 +364,13 @@ function held_out.find(rl, source, psf, options)
         fail("shape", WHAT, "weights", "weights is %s, the image %s",
             table.concat(options.weights.shape, " x "), table.concat(volume.shape, " x "))
     end
-    local found, extents = photon_noise.estimate(volume), extents_of(volume.shape, MOST_VOXELS)
-    local first = place_of(volume.shape, extents, found.samples or {})
-    local report = {iterations = 0, reliable = true, curve = {}, noise = found, extents = extents,
-        first = first}
+    local found = not options.gain and photon_noise.estimate(volume) or nil
+    local tiles = found and found.samples or photon_noise.means(volume)
+    local extents = extents_of(volume.shape, MOST_VOXELS)
     local cut = convolution.product(extents) < convolution.product(volume.shape)
+    local first = place_of(volume.shape, extents, cut and tiles or {})
+    local report = {iterations = 0, reliable = true, curve = {}, tried = 0, noise = found,
+        extents = extents, first = first}
     local settings = setmetatable({boundary = not cut and options.boundary == "circular"
         and "circular" or "zero"}, {__index = options})
     local block <close> = volumes.real(volume:read(first, extents, psf.device))
@@ -334,7 +379,7 @@ function held_out.find(rl, source, psf, options)
         and options.weights:view(convolution.ranges(first, extents)) or nil
     local weights <close> = mask and mask:copy() or nil
     settings.weights = weights or nil
-    search(rl, dense or block, psf, settings, report)
+    search(rl, dense or block, psf, settings, report, cut and inside(tiles, first, extents) or tiles)
     return report
 end
 

@@ -63,7 +63,8 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 -- With `metrics`, each iteration records the I-divergence and the flux of the blurred estimate
 -- before it (divergence, blurred), and the flux and the relative change after it (flux, change).
 -- With `held_out` it also records the I-divergence of those photons before it (held_out):
--- deconv.find_iterations deals them out. A dry run makes all iterations. The image is not changed.
+-- deconv.find_iterations deals them out. With `judge` nothing is recorded for held_out, only looked
+-- at where the function asks. A dry run makes all iterations. The image is not changed.
 -- Values below 0 count as 0, in the image and in the PSF, which is refused if they are more than a
 -- quarter of its |sum|.
 -- With a background (moonbeam.deconv.background) the first step from a flat start has it taken out,
@@ -84,6 +85,8 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     TOLERANCE,
     {"held_out", "array", "other photons of the same image, of its shape: metrics say how well "
         .. "they are predicted; takes another working grid"},
+    {"judge", "callable", "with held_out: a function (done, misfit) before each iteration, which "
+        .. "ends by false; misfit() is that of the held-out photons, misfit(\"image\") of the image"},
     grids.poisson), function(image, psf, options)
     gate.variation("richardson_lucy", options.total_variation, image.shape, options.spacing)
     local state <close> = grids.prepared("richardson_lucy", image, psf, options, true)
@@ -94,7 +97,8 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     local momentum = biggs or options.acceleration == "heavy_ball"
     local previous <close> = momentum and estimate:copy() or nil
     local gradient <close> = biggs and mb.zeros(state.layout.grid, {device = image.device}) or nil
-    local measure = options.metrics or options.tolerance ~= nil or held ~= nil
+    local measure = options.metrics or options.tolerance ~= nil
+        or held ~= nil and not options.judge
     state.current = previous or estimate
     local start, extent = grids.extent(state.layout, psf.shape)
     do
@@ -107,10 +111,6 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         local parts = options.total_variation ~= nil or held ~= nil or under ~= nil
         local skip = parts and 0 or 2
         local function ratio()
-            convolution.apply(work, otf, n)
-            if held then
-                held:look(work)
-            end
             scale = under and background.scale_of(under, work, state.measured, weights)
             return (select(2, mb.rl_ratio(work, state.measured,
                 {weights = weights, eps = eps, metrics = measure,
@@ -134,6 +134,13 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
             return (select(3, mb.rl_step(estimate, work, otf, state.measured, update)))
         end
         for k = 1, options.iterations do
+            if parts then
+                convolution.apply(work, otf, n)
+            end
+            if held and held:ends(work, k - 1) then
+                state.report.because = "judge"
+                break
+            end
             local misfit <close> = parts and ratio() or nil
             local sums <close> = (parts and update_in_parts or whole)()
             if under and k == 1 then

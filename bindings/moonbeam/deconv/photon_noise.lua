@@ -89,28 +89,70 @@ local function over_tiles(array, fn, pattern)
     return not array.device.dry and flat:to_table() or nil
 end
 
--- What is measured of all tiles of some strips, f64 (strip, row, column) with a border of a pixel:
--- lists of the sums of squared second differences, of the least and the greatest pixels, and of the
--- sums of pixels by the pattern of over_tiles. `work`: as the strips, without the rows of the
--- border. Nothing in a dry run.
-local function measured(strips, work)
-    local rows, columns = {2, SIDE + 1}, {2, strips.shape[3] - 1}
+-- Strips without their borders.
+local function pixels_of(strips)
+    return strips:view(mb.all, {2, SIDE + 1}, {2, strips.shape[3] - 1})
+end
+
+-- What is measured of all tiles of some strips with borders: lists of the sums of squared second
+-- differences, of the least and the greatest pixels, and of the sums of pixels by the pattern of
+-- over_tiles. Nothing in a dry run.
+local function measured(strips)
+    local wide = strips.shape[3]
     local above <close> = strips:view(mb.all, {1, SIDE}, mb.all)
-    local here <close> = strips:view(mb.all, rows, mb.all)
+    local here <close> = strips:view(mb.all, {2, SIDE + 1}, mb.all)
     local below <close> = strips:view(mb.all, {3, SIDE + 2}, mb.all)
-    mb.binary(above, "add", {b = below, out = work})
-    mb.binary(work, "sub", {b = here, out = work})
-    mb.binary(work, "sub", {b = here, out = work})
-    local left <close> = work:view(mb.all, mb.all, {1, strips.shape[3] - 2})
-    local middle <close> = work:view(mb.all, mb.all, columns)
-    local right <close> = work:view(mb.all, mb.all, {3, strips.shape[3]})
+    local down <close> = above + below
+    mb.binary(down, "sub", {b = here, out = down})
+    mb.binary(down, "sub", {b = here, out = down})
+    local left <close> = down:view(mb.all, mb.all, {1, wide - 2})
+    local middle <close> = down:view(mb.all, mb.all, {2, wide - 1})
+    local right <close> = down:view(mb.all, mb.all, {3, wide})
     local second <close> = left + right
     mb.binary(second, "sub", {b = middle, out = second})
     mb.binary(second, "sub", {b = middle, out = second})
     mb.binary(second, "mul", {b = second, out = second})
-    local pixels <close> = strips:view(mb.all, rows, columns)
+    local pixels <close> = pixels_of(strips)
     return over_tiles(second, "add", 1), over_tiles(pixels, "min", 1), over_tiles(pixels, "max", 1),
         over_tiles(pixels, "add", 2)
+end
+
+-- Reads strips of tiles of a volume, some at a time, f64 (strip, row, column) with a border of a
+-- pixel. measure(strips, most) returns a function of a strip (0-based) and a tile of it (1-based)
+-- where a strip has room for `most` tiles; nothing in a dry run. What that function returns goes,
+-- behind z, y and x of the tile, to `each`. Returns the number of tiles.
+local function scan(volume, measure, each)
+    local rank, all, most, host = #volume.shape, 0, 0, mb.device "host"
+    local strips = strips_of(rank == 3 and volume.shape[1] or 1, volume.shape[rank - 1],
+        volume.shape[rank])
+    for _, strip in ipairs(strips) do
+        most = math.max(most, strip[4])
+    end
+    if most == 0 then
+        return 0
+    end
+    local together = math.min(#strips, math.max(1, TILES_AT_ONCE // most))
+    local batch <close> = mb.zeros({together, SIDE + 2, most * SIDE + 2}, {dtype = "f64"})
+    for at, strip in ipairs(strips) do
+        local slot, columns = (at - 1) % together, strip[4] * SIDE + 2
+        local block <close> = volume:read({table.unpack(strip, 4 - rank, 3)},
+            {table.unpack({1, SIDE + 2, columns}, 4 - rank)}, host, host)
+        local part <close> = batch:view(slot + 1, mb.all, {1, columns})
+        local plane <close> = block:view(table.unpack(rank == 3 and {1} or {}))
+        mb.convert(plane, "f64", {out = part})
+        if slot == together - 1 or at == #strips then
+            local filled <close> = batch:view({1, slot + 1}, mb.all, mb.all)
+            local tile = measure(filled, most)
+            for i = 0, tile and slot or -1 do
+                local z, y, x, count = table.unpack(strips[at - slot + i])
+                for k = 0, count - 1 do
+                    each(z, y, x + k * SIDE, tile(i, k + 1))
+                end
+                all = all + count
+            end
+        end
+    end
+    return all
 end
 
 -- The tiles of a volume, {{a, b, variance, z, y, x}, ...}, the means of both halves of a tile's
@@ -118,57 +160,49 @@ end
 -- it begins; those of them with a variance; and the number of all. Tiles with a pixel that is
 -- saturated or is no number are left out. Empty lists in a dry run, which takes the same memory.
 local function tiles_of(volume)
-    local rank, tiles, noisy, all = #volume.shape, {}, {}, 0
-    local saturated, host = PEAK[volume.dtype] or math.huge, mb.device "host"
-    local strips = strips_of(rank == 3 and volume.shape[1] or 1, volume.shape[rank - 1],
-        volume.shape[rank])
-    local most, pixels = 0, SIDE * SIDE
-    for _, strip in ipairs(strips) do
-        most = math.max(most, strip[4])
-    end
-    if most == 0 then
-        return tiles, noisy, 0
-    end
-    local together = math.min(#strips, math.max(1, TILES_AT_ONCE // most))
-    local wide = most * SIDE + 2
-    local batch <close> = mb.zeros({together, SIDE + 2, wide}, {dtype = "f64"})
-    local room <close> = mb.empty({together, SIDE, wide}, {dtype = "f64"})
-    local function add(first, count)
-        local filled <close> = batch:view({1, count}, mb.all, mb.all)
-        local work <close> = room:view({1, count}, mb.all, mb.all)
-        local squares, least, greatest, sums = measured(filled, work)
-        for i = 0, squares and count - 1 or -1 do
-            local z, y, x, within = table.unpack(strips[first + i])
-            for k = 1, within do
-                local at = i * most + k
-                local square, top = squares[at], greatest[at]
-                if square == square and square < math.huge and top < saturated then
-                    local variance = least[at] < top and square / (36 * pixels) or nil
-                    local even = 2 * (2 * i * most + k)
-                    local odd = even + 2 * most
-                    local tile = {(sums[even - 1] + sums[odd]) / (pixels / 2),
-                        (sums[even] + sums[odd - 1]) / (pixels / 2), variance, z, y,
-                        x + (k - 1) * SIDE}
-                    tiles[#tiles + 1] = tile
-                    noisy[#noisy + 1] = variance and tile
-                end
-            end
-            all = all + within
+    local tiles, noisy, pixels = {}, {}, SIDE * SIDE
+    local saturated = PEAK[volume.dtype] or math.huge
+    local function tile_of(z, y, x, square, least, greatest, a, b)
+        if square == square and square < math.huge and greatest < saturated then
+            local variance = least < greatest and square / (36 * pixels) or nil
+            local tile = {a / (pixels / 2), b / (pixels / 2), variance, z, y, x}
+            tiles[#tiles + 1] = tile
+            noisy[#noisy + 1] = variance and tile
         end
     end
-    for at, strip in ipairs(strips) do
-        local slot = (at - 1) % together
-        local columns = strip[4] * SIDE + 2
-        local block <close> = volume:read({table.unpack(strip, 4 - rank, 3)},
-            {table.unpack({1, SIDE + 2, columns}, 4 - rank)}, host, host)
-        local part <close> = batch:view(slot + 1, mb.all, {1, columns})
-        local plane <close> = block:reshape {SIDE + 2, columns}
-        mb.convert(plane, "f64", {out = part})
-        if slot == together - 1 or at == #strips then
-            add(at - slot, slot + 1)
+    local all = scan(volume, function(strips, most)
+        local squares, least, greatest, sums = measured(strips)
+        return squares and function(strip, k)
+            local at, even = strip * most + k, 2 * (2 * strip * most + k)
+            local odd = even + 2 * most
+            return squares[at], least[at], greatest[at], sums[even - 1] + sums[odd],
+                sums[even] + sums[odd - 1]
         end
-    end
+    end, tile_of)
     return tiles, noisy, all
+end
+
+--- The means of tiles as deconv.noise takes them, {{mean, mean, nil, z, y, x}, ...}, of a volume
+-- whose noise is known: pixels that are saturated or no numbers leave a tile out.
+function photon_noise.means(volume)
+    local tiles, saturated = {}, PEAK[volume.dtype]
+    if #volume.shape < 2 then
+        return tiles
+    end
+    scan(volume, function(strips, most)
+        local pixels <close> = pixels_of(strips)
+        local sums = over_tiles(pixels, "add", 1)
+        local greatest = saturated and over_tiles(pixels, "max", 1)
+        return sums and function(strip, k)
+            local at = strip * most + k
+            return sums[at] / (SIDE * SIDE), greatest and greatest[at] or -math.huge
+        end
+    end, function(z, y, x, mean, greatest)
+        if math.abs(mean) < math.huge and greatest < (saturated or math.huge) then
+            tiles[#tiles + 1] = {mean, mean, nil, z, y, x}
+        end
+    end)
+    return tiles
 end
 
 -- Bins of tiles of about one mean: {mean, variance, standard error of it}.
