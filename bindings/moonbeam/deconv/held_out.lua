@@ -215,7 +215,7 @@ end
 
 -- A function (done, misfit) that tells whether the estimate fits its own photons better than
 -- `least`. The misfit falls, ever more slowly: it is not looked at before the line through the last
--- two looks is that low, but for a quarter of the iterations at most.
+-- two looks is that low, and after twice as many iterations at the latest.
 local function fitting(least)
     local due, before, last = BEGIN, nil, nil
     return function(done, misfit)
@@ -224,21 +224,17 @@ local function fitting(least)
         end
         local now = misfit "image"
         local slope = last and (last - now) / (done - before) or 0
-        local room = slope > 0 and math.ceil(math.min((now - least) / slope, done // 4)) or 1
+        local room = slope > 0 and math.ceil(math.min((now - least) / slope, done)) or 1
         due, before, last = done + math.max(1, room), done, now
         return now < least
     end
 end
 
 -- The rule: the number of iterations after which the held-out photons were predicted best, but none
--- after the estimate fits the other photons better than `least`. Returns whether the search goes on.
-local function rule(report, least, tell)
+-- after the estimate fits the other photons better than `least`. The search goes on, which is
+-- returned, until it has made as many iterations as it would choose, or `last`.
+local function rule(report, least, tell, last)
     local best, fits = math.huge, fitting(least)
-    -- Beyond the best number, and so few that the search makes little more than is then chosen.
-    local function enough()
-        local number = math.max(BEGIN, report.iterations)
-        return math.min(1.4 * number + 4, 1.2 * chosen(number) - 1)
-    end
     return function(done, misfit)
         report.tried = done
         tell("held-out photons, iteration", done)
@@ -254,7 +250,7 @@ local function rule(report, least, tell)
             report.because = "noise"
             return false
         end
-        return done < enough()
+        return done < math.min(last, chosen(report.iterations))
     end
 end
 
@@ -278,7 +274,7 @@ end
 
 -- How many iterations a search makes at most that chooses no more than `most`.
 local function tries_for(most)
-    return math.ceil(most / MORE) + 1
+    return math.min(most, math.ceil(most / MORE) + 1)
 end
 
 --- What a search is about that chooses at most so many iterations for a volume of this shape: the
@@ -309,8 +305,8 @@ local function predicting(rl, image, psf, options, report, tiles)
     settings.held_out, settings.metrics, settings.on_iteration = part, nil, nil
     settings.background = options.background and options.background * (1 - PART)
     local most = tries_for(options.iterations)
-    settings.judge = rule(report, alone and FITS * alone * image.elements
-        or -math.huge, teller(options, most - 1))
+    settings.judge = rule(report, alone and FITS * alone * image.elements or -math.huge,
+        teller(options, most - 1), most - 1)
     settings.iterations = dry and math.min(2, options.iterations) or most
     rl(rest, psf, settings):release()
     report.iterations = math.min(options.iterations, chosen(report.iterations))

@@ -335,8 +335,9 @@ end})
 -- The mean of y log(y/m) - y + m for y from a Poisson distribution of mean m: m times the mean of
 -- log((y + 1)/m).
 local function poisson_divergence(m)
-    if m > 100 then
-        return 0.5 + 1 / (12 * m) + 1 / (12 * m * m)
+    if m > 20 then
+        local r = 1 / m
+        return 0.5 + r * (1 / 12 + r * (1 / 12 + r * (19 / 120 + r * (9 / 20 + r * 863 / 504))))
     elseif m <= 0 then
         return 0
     end
