@@ -26,8 +26,8 @@ local PART <const> = 1 / 2
 local MORE <const> = 1.5 -- iterations for all photons over those for half
 -- From a flat start fewer iterations are a second blur.
 local LEAST <const> = 5
--- The search looks for the first time after so many iterations: what is before is LEAST all the same.
-local BEGIN <const> = LEAST * 2 // 3 -- LEAST / MORE
+-- The search looks for the first time after so many iterations: fewer are LEAST all the same.
+local BEGIN <const> = math.tointeger(LEAST // MORE)
 -- An estimate that fits its half better than this part of what noise alone leaves has fitted noise,
 -- whatever the other half says: a PSF that is not the right one lets iterations go on for long.
 local FITS <const> = 0.75
@@ -82,7 +82,8 @@ end
 function held_out.new(state, options)
     local held = options.held_out
     if not held and options.judge then
-        fail("argument", "deconv.richardson_lucy", "judge", "judge is for held_out, which is missing")
+        fail("argument", "deconv.richardson_lucy", "judge",
+            "judge is for held_out, which is missing")
     elseif not held then
         return nil
     elseif table.concat(held.shape, " ") ~= table.concat(state.layout.shape, " ") then
@@ -255,7 +256,7 @@ local function rule(report, least, tell, last)
 end
 
 -- Why no search is made, or nil.
-local function refusal(found, options, mean, count)
+local function refusal(found, mean, count)
     if found and not found.reliable then
         return found.why
     elseif mean * count < LEAST_PHOTONS then
@@ -323,7 +324,7 @@ local function search(rl, image, psf, options, report, tiles)
         finite.check_sum(average:item(), image, WHAT, "the image")
     end
     local mean = dry and 1 or (average:item() - offset) / gain
-    local why = not dry and refusal(report.noise, options, mean, image.elements)
+    local why = not dry and refusal(report.noise, mean, image.elements)
     if why then
         report.reliable, report.why, report.iterations = false, why, math.min(FALLBACK,
             options.iterations)
@@ -375,7 +376,8 @@ function held_out.find(rl, source, psf, options)
         and options.weights:view(convolution.ranges(first, extents)) or nil
     local weights <close> = mask and mask:copy() or nil
     settings.weights = weights or nil
-    search(rl, dense or block, psf, settings, report, cut and inside(tiles, first, extents) or tiles)
+    search(rl, dense or block, psf, settings, report,
+        cut and inside(tiles, first, extents) or tiles)
     return report
 end
 

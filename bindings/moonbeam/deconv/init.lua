@@ -86,7 +86,8 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     {"held_out", "array", "other photons of the same image, of its shape: metrics say how well "
         .. "they are predicted; takes another working grid"},
     {"judge", "callable", "with held_out: a function (done, misfit) before each iteration, which "
-        .. "ends by false; misfit() is that of the held-out photons, misfit(\"image\") of the image"},
+        .. "ends them by false; misfit() is the I-divergence of the held-out photons, "
+        .. "misfit(\"image\") that of the image"},
     grids.poisson), function(image, psf, options)
     gate.variation("richardson_lucy", options.total_variation, image.shape, options.spacing)
     local state <close> = grids.prepared("richardson_lucy", image, psf, options, true)
@@ -179,16 +180,17 @@ end)
 -- the number of iterations after which the held-out photons were predicted best, because the image
 -- has twice the photons of the search; or, if that comes first, of the number after which
 -- the estimate fits its own photons better than 0.75 of what noise alone leaves. It is 5 at least:
--- from a flat start fewer iterations are a second blur. The search makes about as many iterations
+-- from a flat start fewer iterations are a second blur. The search makes at most as many iterations
 -- as it chooses. Images of more than 2^22 voxels are judged by the box where the most light is.
 -- Without `gain` it is estimated from the image (deconv.noise). Where that is unreliable, or the
 -- photons are fewer than 1000, the answer is 10, `reliable` is false and `why` says why.
--- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, curve, noise,
+-- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, tried, curve, noise,
 -- first, extents}: limited is true if the largest number was reached; because is "held_out",
 -- "noise" or nil; held_out is the part of the photons, gain and offset what they were
--- counted by; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ...
--- iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry
--- run needs no values, and takes the memory of the search.
+-- counted by; tried is the number of iterations that the search made; curve is a list of
+-- {iterations =, held_out =}, the I-divergence of the held-out photons after 3 and more iterations;
+-- noise is what deconv.noise returned, nil with `gain`; first (0-based) and extents are the box. A
+-- dry run needs no values, and takes the memory of the search.
 -- Errors: argument, shape, dtype, budget.
 -- Reference: A. Dharamshi et al., arXiv:2301.07276 (thinning); J. Manton, A. York,
 -- doi:10.5281/zenodo.10278919.

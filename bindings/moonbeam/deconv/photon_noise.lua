@@ -156,8 +156,8 @@ local function scan(volume, measure, each)
 end
 
 -- The tiles of a volume, {{a, b, variance, z, y, x}, ...}, the means of both halves of a tile's
--- pixels, in a pattern of squares, the variance of its noise, nil if all pixels are equal, and where
--- it begins; those of them with a variance; and the number of all. Tiles with a pixel that is
+-- pixels, in a pattern of squares, the variance of its noise, nil if all pixels are equal, and
+-- where it begins; those of them with a variance; and the number of all. Tiles with a pixel that is
 -- saturated or is no number are left out. Empty lists in a dry run, which takes the same memory.
 local function tiles_of(volume)
     local tiles, noisy, pixels = {}, {}, SIDE * SIDE
