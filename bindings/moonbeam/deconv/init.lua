@@ -184,8 +184,8 @@ end)
 -- as it chooses. Images of more than 2^22 voxels are judged by the box where the most light is.
 -- Without `gain` it is estimated from the image (deconv.noise). Where that is unreliable, or the
 -- photons are fewer than 1000, the answer is 10, `reliable` is false and `why` says why.
--- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, tried, curve, noise,
--- first, extents}: limited is true if the largest number was reached; because is "held_out",
+-- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, tried, curve,
+-- noise, first, extents}: limited is true if the largest number was reached; because is "held_out",
 -- "noise" or nil; held_out is the part of the photons, gain and offset what they were
 -- counted by; tried is the number of iterations that the search made; curve is a list of
 -- {iterations =, held_out =}, the I-divergence of the held-out photons after 3 and more iterations;
