@@ -362,9 +362,9 @@ function held_out.find(rl, source, psf, options)
             table.concat(options.weights.shape, " x "), table.concat(volume.shape, " x "))
     end
     local found = not options.gain and photon_noise.estimate(volume) or nil
-    local tiles = found and found.samples or photon_noise.means(volume)
     local extents = extents_of(volume.shape, MOST_VOXELS)
     local cut = convolution.product(extents) < convolution.product(volume.shape)
+    local tiles = found and found.samples or photon_noise.means(volume, cut)
     local first = place_of(volume.shape, extents, cut and tiles or {})
     local report = {iterations = 0, reliable = true, curve = {}, tried = 0, noise = found,
         extents = extents, first = first}
