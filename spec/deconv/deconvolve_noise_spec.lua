@@ -78,6 +78,10 @@ describe("deconvolve.lua and noise", function()
             ends[#ends + 1] = tonumber(text:match "\niterations (%d+): then held%-out photons are")
             assert.equal(bytes(text, "memory +peak"), bytes(text, "measured +peak"))
         end
+        -- A plan, which reads no image, takes the search to be that of a known gain, as it is.
+        local plan = must(IMAGE .. "-o FOLDER/a.tif --iterations auto --plan")
+        assert.equal(bytes(must(IMAGE .. "-o FOLDER/a.tif --iterations auto --verbose"),
+            "measured +peak"), bytes(plan, "memory +peak"))
         assert.same({ ends[1], ends[1], ends[1], ends[1] }, ends)
         assert.is_true(ends[1] > 3 and ends[1] < 60)
     end)
