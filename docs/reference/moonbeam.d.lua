@@ -632,7 +632,7 @@ function mb.debug.steps() end
 ---@param source any an array or a volume, as richardson_lucy takes it
 ---@param psf moonbeam.array a point spread function of as many axes as the image
 ---@param options? moonbeam.options.deconv_find_iterations
----@return any # {iterations, reliable, why, limited, because, held_out, gain, offset, tried, curve, noise, first, extents}: limited is true if the largest number was reached; because is "held_out", "noise" or nil; held_out is the part of the photons, gain and offset what they were counted by; tried is the number of iterations that the search made; curve is a list of {iterations =, held_out =}, the I-divergence of the held-out photons after 3 and more iterations; noise is what deconv.noise returned, nil with `gain`; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
+---@return any # {iterations, reliable, why, limited, because, held_out, gain, offset, tried, curve, noise, first, extents}: limited is true if the largest number was reached; because is "held_out", "noise" or nil; held_out is the part of the photons, gain and offset what they were counted by; tried is the number of iterations that the search made; curve is a list of {iterations =, held_out =}, the I-divergence of the held-out photons after 4 and more iterations; noise is what deconv.noise returned, nil with `gain`; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
 function mb.deconv.find_iterations(source, psf, options) end
 
 ---@class moonbeam.options.deconv_gradient_consensus

@@ -176,19 +176,19 @@ end)
 
 --- After how many iterations richardson_lucy with the same options should end.
 --
--- Half of the photons is held out and the other half is deconvolved. The answer is 1.5 times
--- the number of iterations after which the held-out photons were predicted best, because the image
--- has twice the photons of the search; or, if that comes first, of the number after which
--- the estimate fits its own photons better than 0.75 of what noise alone leaves. It is 5 at least:
--- from a flat start fewer iterations are a second blur. The search makes at most as many iterations
--- as it chooses. Images of more than 2^22 voxels are judged by the box where the most light is.
+-- Half of the photons is held out and the other half is deconvolved. The answer is 1.5 n - 2, where
+-- n iterations predicted the held-out photons best, because the image has twice the photons of the
+-- search; or n is, if that comes first, the number after which the estimate fits its own photons
+-- better than 0.75 of what noise alone leaves. It is 5 at least: from a flat start fewer iterations
+-- are a second blur. The search makes at most as many as it chooses. Images of more than 2^22
+-- voxels are judged by the box where the most light is.
 -- Without `gain` it is estimated from the image (deconv.noise). Where that is unreliable, or the
 -- photons are fewer than 1000, the answer is 10, `reliable` is false and `why` says why.
 -- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, tried, curve,
 -- noise, first, extents}: limited is true if the largest number was reached; because is "held_out",
 -- "noise" or nil; held_out is the part of the photons, gain and offset what they were
 -- counted by; tried is the number of iterations that the search made; curve is a list of
--- {iterations =, held_out =}, the I-divergence of the held-out photons after 3 and more iterations;
+-- {iterations =, held_out =}, the I-divergence of the held-out photons after 4 and more iterations;
 -- noise is what deconv.noise returned, nil with `gain`; first (0-based) and extents are the box. A
 -- dry run needs no values, and takes the memory of the search.
 -- Errors: argument, shape, dtype, budget.
