@@ -632,7 +632,7 @@ function mb.debug.steps() end
 ---@param source any an array or a volume, as richardson_lucy takes it
 ---@param psf moonbeam.array a point spread function of as many axes as the image
 ---@param options? moonbeam.options.deconv_find_iterations
----@return any # {iterations, reliable, why, limited, because, held_out, gain, offset, curve, noise, first, extents}: limited is true if the largest number was reached; because is "held_out", "noise", "zero" or nil; held_out is the part of the photons, gain and offset what they were counted by; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ... iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
+---@return any # {iterations, reliable, why, limited, because, held_out, gain, offset, tried, curve, noise, first, extents}: limited is true if the largest number was reached; because is "held_out", "noise", "zero" or nil; held_out is the part of the photons, gain and offset what they were counted by; tried is the number of iterations that the search made; curve is a list of {iterations =, held_out =}, the I-divergence of the held-out photons after 4 and more iterations; noise is what deconv.noise returned, nil with `gain`; first (0-based) and extents are the box. A dry run needs no values, and takes the memory of the search.
 function mb.deconv.find_iterations(source, psf, options) end
 
 ---@class moonbeam.options.deconv_gradient_consensus
@@ -711,6 +711,7 @@ function mb.deconv.noise_divergence(found, offset, gain) end
 ---@field spacing? any distance of voxels along the axes, for total_variation
 ---@field tolerance? number stop when the relative change falls below
 ---@field held_out? moonbeam.array other photons of the same image, of its shape: metrics say how well they are predicted; takes another working grid
+---@field judge? function with held_out: a function (done, misfit) before each iteration, which ends them by false; misfit() is the I-divergence of the held-out photons, misfit("image") that of the image
 ---@field boundary? "zero"|"circular"|"reflect"|"mirror"|"replicate" what continues the image
 ---@field center? any the center of the PSF: a name or coordinates (psf.center)
 ---@field size? number[] the extents of the FFT grid

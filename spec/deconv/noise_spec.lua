@@ -129,7 +129,66 @@ describe("deconv.noise", function()
     end)
 end)
 
+describe("deconv.noise by tiles", function()
+    -- The mean of either half of the pixels and the variance of the noise, from the definition.
+    local function tile_at(rows, top, left)
+        local sums, squares = { [0] = 0, 0 }, 0
+        for y = top + 1, top + 8 do
+            for x = left + 1, left + 8 do
+                local d = 0
+                for i = -1, 1 do
+                    for j = -1, 1 do
+                        local weight = (i == 0 and -2 or 1) * (j == 0 and -2 or 1)
+                        d = d + weight * rows[y + 1 + i][x + 1 + j]
+                    end
+                end
+                sums[(y + x) % 2] = sums[(y + x) % 2] + rows[y + 1][x + 1]
+                squares = squares + d * d
+            end
+        end
+        return sums[0] / 32, sums[1] / 32, squares / (36 * 64)
+    end
+
+    it("is their definition, of every type, in 2-D and 3-D, wide and narrow", function()
+        for _, shape in ipairs { { 5, 30, 600 }, { 3, 26, 27 }, { 61, 299 }, { 10, 10 }, { 700, 11 } } do
+            for _, dtype in ipairs { "u8", "u16", "i32", "f32", "f64" } do
+                local noise <close> = mb.random(shape, { seed = 5, low = 0, high = 200 })
+                local image <close> = noise:cast(dtype)
+                local planes = image:to_table()
+                planes = #shape == 2 and { planes } or planes
+                local found = deconv.noise(image)
+                assert.equal(0, found.silent)
+                assert.equal(found.tiles, #found.samples)
+                assert.is_true(found.tiles > 0)
+                for i = 1, found.tiles, 7 do
+                    local tile = found.samples[i]
+                    local z, y, x = table.unpack(tile, 4, 6)
+                    local expected = { tile_at(planes[z + 1], y, x) }
+                    for k, value in ipairs(expected) do
+                        assert.is_true(math.abs(tile[k] / value - 1) < 1e-12,
+                            ("%s, tile %d, %d: %.17g, %.17g"):format(dtype, i, k, tile[k], value))
+                    end
+                end
+            end
+        end
+    end)
+end)
+
 describe("deconv.noise_divergence", function()
+    it("is the sum over the Poisson distribution", function()
+        for _, m in ipairs { 0.003, 0.1, 1, 3.7, 15, 19.9, 20.1, 60, 99, 400 } do
+            local sum = 0
+            local logp = -m
+            for y = 0, math.ceil(m + 20 * math.sqrt(m) + 30) do
+                logp = y == 0 and -m or logp + math.log(m / y)
+                local p = math.exp(logp)
+                sum = sum + p * ((y > 0 and y * math.log(y / m) or 0) - y + m)
+            end
+            local each = deconv.noise_divergence({ gain = 1, offset = 0, samples = { { m, m } } })
+            assert.is_true(math.abs(each / sum - 1) < 4e-7, ("%g: %.12g, %.12g"):format(m, each, sum))
+        end
+    end)
+
     it("is what noise leaves between an image and its true mean", function()
         for _, case in ipairs { { 0.5, 1, 0 }, { 3, 1, 0 }, { 40, 1, 0 }, { 40, 5, 0 },
             { 40, 2, 30 } } do
@@ -214,6 +273,49 @@ helper.each_device(function(device, test)
             end
         end)
 
+        test("asks a judge before each iteration", function()
+            local s <close> = simulated(device, 30)
+            local image <close> = mb.poisson(s.blurred, { seed = 2 })
+            local other <close> = mb.poisson(s.blurred, { seed = 3 })
+            local mask <close> = mb.random(image.shape, { device = device, seed = 4 })
+            local own = mb.device(device)
+            for _, more in ipairs { {}, { boundary = "circular" }, { weights = mask },
+                { background = 0.5 }, { acceleration = "biggs_andrews" } } do
+                local function options(list)
+                    for name, value in pairs(more) do
+                        list[name] = value
+                    end
+                    return list
+                end
+                local whole, report = deconv.richardson_lucy(image, s.psf,
+                    options { iterations = 5, held_out = other })
+                whole:release()
+                local three <close> = deconv.richardson_lucy(image, s.psf, options { iterations = 3 })
+                local asked = {}
+                local function run()
+                    local result, found = deconv.richardson_lucy(image, s.psf, options {
+                        iterations = 40, held_out = other, judge = function(done, misfit)
+                            asked[#asked + 1] = { done, misfit(), misfit "image" }
+                            return done < 3
+                        end })
+                    local _ <close> = result
+                    return found, not mb.device.dry() and mb.metrics.rmse(result, three)
+                end
+                local planned = mb.plan.peaks(run, { own }).peak[own.id]
+                assert.same({}, asked)
+                local scope <close> = mb.pool.scope(own)
+                local found, away_from = run()
+                assert.equal(planned, scope:finish())
+                assert.equal(0, away_from)
+                assert.same({ 3, "judge" }, { found.iterations, found.because })
+                for k = 1, 4 do
+                    local metric = report.metrics[k]
+                    assert.same({ k - 1, metric.held_out, metric.divergence }, asked[k])
+                end
+                assert.equal(4, #asked)
+            end
+        end)
+
         test("does not depend on the unit of the image", function()
             local s <close> = simulated(device, 30)
             local photons <close> = mb.poisson(s.blurred, { seed = 2 })
@@ -266,7 +368,7 @@ helper.each_device(function(device, test)
 end)
 
 describe("deconv.find_iterations", function()
-    it("makes at most 1.5 times as many iterations as it chooses, of few photons, too", function()
+    it("makes at most as many iterations as it chooses, of few photons, too", function()
         local psf <close> = mb.psf.gaussian({ 5, 7, 7 }, { 1.2, 1.8, 1.8 })
         for _, seed in ipairs { 2, 6, 7, 10 } do
             local truth <close> = mb.phantom.spheres({ 8, 32, 32 }, { count = 3, radius = { 5, 9 },
@@ -278,9 +380,74 @@ describe("deconv.find_iterations", function()
             local image <close> = mb.poisson(blurred, { seed = seed + 500 })
             local found = deconv.find_iterations(image, psf, { gain = 1, offset = 0 })
             assert.is_true(found.reliable)
-            assert.is_true(#found.curve <= 1.5 * found.iterations,
-                ("%d: %d for %d"):format(seed, #found.curve, found.iterations))
+            assert.is_true(found.tried <= found.iterations,
+                ("%d: %d for %d"):format(seed, found.tried, found.iterations))
+            assert.equal(found.tried, found.curve[#found.curve].iterations)
+            assert.equal(found.tried - 3, #found.curve) -- after 4 iterations and on
         end
+        for most = 1, 6 do
+            local image <close> = mb.poisson(mb.full({ 4, 16, 16 }, 20), { seed = 3 })
+            local found = deconv.find_iterations(image, psf, { gain = 1, iterations = most })
+            assert.is_true(found.iterations <= most and found.tried <= most)
+        end
+    end)
+
+    it("takes fewer passes over the image than two runs of five iterations", function()
+        local psf <close> = mb.psf.gaussian({ 5, 5, 5 }, { 1, 1, 1 })
+        local truth <close> = mb.phantom.spheres({ 12, 48, 48 }, { count = 3, radius = { 12, 16 },
+            density = { 1, 2 }, seed = 2 })
+        local blurred <close> = mb.convolution(truth, psf, { boundary = "replicate" })
+        mb.binary(blurred, "max", { scalar = 0, out = blurred })
+        mb.binary(blurred, "mul", { scalar = 0.05, out = blurred })
+        local image <close> = mb.poisson(blurred, { seed = 7 })
+        local NAMES <const> = { "apply_otf", "rl_ratio", "rl_update", "rl_step", "rl_split_ratio" }
+        local calls, own = {}, {}
+        for _, name in ipairs(NAMES) do
+            calls[name], own[name] = 0, mb[name]
+            mb[name] = function(...)
+                calls[name] = calls[name] + 1
+                return own[name](...)
+            end
+        end
+        local ok, found = pcall(deconv.find_iterations, image, psf, { gain = 1 })
+        for _, name in ipairs(NAMES) do
+            mb[name] = own[name]
+        end
+        assert(ok, found)
+        assert.equal(5, found.iterations)
+        -- Five iterations, each with two convolutions, and half of one, which only looks. Looks are
+        -- at the held-out photons after 4 and 5 iterations, and at the others where it matters.
+        assert.is_true(calls.rl_ratio <= 5 + 2 + 2, calls.rl_ratio)
+        calls.rl_ratio = nil
+        assert.same({ rl_step = 0, rl_update = 5, apply_otf = 11, rl_split_ratio = 1 }, calls)
+    end)
+
+    it("measures noise by operators, not pixel by pixel", function()
+        local truth <close> = mb.full({ 16, 96, 96 }, 3)
+        local image <close> = mb.poisson(truth, { seed = 7 })
+        local psf <close> = mb.psf.gaussian({ 5, 5, 5 }, { 1, 1, 1 })
+        local tiles = 16 * 11 * 11
+        -- Instructions of Lua, in hundreds.
+        local function work_of(run)
+            local count, hook, mask, every = 0, debug.gethook()
+            debug.sethook(function() count = count + 1 end, "", 100)
+            run()
+            debug.sethook(hook, mask, every)
+            return 100 * count / tiles
+        end
+        assert.equal(tiles, deconv.noise(image).tiles)
+        -- A tile has 64 pixels.
+        local noise = work_of(function() deconv.noise(image) end)
+        assert.is_true(noise < 64 * 5, noise)
+        local search = work_of(function() deconv.find_iterations(image, psf, { gain = 1 }) end)
+        assert.is_true(search < 64 * 7, search)
+    end)
+
+    it("estimates no noise where the gain is known", function()
+        local image <close> = mb.poisson(mb.full({ 16, 40, 40 }, 3), { seed = 7 })
+        local psf <close> = mb.psf.gaussian({ 5, 5, 5 }, { 1, 1, 1 })
+        assert.is_nil(deconv.find_iterations(image, psf, { gain = 1 }).noise)
+        assert.is_table(deconv.find_iterations(image, psf).noise)
     end)
 
     it("judges a large image by a box of it", function()
@@ -292,6 +459,16 @@ describe("deconv.find_iterations", function()
         end, { mb.device "host" })
         assert.same({ 100, 150, 250 }, found.extents)
         assert.same({ 0, 225, 125 }, found.first)
+    end)
+
+    it("refuses a judge of nothing", function()
+        local image <close> = mb.ones { 4, 8, 8 }
+        local psf <close> = mb.ones { 3, 3, 3 }
+        local text, err = helper.failure(function()
+            deconv.richardson_lucy(image, psf, { judge = print })
+        end)
+        assert.equal("argument", err.code)
+        assert.matches("judge is for held_out, which is missing", text)
     end)
 
     it("refuses held-out photons that are of another image", function()

@@ -5,6 +5,7 @@
 -- All photons bear more iterations than half of them. Which factor is best depends on the object:
 -- in simulations the error after a blur of one pixel was least at 1 to 1.2 times the number for
 -- smooth bodies, at 2 times for points and threads. 1.5 is between them, where both lose about 3 %.
+-- Two less than that keep bodies of few photons, whose error grows fast beyond 7 iterations.
 --
 -- Large images are judged by a box of at most 2^22 voxels where the most light is. The box depends
 -- on the image alone, never on the budget or the device.
@@ -23,9 +24,11 @@ local held_out = {}
 
 local WHAT <const> = "deconv.find_iterations"
 local PART <const> = 1 / 2
-local MORE <const> = 1.5 -- iterations for all photons over those for half
+local MORE <const>, LESS <const> = 1.5, 2 -- iterations for all photons from those for half
 -- From a flat start fewer iterations are a second blur.
 local LEAST <const> = 5
+-- The search looks for the first time after so many iterations: fewer are LEAST all the same.
+local BEGIN <const> = math.tointeger((LEAST + LESS) // MORE)
 -- An estimate that fits its half better than this part of what noise alone leaves has fitted noise,
 -- whatever the other half says: a PSF that is not the right one lets iterations go on for long.
 local FITS <const> = 0.75
@@ -41,18 +44,35 @@ local SEEDS <const> = 7919 << 36
 local looks = {}
 looks.__index = looks
 
--- The I-divergence of the held-out photons from the blurred estimate of the others.
-function looks:look(work)
+-- The I-divergence of an image from the blurred estimate, and the sum of the latter.
+function looks:misfit(work, image)
     mb.convert(work, "f32", {out = self.copy})
-    local _, misfit = mb.rl_ratio(self.copy, self.held,
-        {weights = self.weights, eps = self.eps, metrics = true,
-            background = self.background})
+    local _, misfit = mb.rl_ratio(self.copy, image, {weights = self.weights, eps = self.eps,
+        metrics = true, background = self.background})
     local sums <close> = misfit
     if not self.dry then
-        -- D(y, s b) from D(y, b).
-        self.divergence = sums:item(1) - math.log(self.scale) * self.sum
-            + (self.scale - 1) * sums:item(2)
+        return sums:item(1), sums:item(2)
     end
+end
+
+-- The I-divergence of the held-out photons from the blurred estimate of the others: D(y, s b) from
+-- D(y, b).
+function looks:look(work)
+    local divergence, blurred = self:misfit(work, self.held)
+    return divergence and divergence - math.log(self.scale) * self.sum
+        + (self.scale - 1) * blurred
+end
+
+--- Looks at the blurred estimate after so many iterations: at the held-out photons, which goes into
+-- `divergence`, or as `judge` asks. Returns whether `judge` ends the iterations.
+function looks:ends(work, done)
+    if not self.judge or self.dry then
+        self.divergence = self:look(work)
+        return false
+    end
+    return self.judge(done, function(of)
+        return of == "image" and self:misfit(work, self.measured) or self:look(work)
+    end) == false
 end
 
 function looks:__close()
@@ -62,7 +82,10 @@ end
 --- What an iteration holds out; nil without the option held_out. To be closed.
 function held_out.new(state, options)
     local held = options.held_out
-    if not held then
+    if not held and options.judge then
+        fail("argument", "deconv.richardson_lucy", "judge",
+            "judge is for held_out, which is missing")
+    elseif not held then
         return nil
     elseif table.concat(held.shape, " ") ~= table.concat(state.layout.shape, " ") then
         fail("shape", "deconv.richardson_lucy", "held_out", "held_out is %s, the image %s",
@@ -76,7 +99,8 @@ function held_out.new(state, options)
     local array <close> = mb.reduce(held, "positive")
     local sum = state.dry and 1 or array:item()
     return setmetatable({held = held, copy = mb.embed(state.estimate, layout.grid), sum = sum,
-        weights = options.weights, eps = state.eps,
+        weights = options.weights, eps = state.eps, measured = state.measured,
+        judge = options.judge,
         background = options.background, dry = state.dry,
         scale = state.dry and 1 or sum / (state.mean * held.elements)}, looks)
 end
@@ -102,7 +126,7 @@ local function inside(samples, first, extents)
     for _, tile in ipairs(samples) do
         local within = true
         for i = 1, rank do
-            local at = tile.first[i + 3 - rank]
+            local at = tile[i + 6 - rank]
             within = within and at >= first[i] and at < first[i] + extents[i]
         end
         list[#list + 1] = within and tile or nil
@@ -117,7 +141,7 @@ local function place_of(shape, extents, samples)
     local function try(first)
         local sum = 0
         for _, tile in ipairs(inside(samples, first, extents)) do
-            sum = sum + tile[1]
+            sum = sum + tile[1] + tile[2]
         end
         if sum > most then
             best, most = table.move(first, 1, rank, 1, {}), sum
@@ -178,7 +202,7 @@ end
 
 -- The number for all photons from that for the others.
 local function chosen(number)
-    return math.max(LEAST, math.ceil(MORE * number))
+    return math.max(LEAST, math.ceil(MORE * number) - LESS)
 end
 
 -- A function that tells of an iteration of at most so many.
@@ -191,33 +215,50 @@ local function teller(options, most)
     end
 end
 
--- The rule: the iteration before which the held-out photons were predicted best, but none after the
--- estimate fits the other photons better than `least`. Returns whether the search goes on.
-local function rule(report, least, tell)
-    local best = math.huge
-    -- Beyond the best number, but less than one and a half times what is then chosen.
-    local function enough()
-        local number = report.iterations
-        return math.min(1.4 * number + 4, 1.4 * chosen(number) - 1)
-    end
-    return function(k, metric)
-        local done = k - 1
-        report.curve[k] = metric.held_out
-        if metric.held_out < best then
-            best, report.iterations = metric.held_out, done
+-- A function (done, misfit) that tells whether the estimate fits its own photons better than
+-- `least`. The misfit falls, ever more slowly: it is not looked at before the line through the last
+-- two looks is that low, and after twice as many iterations at the latest.
+local function fitting(least)
+    local due, before, last = BEGIN, nil, nil
+    return function(done, misfit)
+        if least == -math.huge or done < due then
+            return false
         end
-        if metric.divergence < least then
+        local now = misfit "image"
+        local slope = last and (last - now) / (done - before) or 0
+        local room = slope > 0 and math.ceil(math.min((now - least) / slope, done)) or 1
+        due, before, last = done + math.max(1, room), done, now
+        return now < least
+    end
+end
+
+-- The rule: the number of iterations after which the held-out photons were predicted best, but none
+-- after the estimate fits the other photons better than `least`. The search goes on, which is
+-- returned, until it has made as many iterations as it would choose, or `last`.
+local function rule(report, least, tell, last)
+    local best, fits = math.huge, fitting(least)
+    return function(done, misfit)
+        report.tried = done
+        tell("held-out photons, iteration", done)
+        if done < BEGIN then
+            return true
+        end
+        local held = misfit()
+        report.curve[#report.curve + 1] = {iterations = done, held_out = held}
+        if held < best then
+            best, report.iterations = held, done
+        end
+        if fits(done, misfit) then
             report.because = "noise"
             return false
         end
-        tell("held-out photons, iteration", done)
-        return done < enough()
+        return done < math.min(last, chosen(report.iterations))
     end
 end
 
 -- Why no search is made, or nil.
-local function refusal(found, options, mean, count)
-    if not found.reliable and not options.gain then
+local function refusal(found, mean, count)
+    if found and not found.reliable then
         return found.why
     elseif mean * count < LEAST_PHOTONS then
         return ("%.3g photons are too few"):format(mean * count)
@@ -235,7 +276,7 @@ end
 
 -- How many iterations a search makes at most that chooses no more than `most`.
 local function tries_for(most)
-    return math.ceil(most / MORE) + 1
+    return math.min(most, math.ceil((most + LESS) / MORE) + 1)
 end
 
 --- What a search is about that chooses at most so many iterations for a volume of this shape: the
@@ -245,10 +286,10 @@ function held_out.extent(shape, most)
 end
 
 -- The I-divergence that noise alone leaves in the judged box of what is not held out; nil if it is
--- not known.
-local function noise_alone(report)
+-- not known. `tiles`: those of the box.
+local function noise_alone(report, tiles)
     local samples = {}
-    for i, tile in ipairs(inside(report.noise.samples or {}, report.first, report.extents)) do
+    for i, tile in ipairs(tiles) do
         samples[i] = {(1 - PART) * tile[1], (1 - PART) * tile[2]}
     end
     return photon_noise.divergence({gain = report.gain, offset = (1 - PART) * report.offset,
@@ -256,18 +297,18 @@ local function noise_alone(report)
 end
 
 -- The iterations after which held-out photons are predicted best: fills the report.
-local function predicting(rl, image, psf, options, report)
+local function predicting(rl, image, psf, options, report, tiles)
     local dry, gain, offset = image.device.dry, report.gain, report.offset
     local part <close> = dealt(image, gain, offset, options.seed)
     local rest <close> = image:cast("f32")
     mb.binary(rest, "sub", {b = part, out = rest})
     local settings = declared.part(declared.of(rl).options, options)
-    local alone = not dry and not options.weights and noise_alone(report)
-    settings.held_out, settings.metrics = part, nil
+    local alone = not dry and not options.weights and noise_alone(report, tiles)
+    settings.held_out, settings.metrics, settings.on_iteration = part, nil, nil
     settings.background = options.background and options.background * (1 - PART)
     local most = tries_for(options.iterations)
-    settings.on_iteration = rule(report, alone and FITS * alone * image.elements
-        or -math.huge, teller(options, most - 1))
+    settings.judge = rule(report, alone and FITS * alone * image.elements or -math.huge,
+        teller(options, most - 1), most - 1)
     settings.iterations = dry and math.min(2, options.iterations) or most
     rl(rest, psf, settings):release()
     report.iterations = math.min(options.iterations, chosen(report.iterations))
@@ -275,7 +316,7 @@ local function predicting(rl, image, psf, options, report)
     report.because = report.because or not report.limited and "held_out" or nil
 end
 
-local function search(rl, image, psf, options, report)
+local function search(rl, image, psf, options, report, tiles)
     local gain, offset = camera_of(report.noise, options)
     local dry = image.device.dry
     local average <close> = mb.reduce(image, "mean")
@@ -284,8 +325,7 @@ local function search(rl, image, psf, options, report)
         finite.check_sum(average:item(), image, WHAT, "the image")
     end
     local mean = dry and 1 or (average:item() - offset) / gain
-    local why = not (dry or report.because)
-        and refusal(report.noise, options, mean, image.elements)
+    local why = not (dry or report.because) and refusal(report.noise, mean, image.elements)
     if why then
         report.reliable, report.why, report.iterations = false, why, math.min(FALLBACK,
             options.iterations)
@@ -294,7 +334,7 @@ local function search(rl, image, psf, options, report)
     -- Of so many photons a voxel has no noise that matters, and more cannot be dealt.
     gain = dry and gain or math.max(gain, (greatest:item() - offset) / MOST_PHOTONS)
     report.held_out, report.gain, report.offset = PART, gain, offset
-    predicting(rl, image, psf, options, report)
+    predicting(rl, image, psf, options, report, tiles)
 end
 
 --- The options of the search for a declared Richardson-Lucy.
@@ -307,7 +347,7 @@ function held_out.options(rl)
             usual = "estimated; 0 with gain"},
         {"seed", "count", "how the photons are dealt out", min = 0, max = 1 << 32, default = 0},
         {"on_iteration", "callable", "a function (k), after each iteration of the search"},
-        declared.without(declared.of(rl).options, "iterations", "held_out", "on_iteration",
+        declared.without(declared.of(rl).options, "iterations", "held_out", "judge", "on_iteration",
             "metrics", "otf", "start", "tolerance"))
 end
 
@@ -352,11 +392,13 @@ function held_out.find(rl, source, psf, options)
         fail("shape", WHAT, "weights", "weights is %s, the image %s",
             table.concat(options.weights.shape, " x "), table.concat(volume.shape, " x "))
     end
-    local found, extents = photon_noise.estimate(volume), extents_of(volume.shape, MOST_VOXELS)
-    local first = place_of(volume.shape, extents, found.samples or {})
-    local report = {iterations = 0, reliable = true, curve = {}, noise = found, extents = extents,
-        first = first}
+    local found = not options.gain and photon_noise.estimate(volume) or nil
+    local extents = extents_of(volume.shape, MOST_VOXELS)
     local cut = convolution.product(extents) < convolution.product(volume.shape)
+    local tiles = found and found.samples or photon_noise.means(volume, cut)
+    local first = place_of(volume.shape, extents, cut and tiles or {})
+    local report = {iterations = 0, reliable = true, curve = {}, tried = 0, noise = found,
+        extents = extents, first = first}
     local settings = setmetatable({boundary = not cut and options.boundary == "circular"
         and "circular" or "zero"}, {__index = options})
     local block <close> = volumes.real(volume:read(first, extents, psf.device))
@@ -369,7 +411,8 @@ function held_out.find(rl, source, psf, options)
         and options.weights:view(convolution.ranges(first, extents)) or nil
     local weights <close> = mask and mask:copy() or nil
     settings.weights = weights or nil
-    search(rl, dense or block, psf, settings, report)
+    search(rl, dense or block, psf, settings, report,
+        cut and inside(tiles, first, extents) or tiles)
     return report
 end
 

@@ -63,7 +63,8 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 -- With `metrics`, each iteration records the I-divergence and the flux of the blurred estimate
 -- before it (divergence, blurred), and the flux and the relative change after it (flux, change).
 -- With `held_out` it also records the I-divergence of those photons before it (held_out):
--- deconv.find_iterations deals them out. A dry run makes all iterations. The image is not changed.
+-- deconv.find_iterations deals them out. With `judge` nothing is recorded for held_out, only looked
+-- at where the function asks. A dry run makes all iterations. The image is not changed.
 -- Values below 0 count as 0, in the image and in the PSF, which is refused if they are more than a
 -- quarter of its |sum|.
 -- With a background (moonbeam.deconv.background) the first step from a flat start has it taken out,
@@ -84,6 +85,9 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     TOLERANCE,
     {"held_out", "array", "other photons of the same image, of its shape: metrics say how well "
         .. "they are predicted; takes another working grid"},
+    {"judge", "callable", "with held_out: a function (done, misfit) before each iteration, which "
+        .. "ends them by false; misfit() is the I-divergence of the held-out photons, "
+        .. "misfit(\"image\") that of the image"},
     grids.poisson), function(image, psf, options)
     gate.variation("richardson_lucy", options.total_variation, image.shape, options.spacing)
     local state <close> = grids.prepared("richardson_lucy", image, psf, options, true)
@@ -94,7 +98,8 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
     local momentum = biggs or options.acceleration == "heavy_ball"
     local previous <close> = momentum and estimate:copy() or nil
     local gradient <close> = biggs and mb.zeros(state.layout.grid, {device = image.device}) or nil
-    local measure = options.metrics or options.tolerance ~= nil or held ~= nil
+    local measure = options.metrics or options.tolerance ~= nil
+        or held ~= nil and not options.judge
     state.current = previous or estimate
     local start, extent = grids.extent(state.layout, psf.shape)
     do
@@ -107,10 +112,6 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         local parts = options.total_variation ~= nil or held ~= nil or under ~= nil
         local skip = parts and 0 or 2
         local function ratio()
-            convolution.apply(work, otf, n)
-            if held then
-                held:look(work)
-            end
             scale = under and background.scale_of(under, work, state.measured, weights)
             return (select(2, mb.rl_ratio(work, state.measured,
                 {weights = weights, eps = eps, metrics = measure,
@@ -134,6 +135,13 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
             return (select(3, mb.rl_step(estimate, work, otf, state.measured, update)))
         end
         for k = 1, options.iterations do
+            if parts then
+                convolution.apply(work, otf, n)
+            end
+            if held and held:ends(work, k - 1) then
+                state.report.because = "judge"
+                break
+            end
             local misfit <close> = parts and ratio() or nil
             local sums <close> = (parts and update_in_parts or whole)()
             if under and k == 1 then
@@ -168,21 +176,22 @@ end)
 
 --- After how many iterations richardson_lucy with the same options should end.
 --
--- Half of the photons is held out and the other half is deconvolved. The answer is 1.5 times
--- the number of iterations after which the held-out photons were predicted best, because the image
--- has twice the photons of the search; or, if that comes first, of the number after which
--- the estimate fits its own photons better than 0.75 of what noise alone leaves. It is 5 at least:
--- from a flat start fewer iterations are a second blur. The search makes about as many iterations
--- as it chooses. Images of more than 2^22 voxels are judged by the box where the most light is.
+-- Half of the photons is held out and the other half is deconvolved. The answer is 1.5 n - 2, where
+-- n iterations predicted the held-out photons best, because the image has twice the photons of the
+-- search; or n is, if that comes first, the number after which the estimate fits its own photons
+-- better than 0.75 of what noise alone leaves. It is 5 at least: from a flat start fewer iterations
+-- are a second blur. The search makes at most as many as it chooses. Images of more than 2^22
+-- voxels are judged by the box where the most light is.
 -- Without `gain` it is estimated from the image (deconv.noise). Where that is unreliable, or the
 -- photons are fewer than 1000, the answer is 10, `reliable` is false and `why` says why. For an
 -- image that is 0 everywhere the answer is 1: its result is 0, too.
--- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, curve, noise,
--- first, extents}: limited is true if the largest number was reached; because is "held_out",
+-- Returns {iterations, reliable, why, limited, because, held_out, gain, offset, tried, curve,
+-- noise, first, extents}: limited is true if the largest number was reached; because is "held_out",
 -- "noise", "zero" or nil; held_out is the part of the photons, gain and offset what they were
--- counted by; curve is a list of the I-divergence of the held-out photons after 0, 1, 2, ...
--- iterations; noise is what deconv.noise returned; first (0-based) and extents are the box. A dry
--- run needs no values, and takes the memory of the search.
+-- counted by; tried is the number of iterations that the search made; curve is a list of
+-- {iterations =, held_out =}, the I-divergence of the held-out photons after 4 and more iterations;
+-- noise is what deconv.noise returned, nil with `gain`; first (0-based) and extents are the box. A
+-- dry run needs no values, and takes the memory of the search.
 -- Errors: argument, shape, dtype, budget.
 -- Reference: A. Dharamshi et al., arXiv:2301.07276 (thinning); J. Manton, A. York,
 -- doi:10.5281/zenodo.10278919.

@@ -127,6 +127,7 @@ function methods:left()
     local options, found = self.options, self.found
     local known = found and found.reliable
     local gain = not self.auto.gain and options.gain or known and found.gain
+        or found and found.dry and 1 -- a plan is that of a known gain, as search and noise are
     if not gain then
         return nil
     end

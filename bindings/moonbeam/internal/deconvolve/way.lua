@@ -64,7 +64,7 @@ local function search_peaks(job, volume)
         mb.deconv.find_iterations(volume, job.psfs:of(1), {gain = gain, offset = offset,
             acceleration = settings.acceleration, total_variation = settings.total_variation,
             spacing = settings.spacing, boundary = settings.boundary, weights = settings.weights,
-            center = settings.center})
+            center = settings.center, background = settings.background})
     end, {job.device}).peak
 end
 
