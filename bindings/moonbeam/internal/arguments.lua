@@ -294,13 +294,40 @@ local function word(value, op, entry)
         arguments.range_text(entry), table.concat(entry.words, "\", \""))
 end
 
+local MOST_CLASSES <const> = 8 -- one behind the other
+
+-- Is a value an object of this class, or of one that inherits from it? `class` is an __index.
+local function is_of(value, class)
+    local metatable = debug.getmetatable(value)
+    for _ = 1, MOST_CLASSES do
+        local index = type(metatable) == "table" and rawget(metatable, "__index")
+        if rawequal(index, class) then
+            return true
+        elseif type(index) ~= "table" then
+            return false
+        end
+        metatable = debug.getmetatable(index)
+    end
+    return false
+end
+
+-- Raises an error unless `value` is an object of the entry's class.
+local function object(entry, value, op)
+    if not is_of(value, entry.class) then
+        fail("argument", op, "self", "self is %s; it must be a %s that has this method: methods are "
+            .. "called with a colon, as %s()", described(value), entry.kind, op)
+    end
+end
+
 --- Raises an error unless `value` is what the entry of a declaration requires (declared.lua).
 function arguments.entry(entry, value, op)
     if value == nil and entry.optional then
         return
     end
     local check, kind = CHECKS[entry.kind], KINDS[entry.kind]
-    if entry.name == "self" and value == nil then
+    if entry.class then
+        return object(entry, value, op)
+    elseif entry.name == "self" and value == nil then
         fail("argument", op, "self", "methods are called with a colon, as %s()", op)
     elseif entry.name == "self" and arguments.class_of(value) == "moonbeam." .. entry.kind then
         return -- also of an object that is not complete yet
