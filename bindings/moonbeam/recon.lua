@@ -443,7 +443,7 @@ return whole_call.module(recon, "recon", {
         "path: string, details: table", declared.options({"overwrite", "boolean",
             "replace an existing file"})},
     find_range = {"scan: scan", OPTIONS},
-    range_codes = {"scan: scan", OPTIONS}, decoded = "scan: scan", plan = {"scan: scan", OPTIONS},
+    range_codes = {"scan: scan", OPTIONS}, decoded = "scan: scan, options: table?, plan: plan?, searched: any?", plan = {"scan: scan", OPTIONS},
     settle = "scan: scan, plan: plan",
     describe = {"plan: plan", DESCRIBE},
     check_bytes = "what: string, bytes: count, promised: count",

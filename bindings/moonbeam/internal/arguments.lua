@@ -243,7 +243,7 @@ local KINDS = {
     ledger = {with {list = "table"}, "a ledger (mb.ledger, mb.dry_run)"},
     number = {of_type "number", "a number"},
     plan = {with {settings = "table", rows = "table", made = "table", chunk = "number",
-        chunks = "number"}, "a plan (mb.recon.plan)"},
+        chunks = "number", volume = "table"}, "a plan (mb.recon.plan)"},
     range = {function(value)
         return type(value) == "table" and #value == 2 and is_whole(value[1])
             and is_whole(value[2])

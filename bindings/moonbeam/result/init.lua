@@ -174,7 +174,13 @@ end)
 
 -- Marks the slices of an array as written; returns the first and the last.
 local function take(self, array, z_first, op)
-    local count = #array.shape == 2 and 1 or array.shape[1]
+    local rank, shape = array.rank, array.shape
+    local count = rank == 2 and 1 or shape[1]
+    if rank < 2 or rank > 3 or shape[rank - 1] ~= self.shape[2] or shape[rank] ~= self.shape[3]
+    then
+        fail("shape", op, "array", "the array is %s; slices of this volume must be %d x %d",
+            table.concat(shape, " x "), self.shape[2], self.shape[3])
+    end
     if math.type(z_first) ~= "integer" or z_first < 1 or z_first + count - 1 > self.shape[1] then
         fail("argument", op, "z_first", "z_first is %s; %d slice%s of a volume of %d must begin at "
             .. "1 to %d", arguments.described(z_first), count, count == 1 and "" or "s",
