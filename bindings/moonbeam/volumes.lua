@@ -122,7 +122,7 @@ function any.carries()
     return false
 end
 
-function any:carry()
+function any.carry()
     fail("argument", "volume:carry", "self", "the blocks of this volume do not travel, as "
         .. "volume:carries() says; volume:read() and volume:write() move them")
 end

@@ -16,8 +16,8 @@ local scan_frames = require "moonbeam.tomo.scan_frames"
 -- Raises an error unless a block has data.
 local function check_data(op, self)
     if not self.data then
-        fail("argument", op, "self", "the block has no data; they were released or handed over, and "
-            .. "can be used only before that")
+        fail("argument", op, "self", "the block has no data; they were released or handed over, "
+            .. "and can be used only before that")
     end
 end
 
@@ -26,8 +26,8 @@ local function check_part(op, self, first, last)
     check_data(op, self)
     local low, high = self.rows[1], self.rows[2]
     if first < low or first > last or last > high then
-        fail("argument", op, "first", "%s %d to %d are no part of the block, which has %s %d to %d; "
-            .. "they are numbered as in block.rows", self.cut, first, last, self.cut, low, high)
+        fail("argument", op, "first", "%s %d to %d are no part of the block, which has %s %d to "
+            .. "%d; they are numbered as in block.rows", self.cut, first, last, self.cut, low, high)
     end
 end
 

@@ -32,8 +32,8 @@ local zarr_volume = require "moonbeam.result.zarr_volume"
 -- Raises an error unless these are slices of a result.
 local function check_slices(op, self, first, last)
     if first < 1 or first > last or last > self.shape[1] then
-        fail("argument", op, "z_first", "slices %d to %d are no part of the volume, which has slices "
-            .. "1 to %d", first, last, self.shape[1])
+        fail("argument", op, "z_first", "slices %d to %d are no part of the volume, which has "
+            .. "slices 1 to %d", first, last, self.shape[1])
     end
 end
 
