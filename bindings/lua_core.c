@@ -36,6 +36,15 @@ static void find_plugin(void)
 
 #define ENTER(name) {#name, mbl_open_##name},
 
+/* unyielding(f, ...): f(...), in which a coroutine.yield is an error, as this C function has no
+** continuation. */
+static int unyielding(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 int luaopen_moonbeam_core(lua_State *L)
 {
     static const luaL_Reg modules[] = {MBL_MODULES(ENTER){NULL, NULL}};
@@ -48,5 +57,7 @@ int luaopen_moonbeam_core(lua_State *L)
     }
     lua_pushliteral(L, MB_VERSION);
     lua_setfield(L, -2, "version");
+    lua_pushcfunction(L, unyielding);
+    lua_setfield(L, -2, "unyielding");
     return 1;
 }

@@ -22,6 +22,7 @@
 --   carry(carrier, array, first)         queues the transfer of such a copy to the volume
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -49,12 +50,81 @@ function volumes.bytes(volume)
     return ITEM_BYTES[volume.dtype] * tables.product(volume.shape)
 end
 
+-- ---------------------------------------------------------------------------------------------
+-- What methods are called with
+
+-- Raises an error unless `value` is a list of whole numbers, one for each axis.
+local function check_numbers(op, value, arg, what, rank)
+    arguments.list(value, op, arg, what, rank)
+    for i, number in ipairs(value) do
+        arguments.count(number, op, ("element %d of %s"):format(i, arg), 0, 1 << 53)
+    end
+end
+
+-- Raises an error unless the block of these extents at `first` lies inside the volume.
+local function check_inside(op, self, first, extents)
+    local shape = self.shape
+    if self.offsets then -- parts that lie anywhere: they have no common shape
+        return
+    end
+    check_numbers(op, first, "first", "where the block begins, from 0, one for each axis", #shape)
+    check_numbers(op, extents, "extents", "the extents of the block, one for each axis", #shape)
+    for i, extent in ipairs(shape) do
+        if first[i] > extent - extents[i] then
+            fail("argument", op, "first", "a block of %d elements from %d on axis %d is not inside "
+                .. "the volume, whose axis has %d; first counts from 0", extents[i], first[i], i,
+                extent)
+        end
+    end
+end
+
+-- The same of an array that is moved as it is: it has the volume's dtype.
+local function check_array(op, self, array, first)
+    check_inside(op, self, first, array.shape)
+    if array.dtype ~= self.dtype then
+        fail("dtype", op, "array", "the array has elements of type %s, the volume of %s; "
+            .. "volume:outgoing converts it", array.dtype, self.dtype)
+    end
+end
+
+local METHODS <const> = {
+    read = {"first: any?, extents: any?, device: device?, host: device?", check_inside},
+    write = {"first: any?, part: array, host: device?", function(op, self, first, part)
+        check_inside(op, self, first, part.shape)
+    end},
+    carries = "device: device",
+    fetch = {"carrier: carrier, first: any?, extents: any?, device: device",
+        function(op, self, _, first, extents)
+            check_inside(op, self, first, extents)
+        end},
+    incoming = "block: array",
+    outgoing = "part: array",
+    carry = {"carrier: carrier, array: array, first: any?", function(op, self, _, array, first)
+        check_array(op, self, array, first)
+    end},
+    fill = {"block: array, first: any?", check_array},
+    take = {"block: array, first: any?", check_array},
+    missing = "",
+    close = "",
+}
+
+-- A class of volumes that has these methods, and others of its parent.
+local function class_of(methods, parent)
+    local class = declared.class("volume", METHODS, methods, parent)
+    class.__index = class
+    return class
+end
+
 -- What all volumes have in common: they do not travel unless they say so.
-local any = {}
-any.__index = any
+local any = class_of {}
 
 function any.carries()
     return false
+end
+
+function any.carry()
+    fail("argument", "volume:carry", "self", "the blocks of this volume do not travel, as "
+        .. "volume:carries() says; volume:read() and volume:write() move them")
 end
 
 function any:fetch(carrier, first, extents, device)
@@ -75,12 +145,11 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Arrays
 
-local of_array = setmetatable({}, any)
-of_array.__index = of_array
+local of_array = class_of({}, any)
 
 function of_array:read(first, extents, device)
     local view = self.array:view(ranges(first, extents))
-    if view.device == device then
+    if not device or view.device == device then
         return view
     end
     local owned <close> = view
@@ -119,8 +188,7 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- Files: a subclass fills a dense host block, or takes one
 
-local in_file = setmetatable({}, any)
-in_file.__index = in_file
+local in_file = class_of({}, any)
 
 function in_file:read(first, extents, device, host)
     host = host or mb.device("host")
@@ -156,8 +224,7 @@ in_file.__close = in_file.close
 --- A class of volumes in files: methods fill(block, first) and take(block, first) move dense host
 -- blocks.
 function volumes.file_class(methods)
-    local class = setmetatable(methods, {__index = in_file})
-    class.__index = class
+    local class = class_of(methods, in_file)
     class.__close = function(self)
         self:close()
     end
@@ -332,8 +399,7 @@ function volumes.pages(volume, pages)
         shape = {#pages, table.unpack(volume.shape, 2)}}, picked)
 end
 
-local mapped = setmetatable({}, any)
-mapped.__index = mapped
+local mapped = class_of({}, any)
 
 function mapped:read(first, extents, device, host)
     local block <close> = self.inner:read(first, extents, device, host)
@@ -366,8 +432,7 @@ function volumes.map(volume, dtype, fn)
         mapped)
 end
 
-local watched = setmetatable({}, any)
-watched.__index = watched
+local watched = class_of({}, any)
 
 local function look(self, part)
     local low <close> = mb.reduce(part, "min")
@@ -406,7 +471,16 @@ end
 -- Files that are being written
 
 -- A file that is being written: its volumes share it, and are not closed themselves.
-local unfinished = {}
+local WRITING <const> = {start = "name: string, overwrite: boolean?, bytes: bytes, head: string?",
+    volume = {"channel: count?, frame: count?", function(op, self, channel, frame)
+        local c, t, counts = channel or 1, frame or 1, self.counts or {channels = 1, frames = 1}
+        if c < 1 or t < 1 or c > counts.channels or t > counts.frames then
+            fail("argument", op, "channel", "there is no channel %d of frame %d; the image has "
+                .. "channels 1 to %d and frames 1 to %d", c, t, counts.channels, counts.frames)
+        end
+    end},
+    finish = "", close = ""}
+local unfinished = declared.class("file", WRITING, {})
 unfinished.__index = unfinished
 
 -- Creates the file of a plain format: its size, and what stands before the elements. Not in a dry
@@ -433,7 +507,7 @@ end
 -- complete file its name, close() without that leaves nothing. methods: volume(channel, frame), the
 -- volume to write to.
 function volumes.writer_class(methods)
-    local class = setmetatable(methods, unfinished)
+    local class = declared.class("file", WRITING, methods, unfinished)
     class.__index = class
     class.__close = unfinished.close
     return class

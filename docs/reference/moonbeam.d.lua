@@ -1470,6 +1470,25 @@ function mb.picture.write_png(path, array, options) end
 ---@return any # a pipeline: p:plan(), p:part(), p:run(), p:slices().
 function mb.pipeline.new(scan, recipe, options) end
 
+---@class moonbeam.pipeline
+local pipeline = {}
+
+---The same pipeline with changed options, such as {rows = {1, 2}}: options of mb.pipeline but for devices, input, steps and ranks.
+---@param changes table 
+function pipeline:part(changes) end
+
+---What a run will take: {sections, peaks (by device), peak, at_most, exact, pinned, scratch}.
+function pipeline:plan() end
+
+---Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, tiff_layout, zarr_layout, each, resume, discard} (default output: the file that step save names), or through a function(block, first), which is called with each block of the result and must not use it after it returns; of several ranks each calls it with its own blocks.
+---@param options? any 
+---@return any # the report: {seconds, peaks, as_planned, values, verdicts, warnings, sections, ...}.
+function pipeline:run(options) end
+
+---The result of the whole chain for the rows {first, last}: an array on the host, which the caller closes.
+---@param rows? table 
+function pipeline:slices(rows) end
+
 ---@class moonbeam.options.plan_max_chunk
 ---@field shape? integer[] {angles, rows, columns}
 ---@field dtype? "u8"|"u16"|"i32"|"f16"|"f32"|"f64" type of the frames
@@ -1485,7 +1504,7 @@ function mb.pipeline.new(scan, recipe, options) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -1587,7 +1606,7 @@ function mb.plan.peaks(fn, devices) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -2098,7 +2117,7 @@ function mb.psf.two_photon(size, options) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -2181,7 +2200,7 @@ function mb.recon.check_bytes(what, bytes, promised) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -2249,8 +2268,11 @@ function mb.recon.chunk(scan, device, first, last, settings) end
 
 ---Returns the scan with its compressed frames decoded (see unpack.lua), which the caller closes (<close>), if the chunks of `plan` and a preceding search for the axis (`searched`) would decode them more than once; otherwise the scan itself.
 ---@param scan table 
+---@param options? table 
+---@param plan? table 
+---@param searched? any 
 ---@return any # the scan with its compressed frames decoded (see unpack.lua), which the caller closes (<close>), if the chunks of `plan` and a preceding search for the axis (`searched`) would decode them more than once; otherwise the scan itself. Without `plan`, all rows of the options are read.
-function mb.recon.decoded(scan) end
+function mb.recon.decoded(scan, options, plan, searched) end
 
 ---@class moonbeam.options.recon_describe
 ---@field level? "run"|"plan"|"all" how much is told: what matters in a run, what matters before it, all
@@ -2270,7 +2292,7 @@ function mb.recon.describe(plan, options) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -2338,7 +2360,7 @@ function mb.recon.expected_values(scan, options) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -2407,7 +2429,7 @@ function mb.recon.find_center(scan, options) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -2475,7 +2497,7 @@ function mb.recon.find_range(scan, options) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -2553,7 +2575,7 @@ function mb.recon.frames(scan, device, first, last, settings, carrier) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say
@@ -2621,7 +2643,7 @@ function mb.recon.plan(scan, options) end
 ---@field ranks? any the number of ranks of an MPI run that share the chunks (mb.cluster.size)
 ---@field center? any 0-based column of the rotation axis, halfway down the detector
 ---@field axis_tilt? number angle between the axis and the detector's columns; positive: further right in lower rows
----@field vertical_shifts? any rows to shift each projection by: one number per projection
+---@field vertical_shifts? number[] rows to shift each projection by: one number per projection
 ---@field shifted_rows? any rows that vertical shifts take from outside the detector: "mark" in the result, or "leave_out"
 ---@field flip? any how the frames are stored: "none" (upright), "rows" (upside down), "columns" (mirrored) or "both"
 ---@field reverse_rotation? any true: the stage turns the other way than the angles say

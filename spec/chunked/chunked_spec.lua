@@ -437,8 +437,8 @@ describe("chunked", function()
         refused("need rows of input that do not exist", same, a, {needs = function()
             return 8, 9
         end})
-        refused("must return an array, not a nil", function() end, a)
-        refused("the result has 3 rows along axis 1 for rows 1 to 2; it must have these 2, or one "
+        refused("returns nothing; it must return an array", function() end, a)
+        refused("has 3 rows along axis 1 for rows 1 to 2; it must have these 2, or one "
             .. "for each of the 4", function()
                 return mb.zeros {3, 7, 8}
             end, a, {block = 2, halo = 2})

@@ -35,11 +35,11 @@ describe("a step of one's own", function()
     end
 
     local function wrong(part, changes, recipe)
+        mb.collect()
         local live = mb.pool.stats("host").live
         local text = helper.failure(run, changes, recipe)
         assert.is_truthy(text:find(part, 1, true), text)
         assert.is_truthy(text:find("step own", 1, true) or text:find("step 'own'", 1, true), text)
-        mb.collect()
         assert.equal(live, mb.pool.stats("host").live)
     end
 
@@ -66,7 +66,7 @@ describe("a step of one's own", function()
     end)
 
     it("is told what data it leaves that it should not", function()
-        wrong("array is a nil; give an array", {run = function(block) block:replace(nil) end})
+        wrong("array is missing; give an array", {run = function(block) block:replace(nil) end})
         wrong("run leaves no array in block.data", {run = function(block) block.data:release() end})
         wrong("run leaves no array in block.data", {run = function(block)
             block.data:release()
@@ -82,6 +82,32 @@ describe("a step of one's own", function()
             {shape = returns {6, 9, 9}})
         wrong("it leaves rows 2 to 9, of which 1 to 9 are needed: its function needs must ask for",
             {cuts = {"rows"}, needs = function(_, first, last) return first + 1, last end})
+    end)
+
+    it("leaves nothing where it fails or yields in a later block", function()
+        local function late(f)
+            local count = 0
+            return {run = function(block)
+                count = count + (block.device.dry and 0 or 1)
+                local left = block.data * 2
+                if count == 1 and not block.device.dry then
+                    f(left)
+                end
+            end}
+        end
+        wrong("its function run fails: spec/pipelines/own_step_spec.lua", late(function()
+            error "late"
+        end))
+        for _, f in ipairs {coroutine.yield, function() coroutine.yield() end} do
+            wrong("its function run yields (spec/pipelines/own_step_spec.lua:", late(f))
+            coroutine.wrap(wrong)("its function run yields (spec/", late(f))
+        end
+        wrong("run leaves f32 1 x 2 x 3; shape and gives say f32 6 x 9 x 8",
+            {run = function(block)
+                if not block.device.dry then
+                    block:replace(mb.zeros {1, 2, 3})
+                end
+            end})
     end)
 
     it("is told what its functions return that they should not", function()

@@ -4,12 +4,15 @@
 --
 --   moonbeam wrong_arguments.lua SEED CALLS [NAME]
 --
--- Makes CALLS calls of each function, or of those whose names have NAME in them. The arguments of a
+-- Makes CALLS calls of each function, or of those whose names have NAME in them, and calls each
+-- method with receivers that are none of its objects, and with an object that is closed. Objects
+-- are those of OBJECTS, and all that public functions return in their examples. The arguments of a
 -- call depend on the seed, the function's name and the number of the call alone. It runs in a folder
 -- of its own, with the files scan.h5, volume.h5 and stack.tif in it. The file `now` names the call
 -- that is being made, for whoever finds the process ended.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local examples = require "moonbeam.internal.prompt.examples"
@@ -119,6 +122,8 @@ local VALUES <const> = {
     ['"."'] = function() return "." end,
     ["{}"] = function() return {} end,
     ["{1, 2}"] = function() return {1, 2} end,
+    ["{0, 0, 0}"] = function() return {0, 0, 0} end,
+    ["{1, 2, 3}"] = function() return {1, 2, 3} end,
     ["{-1, nan}"] = function() return {-1, 0 / 0} end,
     ["{2^62, 2^62}"] = function() return {1 << 62, 1 << 62} end,
     ['{"x", {}}'] = function() return {"x", {}} end,
@@ -165,6 +170,7 @@ local VALUES <const> = {
     ["a ledger"] = function() return mb.dry_run(function() return mb.ones {4} end) end,
     ["a progress bar"] = function() return mb.progress.new("x", 2, {quiet = true}) end,
     ["a tag"] = function() return (mb.pool.tag "x") end,
+    ["a carrier"] = function() return mb.stream.carrier {device = "host", pinned = "1M"} end,
 }
 
 local NAMES <const> = {}
@@ -177,9 +183,9 @@ table.sort(NAMES)
 local PLAUSIBLE <const> = {
     array = {"f32 4 x 6", "f32 3 x 4 x 6", "f32 5", "u8 4 x 6"}, angles = {"f32 5", "{1, 2}"},
     boolean = {"true", "false"}, bool = {"true", "false"}, bytes = {"2", "2^53"},
-    callable = {"function(...) return ... end", "function() end"}, count = {"1", "2"},
+    callable = {"function(...) return ... end", "function() end"}, carrier = {"a carrier"}, count = {"1", "2"},
     device = {'"host"', "a device", '"planned:h200"'}, extents = {"{1, 2}"}, float = {"1.5"},
-    int = {"1", "2"}, list = {"{1, 2}"}, ledger = {"a ledger"}, number = {"1", "1.5"},
+    int = {"1", "2"}, list = {"{1, 2}", "{0, 0, 0}"}, ledger = {"a ledger"}, number = {"1", "1.5"},
     progress = {"a progress bar"}, range = {"{1, 2}"}, scan = {"a scan"},
     string = {'"x"', '"scan.h5"', '"stack.tif"', '"host"'}, table = {"{}", "{1, 2}"},
     vector = {"{1, 2}"}, volume = {"a volume", "a volume of a file"}, ["in"] = {"f32 4 x 6"},
@@ -306,6 +312,19 @@ end
 
 -- ---- what is called ----
 
+local where = debug.getinfo(1, "S").short_src
+
+local function compiled(text)
+    local last = text:match("([^\n]*)$")
+    return function(env)
+        local chunk = load(text, "=" .. where, "t", env)
+            or load(text:sub(1, #text - #last) .. "return " .. last, "=" .. where, "t", env)
+            or assert(load("return " .. text, "=" .. where, "t", env))
+        return chunk()
+    end
+end
+
+
 local functions = {} -- {name, function or module, object = ...}
 
 local function add_function(name, f)
@@ -379,37 +398,73 @@ local OBJECTS <const> = {
 }
 
 local META <const> = {__gc = true, __close = true, __name = true, __metatable = true,
-    __mode = true}
+    __mode = true, __index = true, __newindex = true}
 
--- A method of an object of this kind. Undeclared methods of objects in Lua are between parts of the
--- library: they only must not end the process.
+-- The methods of an object by name: of its class, of those it inherits from, and its own, but for
+-- those that its maker's caller has given.
+local HOME <const> = package.searchpath("moonbeam", package.path):match "^(.*)init"
+
+local function methods_of(object)
+    local list, metatable = {}, debug.getmetatable(object)
+    local places, index = {metatable}, metatable and metatable.__index
+    while type(index) == "table" and #places < 8 do
+        places[#places + 1] = index
+        index = (debug.getmetatable(index) or {}).__index
+    end
+    if type(object) == "table" then
+        places[#places + 1] = object
+    end
+    for _, place in ipairs(places) do
+        for name, f in next, place do
+            local info = type(f) == "function" and type(name) == "string" and not META[name]
+                and debug.getinfo(f, "S")
+            if info and (info.what == "C" or info.source:find(HOME, 1, true)) then
+                list[name] = list[name] or f
+            end
+        end
+    end
+    return list
+end
+
+-- What is the same for all objects of a class, also where each has a metatable of its own.
+local function class_of(object)
+    local metatable, names = debug.getmetatable(object) or {}, {}
+    if type(metatable.__index) == "function" then
+        return metatable.__name
+    end
+    for name, f in pairs(methods_of(object)) do
+        local info = debug.getinfo(arguments.original(f), "S")
+        names[#names + 1] = ("%s@%s:%d"):format(name, info.short_src, info.linedefined)
+    end
+    table.sort(names)
+    return #names > 0 and not names[#names]:find "^__" and table.concat(names, " ") or nil
+end
+
+-- A method of an object of this kind.
 local function add_method(object, kind, name, f)
     local full = object .. ":" .. name
     add_function(full, f)
     local entry = functions[#functions]
     if entry and entry.name == full then
-        entry.object = object
-        entry.inner = debug.getinfo(f, "S").what ~= "C" and not declared.of(kind .. ":" .. name)
-            and not name:find "^__"
+        entry.object, entry.declaration = object, declared.of(f) or declared.of(kind .. ":" .. name)
     end
 end
 
-for object, make in pairs(OBJECTS) do
+local known = {} -- classes
+
+local function let_go_one(value)
+    pcall(function() value:close() end)
+    pcall(function() debug.getmetatable(value).__close(value) end)
+    pcall(function() value:release() end)
+end
+
+-- Adds the methods of a kind of object, which `make` makes.
+local function add_object(object, make)
     local made = make()
     local kind = object:match "^[%w.]+"
-    local metatable = debug.getmetatable(made)
-    for name, f in pairs(metatable or {}) do
-        if type(f) == "function" and not META[name] then
-            add_method(object, kind, name, f)
-        end
-    end
-    local index = metatable and metatable.__index
-    for _, place in ipairs {index or {}, type(made) == "table" and made or {}} do
-        for name, f in pairs(type(place) == "table" and place or {}) do
-            if type(f) == "function" and type(name) == "string" then
-                add_method(object, kind, name, f)
-            end
-        end
+    known[class_of(made) or made] = true
+    for name, f in pairs(methods_of(made)) do
+        add_method(object, kind, name, f)
     end
     for _, full in ipairs(declared.natives()) do
         local name = full:match("^" .. kind:gsub("%p", "%%%0") .. ":(.*)$")
@@ -418,14 +473,107 @@ for object, make in pairs(OBJECTS) do
             add_method(object, kind, name, f)
         end
     end
-    pcall(function() made:close() end)
+    let_go_one(made)
+end
+
+for object, make in pairs(OBJECTS) do
+    add_object(object, make)
+end
+
+-- ---- the objects of examples ----
+
+local function is_module(value)
+    return type(value) == "table" and (debug.getmetatable(value) or {}).is_module
+end
+
+-- mb, or a module of it, that tells what its functions return.
+local function telling(module, tell)
+    local function told(...)
+        for i = 1, select("#", ...) do
+            tell((select(i, ...)))
+        end
+        return ...
+    end
+    return setmetatable({}, {__index = function(_, key)
+        local value = module[key]
+        return is_module(value) and telling(value, tell) or type(value) == "function"
+            and function(...) return told(value(...)) end or value
+    end, __call = function(_, ...) return told(module(...)) end})
+end
+
+-- What public functions return in an example, and what its variables are in the end.
+local function objects_of(example)
+    local list = {}
+    local function tell(value)
+        if (type(value) == "table" or type(value) == "userdata") and not is_module(value)
+            and io.type(value) == nil then
+            list[#list + 1] = value
+        end
+    end
+    local env = setmetatable({}, {__index = _G})
+    env.mb = telling(mb, tell)
+    pcall(compiled(example), env)
+    env.mb = nil
+    for _, value in pairs(env) do
+        if debug.getmetatable(value) then -- and no module that the example has required
+            tell(value)
+        end
+    end
+    return list
+end
+
+-- The first object of a class that an example makes.
+local function maker_of(example, class)
+    return function()
+        local found
+        for _, object in ipairs(objects_of(example)) do
+            if not found and class_of(object) == class then
+                found = object
+            end
+        end
+        return found
+    end
+end
+
+local function find_objects(name, example)
+    for _, object in ipairs(objects_of(example)) do
+        local class <const> = class_of(object)
+        if class and not known[class] then
+            known[class] = true
+            local made <const> = maker_of(example, class)()
+            if made and class_of(made) == class then
+                OBJECTS[name .. "(...)"] = maker_of(example, class)
+                add_object(name .. "(...)", OBJECTS[name .. "(...)"])
+            else
+                out:write(("WRONG %s: no object of its class can be made again\n"):format(name))
+            end
+        end
+    end
+end
+
+if not ONLY or ONLY:find ":" then
+    local names = {}
+    for i, entry in ipairs(functions) do
+        names[i] = not entry.object and not mb.op.names[entry.f] and not entry.name:find "^debug%."
+            and entry.name or ""
+    end
+    for _, name in ipairs(declared.natives()) do
+        names[#names + 1] = name:find ":" and name or ""
+    end
+    for _, name in ipairs(names) do
+        local example = name ~= "" and examples(name)
+        if example then
+            find_objects(name, example)
+            mb.collect()
+        end
+    end
 end
 table.sort(functions, function(a, b) return a.name < b.name end)
 
 -- ---- the judge ----
 
 local now = assert(io.open("now", "w"))
-local calls, results, wrong, where = 0, 0, {}, nil
+local calls, results, wrong = 0, 0, {}
 
 local function report(label, problem, err)
     local text = ("WRONG %s: %s: %s"):format(label, problem, (tostring(err):sub(1, 600):gsub(
@@ -493,7 +641,6 @@ local function judge(label, err)
     end
 end
 
-local HOME <const> = package.searchpath("moonbeam", package.path):match "^(.*)init"
 local PINNED <const> = select(3, mb.device "host":pinned())
 
 -- Undoes what a call may have changed for the calls after it.
@@ -528,8 +675,8 @@ local function named(name, f)
         end]]):format(key), "=" .. where)({[key] = f})
 end
 
--- Calls f as `label` says, and judges what comes of it, if the function is public.
-local function call(name, label, f, args, inner)
+-- Calls f as `label` says, and judges what comes of it.
+local function call(name, label, f, args)
     now:seek "set"
     now:write(label:sub(1, 900), (" "):rep(1000 - #label:sub(1, 900)), "\n")
     now:flush()
@@ -545,8 +692,6 @@ local function call(name, label, f, args, inner)
     reset()
     if os.clock() - began > SLOW_SECONDS then
         report(label, HANGS, list[2])
-    elseif inner then
-        results = results + 1
     elseif not list[1] then
         judge(label, list[2])
     elseif list[2] == nil and type(list[3]) == "table" then -- opening functions return nil, err
@@ -562,20 +707,8 @@ local function let_go(list)
         local value <const> = list[i]
         if type(value) == "userdata" and io.type(value) == nil
             or type(value) == "table" and not rawequal(value, mb) and getmetatable(value) then
-            pcall(function() value:close() end)
-            pcall(function() debug.getmetatable(value).__close(value) end)
-            pcall(function() value:release() end)
+            let_go_one(value)
         end
-    end
-end
-
-local function compiled(text)
-    local last = text:match("([^\n]*)$")
-    return function(env)
-        local chunk = load(text, "=" .. where, "t", env)
-            or load(text:sub(1, #text - #last) .. "return " .. last, "=" .. where, "t", env)
-            or assert(load("return " .. text, "=" .. where, "t", env))
-        return chunk()
     end
 end
 
@@ -607,40 +740,76 @@ local function spoil(name, f, example, number)
     end
 end
 
+-- Values that are no object of a class of Moonbeam's, or of another one.
+local RECEIVERS <const> = {"nil", "5", '"x"', "{}", "mb", "io.stdout", "f32 4 x 6", "a tag",
+    "a closed volume"}
+VALUES["5"] = function() return 5 end
+
+local function arguments_of(declaration, nearly)
+    if declaration and nearly then
+        return nearly_right(declaration)
+    end
+    return any_arguments(declaration)
+end
+
+-- A call of a method with this receiver.
+local function call_method(entry, receiver, text, number)
+    local args, texts = arguments_of(entry.declaration, draw() < 0.5)
+    table.insert(args, 1, receiver)
+    table.insert(texts, 1, text)
+    if receiver == nil then -- also without an argument
+        args.n = draw() < 0.5 and -1 or args.n
+    end
+    args.n = args.n + 1
+    for i = #texts, args.n + 1, -1 do
+        texts[i] = nil
+    end
+    local label = ("%s(%s) [%s]"):format(entry.name, table.concat(texts, ", "), number)
+    let_go(call(entry.name, label, entry.f, args))
+    let_go(args)
+end
+
+local function seed(name, number)
+    draw = random_numbers(SEED * 7919 + key_of(name) + number * 104729)
+    draw()
+end
+
+-- Calls a method with what is none of its objects, and with an object that is closed.
+local function try_receivers(entry)
+    for i, name in ipairs(RECEIVERS) do
+        seed(entry.name, i)
+        call_method(entry, VALUES[name](), name, "receiver " .. i)
+    end
+    local object = OBJECTS[entry.object]()
+    let_go_one(object)
+    call_method(entry, object, entry.object .. ", closed", "closed")
+end
+
 local function try(entry)
     local name, f = entry.name, entry.f
-    local declaration = entry.object and declared.of(name) or declaration_of(f, name)
+    local declaration = entry.declaration or declaration_of(f, name)
     local example = not entry.object and examples(name, mb.op.names[f] and name)
     for number = 1, CALLS do
-        draw = random_numbers(SEED * 7919 + key_of(name) + number * 104729)
-        draw()
+        seed(name, number)
         local kind = draw()
         if example and kind < 0.45 then
             spoil(name, f, example, number)
+        elseif entry.object then
+            local object = OBJECTS[entry.object]()
+            call_method(entry, object, entry.object, number)
+            let_go_one(object)
         else
-            local args, texts
-            if declaration and kind < 0.75 then
-                args, texts = nearly_right(declaration)
-            else
-                args, texts = any_arguments(declaration)
-            end
-            if entry.object and (draw() < 0.95 or name:find ":__") then
-                local object = OBJECTS[entry.object]()
-                if draw() < 0.1 then
-                    let_go {object}
-                end
-                table.insert(args, 1, object)
-                table.insert(texts, 1, entry.object)
-                args.n = args.n + 1
-            end
+            local args, texts = arguments_of(declaration, kind < 0.75)
             local label = ("%s(%s) [%d]"):format(name, table.concat(texts, ", "), number)
-            let_go(call(name, label, f, args, entry.inner))
+            let_go(call(name, label, f, args))
             let_go(args)
         end
     end
+    if entry.object and not name:find ":__" then
+        try_receivers(entry)
+    end
 end
 
-where = debug.getinfo(1, "S").short_src
 for _, entry in ipairs(functions) do
     try(entry)
     mb.collect()

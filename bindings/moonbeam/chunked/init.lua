@@ -18,6 +18,7 @@ local in_a_row = require "moonbeam.plan.in_a_row"
 local inputs_of = require "moonbeam.chunked.inputs"
 local memory = require "moonbeam.plan.peak"
 local on_error = require "moonbeam.internal.on_error"
+local own_function = require "moonbeam.internal.own_function"
 local promise = require "moonbeam.plan.promise"
 local secure = require "moonbeam.plan.secure"
 local sinks = require "moonbeam.chunked.sinks"
@@ -201,9 +202,10 @@ local function trimmed(job, block, result)
     if rows == asked then
         return result
     elseif rows ~= have and not job.how.skip then
-        fail("shape", OP, "fn", "the result has %s rows along axis %d for rows %d to %d; it must "
-            .. "have these %d, or one for each of the %d rows of its block", tostring(rows), axis,
-            block.first, block.last, asked, have)
+        fail("shape", OP, "fn", "the result of %s has %s rows along axis %d for rows %d to %d; it "
+            .. "must have these %d, or one for each of the %d rows of its block",
+            own_function.named(job.how.call), tostring(rows), axis, block.first, block.last, asked,
+            have)
     end
     local ranges = {}
     for i = 1, #shape do
@@ -226,6 +228,30 @@ local slices_metatable = {__index = {release = function(slices)
     end
 end}}
 
+-- What the function of a job returns for a block.
+local function called(job, values, part)
+    local _ <close> = mb.pool.tag(own_function.TAG)
+    return table.pack(own_function.call(OP, job.how.call, values, part))
+end
+
+-- Raises an error where the result of a block is no part of the result that is planned.
+local function check_result(job, block, array)
+    local known = job.known
+    if not known then
+        return
+    end
+    local expected, found = {table.unpack(known.shape)}, table.concat(array.shape, " x ")
+    if known.combine == "none" then
+        expected[known.axis] = array.shape[known.axis] or 1
+    end
+    local text = table.concat(expected, " x ")
+    if found ~= text or array.dtype ~= known.dtype then
+        fail("shape", OP, "fn", "%s returns %s %s for rows %d to %d; it must return %s %s, as it "
+            .. "did for the first rows", own_function.named(job.how.call), array.dtype, found,
+            block.first, block.last, known.dtype, text)
+    end
+end
+
 -- The work on a block: calls it, releases its inputs and all results but the first.
 local function compute(job, frames, block, device)
     local _ <close> = frames
@@ -234,9 +260,9 @@ local function compute(job, frames, block, device)
     if job.how.shape then
         results = table.pack(job.how.call(values, block))
     else
-        results = table.pack(job.how.call(job.given.single and values[1] or values,
+        results = called(job, job.given.single and values[1] or values,
             {first = block.first, last = block.last, input = block.input, rows = block.rows,
-                device = device}))
+                device = device})
     end
     for i = 2, results.n do
         if arguments.is_array(results[i]) then
@@ -245,7 +271,13 @@ local function compute(job, frames, block, device)
     end
     local result = results[1]
     if not arguments.is_array(result) then
-        fail("argument", OP, "fn", "the function must return an array, not a %s", type(result))
+        fail("argument", OP, "fn", "%s returns %s; it must return an array%s",
+            own_function.named(job.how.call), result == nil and "nothing"
+            or arguments.described(result), result == nil and ": is a 'return' missing?" or "")
+    end
+    if result.released then
+        fail("argument", OP, "fn", "%s returns an array that it has released; it must leave that "
+            .. "to mb.chunked", own_function.named(job.how.call))
     end
     for key, value in pairs(values) do -- an input changed in place is the result
         if value == result then
@@ -256,8 +288,11 @@ local function compute(job, frames, block, device)
     end
     local _ <close> = on_error(function() result:release() end)
     if result.device ~= device then
-        fail("device", OP, "fn", "the result is on %s, but its block is on %s", result.device.id,
-            device.id)
+        fail("device", OP, "fn", "the result of %s is on %s, but its block is on %s; it must be "
+            .. "there", own_function.named(job.how.call), result.device.id, device.id)
+    end
+    if not job.how.shape then
+        check_result(job, block, result)
     end
     if job.how.combine ~= "none" then
         return setmetatable({array = result}, slices_metatable)
@@ -590,11 +625,25 @@ local function share(job, plan)
     end
 end
 
+-- What the function keeps, as texts: an error in specs, and a warning otherwise.
+local function tell_kept(fn, kept)
+    return tables.mapped(kept, function(each)
+        local text = ("%s %s: let it release what it makes"):format(own_function.named(fn),
+            each.text)
+        if os.getenv "MOONBEAM_STRICT" then
+            fail("argument", OP, "fn", "%s", text)
+        end
+        io.stderr:write("WARNING: chunked: ", text, "\n")
+        return text
+    end)
+end
+
 local function run(fn, inputs, options)
+    local _ <close> = on_error(core.garbage.collect) -- what fn has made when it failed
     local job = job_of(fn, inputs, options)
     local plan = plan_of(job)
     local sink = sinks.of(options.sink, plan.result)
-    local _ <close> = on_error(function()
+    local undone <close> = on_error(function() -- luacheck: ignore
         if sink.drop then
             sink:drop()
         end
@@ -622,6 +671,7 @@ local function run(fn, inputs, options)
             call(write, ...)
         end
     end
+    local kept = not job.how.shape and own_function.watch({[own_function.TAG] = true}, job.devices)
     report.peak = promise.measured(job.devices, function()
         report.times = work(job, job.devices, blocks, plan.overlap, sink)
         if sink.settle then
@@ -629,6 +679,7 @@ local function run(fn, inputs, options)
         end
     end)
     report.pinned, report.seconds = report.times.pinned, report.times.wall
+    report.kept = kept and tell_kept(fn, kept()) or {}
     report.replayed = replayed(job, plan, report.times)
     report.as_planned = promise.compare("the work in blocks", plan, report, others)
     report.kept_bytes = plan.kept_bytes and sink.bytes
@@ -656,8 +707,9 @@ end
 -- committed (whether all memory was committed before the first block), replanned (nil, or {from,
 -- to, reason, text}: the blocks are smaller, because memory was refused before the first one),
 -- budgets (those that have changed, because of other programs: {{device, from, to, text}}),
--- replayed}. A peak that differs from the plan is an error in specs and a prominent warning
--- otherwise; what a function as sink takes is added to the plan. If several devices take the next
+-- replayed, kept (texts on arrays that fn has made and keeps)}. A peak that differs from the plan,
+-- or an array that is kept, is an error in specs and a prominent warning otherwise; what a function
+-- as sink takes is added to the plan. If several devices take the next
 -- block when they are free, the plan is a bound, and the peak is what a dry run of the blocks that
 -- each device got takes (replayed, by device id).
 -- Errors: argument, shape; unsupported (an operator that cannot be cut along this axis); budget

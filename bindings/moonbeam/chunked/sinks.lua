@@ -9,6 +9,7 @@ local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
+local own_function = require "moonbeam.internal.own_function"
 
 local sinks = {}
 
@@ -82,7 +83,7 @@ end
 
 local function to_function(fn)
     return {write = function(_, slices, first, last)
-        fn(slices, first, last)
+        own_function.call(OP, fn, slices, first, last)
     end}
 end
 

@@ -184,6 +184,11 @@ local function of_type(name)
     end
 end
 
+-- (math.tointeger takes the text of a number, too.)
+local function is_whole(value)
+    return type(value) == "number" and math.tointeger(value) ~= nil
+end
+
 local RESULT <const> = with {carry = "function", finish = "function", await = "function"}
 
 -- Kinds of arguments: a test, and what the error tells the user to give.
@@ -210,7 +215,7 @@ local KINDS = {
         return type(value) == "table" or type(value) == "string" or arguments.is_array(value)
     end, "what mb.histogram has counted, an array or a table of numbers"},
     count = {function(value)
-        return type(value) == "number" and math.tointeger(value) ~= nil and value >= 0
+        return is_whole(value) and value >= 0
     end, "a whole number"},
     dtype = {function(value)
         return type(value) == "string" and (pcall(core.pool.element_bytes, value))
@@ -220,7 +225,7 @@ local KINDS = {
     end, "a device or its name"},
     extents = {function(value)
         for i = 1, type(value) == "table" and #value or 0 do
-            if not math.tointeger(value[i]) then
+            if not is_whole(value[i]) then
                 return false
             end
         end
@@ -238,16 +243,17 @@ local KINDS = {
     ledger = {with {list = "table"}, "a ledger (mb.ledger, mb.dry_run)"},
     number = {of_type "number", "a number"},
     plan = {with {settings = "table", rows = "table", made = "table", chunk = "number",
-        chunks = "number"}, "a plan (mb.recon.plan)"},
+        chunks = "number", volume = "table"}, "a plan (mb.recon.plan)"},
     range = {function(value)
-        return type(value) == "table" and #value == 2 and math.tointeger(value[1]) ~= nil
-            and math.tointeger(value[2]) ~= nil
+        return type(value) == "table" and #value == 2 and is_whole(value[1])
+            and is_whole(value[2])
     end, "{first, last}, two whole numbers"},
     result = {RESULT,
     "a result (mb.result.create)"},
     sink = {function(value)
         return type(value) == "function" or RESULT(value)
     end, "a result (mb.result.create), or a function of the slices"},
+    pipeline = {of_class "moonbeam.pipeline", "a pipeline (mb.pipeline)"},
     progress = {with {started = "number", done = "number"}, "what mb.progress.new returned"},
     scan = {with {rows = "number", cols = "number", n_angles = "number"},
     "a scan (mb.scan.open, mb.scan.of_arrays)"},
@@ -294,13 +300,45 @@ local function word(value, op, entry)
         arguments.range_text(entry), table.concat(entry.words, "\", \""))
 end
 
+local MOST_CLASSES <const> = 8 -- one behind the other
+
+-- Is a value an object of this class, or of one that inherits from it? `class` is an __index. A
+-- class is none of its objects.
+local function is_of(value, class)
+    local metatable = debug.getmetatable(value)
+    if type(value) == "table" and rawget(value, "__index") then
+        return false
+    end
+    for _ = 1, MOST_CLASSES do
+        local index = type(metatable) == "table" and rawget(metatable, "__index")
+        if rawequal(index, class) then
+            return true
+        elseif type(index) ~= "table" then
+            return false
+        end
+        metatable = debug.getmetatable(index)
+    end
+    return false
+end
+
+-- Raises an error unless `value` is an object of the entry's class.
+local function object(entry, value, op)
+    if not is_of(value, entry.class)
+        and arguments.class_of(value) ~= "moonbeam." .. entry.kind then
+        fail("argument", op, "self", "self is %s; it must be a %s that has this method: methods "
+            .. "are called with a colon, as %s()", described(value), entry.kind, op)
+    end
+end
+
 --- Raises an error unless `value` is what the entry of a declaration requires (declared.lua).
 function arguments.entry(entry, value, op)
     if value == nil and entry.optional then
         return
     end
     local check, kind = CHECKS[entry.kind], KINDS[entry.kind]
-    if entry.name == "self" and value == nil then
+    if entry.class then
+        return object(entry, value, op)
+    elseif entry.name == "self" and value == nil then
         fail("argument", op, "self", "methods are called with a colon, as %s()", op)
     elseif entry.name == "self" and arguments.class_of(value) == "moonbeam." .. entry.kind then
         return -- also of an object that is not complete yet

@@ -168,8 +168,9 @@ function declared.checked(list, given, name)
     return values
 end
 
--- The wrapper of f: checks the arguments and completes the options.
-local function checking(name, args, f)
+-- The wrapper of f: checks the arguments and completes the options. `check` may check what a kind
+-- cannot say: check(name, ...), with the arguments.
+local function checking(name, args, f, check)
     local count = #args + (args.options and 1 or 0)
     return arguments.stands_before(function(...)
         local values = table.pack(...)
@@ -181,6 +182,9 @@ local function checking(name, args, f)
                 values[i] = entry.default
             end
             arguments.entry(entry, values[i], name)
+        end
+        if check then
+            check(name, table.unpack(values, 1, math.max(values.n, count)))
         end
         return f(table.unpack(values, 1, math.max(values.n, count)))
     end, f)
@@ -226,6 +230,38 @@ function declared.method(text, options, f)
     local args = {entry_of {"self", name:match "^[%w_]+"}, table.unpack(declaration)}
     args.options = options
     return checking(name, args, f)
+end
+
+-- A method of a class, with a check of self and of the arguments.
+local function method_of(class, kind, key, f, signature)
+    local text, check = signature, nil
+    if type(signature) == "table" then
+        text, check = table.unpack(signature)
+    end
+    local name, info = kind .. ":" .. key, debug.getinfo(f, "S")
+    local declaration = declaration_of(name, parsed(text))
+    declaration.source, declaration.line = info.source, info.linedefined
+    local args = {{name = "self", kind = kind, class = class}, table.unpack(declaration)}
+    local public = checking(name, args, f, check)
+    by_function[public] = declaration
+    return public
+end
+
+--- Makes a table a class of objects in Lua, the __index of their metatable: the methods that it has
+-- and gets check what they are called with. For methods that help does not list.
+-- declared.class("volume", {read = "first: list, extents: list, device: device?"}, {}, parent).
+-- `kind` is what an object is called; an object of this class or of one that inherits from it may
+-- be self. A signature {text, check} has a function check(name, self, ...) for what a kind cannot
+-- say. What is not in the table comes from `parent`. Returns the table.
+function declared.class(kind, signatures, class, parent)
+    local function set(_, key, value)
+        local signature = type(value) == "function" and not by_function[value] and signatures[key]
+        rawset(class, key, signature and method_of(class, kind, key, value, signature) or value)
+    end
+    for key, value in pairs(class) do
+        set(class, key, value)
+    end
+    return setmetatable(class, {__index = parent, __newindex = set})
 end
 
 --- Returns the public module with its functions declared: signatures = {fn = "image: array,

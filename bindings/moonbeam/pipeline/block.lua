@@ -9,11 +9,34 @@
 -- sets. It owns its arrays.
 
 local mb = require "moonbeam"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local scan_frames = require "moonbeam.tomo.scan_frames"
 
+-- Raises an error unless a block has data.
+local function check_data(op, self)
+    if not self.data then
+        fail("argument", op, "self", "the block has no data; they were released or handed over, "
+            .. "and can be used only before that")
+    end
+end
+
+-- Raises an error unless these are rows (frames) that a block has.
+local function check_part(op, self, first, last)
+    check_data(op, self)
+    local low, high = self.rows[1], self.rows[2]
+    if first < low or first > last or last > high then
+        fail("argument", op, "first", "%s %d to %d are no part of the block, which has %s %d to "
+            .. "%d; they are numbered as in block.rows", self.cut, first, last, self.cut, low, high)
+    end
+end
+
 local block = {}
-local methods = {}
+local methods = declared.class("block", {replace = "array: array",
+    note_cut = {"counted: any?", check_data}, note_spoiled = {"", check_data},
+    hand_over = "", drop_references = "", part = {"first: count, last: count", check_part},
+    trim = {"first: count, last: count", check_data}, finite = {"open: number?", check_data},
+    release = ""}, {})
 methods.__index = methods
 
 local ARRAYS = {"data", "flats", "darks", table.unpack(scan_frames.TALLIES)}
@@ -30,9 +53,6 @@ end
 
 --- Replaces its data by an array and releases the old data.
 function methods:replace(array)
-    if type(array) ~= "userdata" then
-        fail("argument", "block:replace", "array", "array is a %s; give an array", type(array))
-    end
     local before = self.data
     self.data = array
     if before and before ~= array then

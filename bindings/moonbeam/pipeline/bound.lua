@@ -1,7 +1,9 @@
 --- A pipeline: a chain that is bound to devices, with its plan. mb.pipeline makes it.
 
 local mb = require "moonbeam"
+local arguments = require "moonbeam.internal.arguments"
 local chain = require "moonbeam.pipeline.chain"
+local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local geometry = require "moonbeam.pipeline.geometry"
@@ -16,7 +18,7 @@ local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
 
 local bound = {}
-local methods = {}
+local methods = declared.class("pipeline", {rows_of = "rows: list", row_of = "row: count"}, {})
 local metatable = {__name = "moonbeam.pipeline", __index = methods}
 
 local function wrong_rows(rows, there)
@@ -35,6 +37,16 @@ local function check_rows(rows, shape)
     end
 end
 
+-- The options that a plan is made with, from those of mb.pipeline.
+local function planning(options)
+    return {available = options.budget and mb.device.bytes(options.budget),
+        host_budget = options.host_budget and mb.device.bytes(options.host_budget),
+        scratch = options.scratch, rows = options.rows, part = options.part,
+        block = options.block, overlap = options.overlap, threads = options.threads,
+        pinned = options.pinned, schedule = options.schedule, order = options.order,
+        quiet = options.quiet}
+end
+
 --- A pipeline of a recipe that is a list. `options` are those of mb.pipeline, `binding` those of
 -- chain.bind; `asked`, nil or flip and reverse_rotation where they are not as the scan says.
 function bound.new(scan, recipe, options, binding, asked)
@@ -42,21 +54,17 @@ function bound.new(scan, recipe, options, binding, asked)
     recipe = obeyed.recipe(scan, recipe, asked)
     local steps = chain.bind(recipe, chain.source_of(scan, {input = options.input}), binding)
     check_rows(options.rows, steps.shape)
-    return setmetatable({scan = scan, chain = steps, devices = devices, options = {
-        available = options.budget and mb.device.bytes(options.budget),
-        host_budget = options.host_budget and mb.device.bytes(options.host_budget),
-        scratch = options.scratch, rows = options.rows, part = options.part,
-        block = options.block,
-        overlap = options.overlap == nil and "auto" or options.overlap, threads = options.threads,
-        pinned = options.pinned, schedule = options.schedule, order = options.order,
-        quiet = options.quiet, ranks = team.ranks(options.ranks)}}, metatable)
+    local own = planning(options)
+    own.overlap = own.overlap == nil and "auto" or own.overlap
+    own.ranks = team.ranks(options.ranks)
+    return setmetatable({scan = scan, chain = steps, devices = devices, options = own}, metatable)
 end
 
 --- What a run will take: {sections, peaks (by device), peak, at_most, exact, pinned, scratch}. As
 -- text it is the plan in words. Every call returns the same table.
 -- Errors: argument (counts without flats, before anything is planned), budget (the smallest blocks
 -- do not fit; the message says which budget is enough).
-function methods:plan()
+methods.plan = declared.method("pipeline:plan()", nil, function(self)
     if not self.made then
         if self.scan.n_flats then
             scan_values.kind(self.scan, {
@@ -69,13 +77,34 @@ function methods:plan()
         self.made = setmetatable(made, {__tostring = report.text})
     end
     return self.made
-end
+end)
 
---- The same pipeline with changed options, such as {rows = {1, 2}}.
-function methods:part(changes)
+-- The same pipeline with other options of a plan.
+local function with(self, changes)
     return setmetatable({scan = self.scan, chain = self.chain, devices = self.devices,
         options = setmetatable(changes, {__index = self.options})}, metatable)
 end
+
+-- Options of mb.pipeline that a pipeline is bound to.
+local BOUND <const> = {devices = true, input = true, steps = true, ranks = true}
+
+--- The same pipeline with changed options, such as {rows = {1, 2}}: options of mb.pipeline but for
+-- devices, input, steps and ranks.
+methods.part = declared.method("pipeline:part(changes: table)", nil, function(self, changes)
+    local options = declared.of(mb.pipeline.new).options
+    for name, value in pairs(changes) do
+        local entry = options[name]
+        if not entry then
+            declared.checked(options, {[name] = value}, "pipeline:part")
+        elseif BOUND[name] then
+            fail("argument", "pipeline:part", name, "%s stays as it is; make another pipeline with "
+                .. "mb.pipeline", name)
+        end
+        arguments.entry(entry, value, "pipeline:part")
+    end
+    check_rows(changes.rows, self.chain.shape)
+    return with(self, planning(changes))
+end)
 
 --- The rows {first, last} of the result that hold rows {first, last} of the detector (nil: from the
 -- first, to the last), or rows of the result where these are not slices.
@@ -85,6 +114,9 @@ function methods:rows_of(rows)
     local there = slices and geometry.rows_of(g, 1, count) or {1, count}
     there = {math.ceil(there[1]), math.floor(there[2])}
     rows = {rows[1] or there[1], rows[2] or there[2]}
+    for i = 1, 2 do
+        arguments.count(rows[i], "pipeline:rows_of", ("element %d of rows"):format(i), 0, 1 << 53)
+    end
     local found = rows
     if slices then
         found = geometry.row_elements(g, rows, count) or wrong_rows(rows, there)
@@ -103,15 +135,15 @@ end
 
 --- The result of the whole chain for the rows {first, last}: an array on the host, which the caller
 -- closes.
-function methods:slices(rows)
+methods.slices = declared.method("pipeline:slices(rows: range?)", nil, function(self, rows)
     check_rows(rows, self.chain.shape)
-    local before = self:part {rows = rows, ranks = false}
+    local before = with(self, {rows = rows, ranks = false})
     local shape = output.shape(before:plan().exact and before:plan() or run.settle(before:plan()))
     local out = mb.empty(shape, {dtype = self.chain.dtype, device = "host"})
     local _ <close> = on_error(function() out:release() end)
-    local part = self:part {rows = rows, out = out, ranks = false}
+    local part = with(self, {rows = rows, out = out, ranks = false})
     return out, run.execute(part:plan(), {out = out, quiet = true})
-end
+end)
 
 -- The formats that layouts are for.
 local LAYOUTS <const> = {tiff_layout = file_name.TIFF, zarr_layout = file_name.ZARR}
@@ -131,6 +163,24 @@ function bound.take_saved(self, own)
     end
 end
 
+-- Options of a result that a run takes.
+local function of_result(...)
+    local all = declared.of(mb.result.create).options
+    return declared.options(tables.mapped({...}, function(name) return all[name] end))
+end
+
+local RUN = declared.options(
+    {"output", "string", "the name of the result", usual = "that of step save"},
+    of_result("overwrite", "slices_per_file", "tiff_layout", "zarr_layout", "layout", "entry",
+        "angles", "title"),
+    {"resume", "boolean", "go on with an interrupted run"},
+    {"discard", "boolean", "remove what an interrupted run has left, and begin anew"},
+    {"each", "callable", "function(block, first), which sees each block before it is written"},
+    {"tell", "callable", "gets a line on what an interrupted run keeps"},
+    {"input", "string", "the scan's file, which the result names", usual = "the scan's path"},
+    {"label", "string", "what the progress says", default = "running"},
+    {"quiet", "boolean", "no progress", usual = "that of mb.pipeline"})
+
 --- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, tiff_layout,
 -- zarr_layout, each, resume, discard} (default output: the file that step save names), or through a
 -- function(block, first), which is called with each block of the result and must not use it after
@@ -138,17 +188,18 @@ end
 -- A run into a file that is interrupted leaves "fossil.h5.unfinished", if anything was finished:
 -- resume = true goes on with it, discard = true removes it and starts anew.
 -- Returns the report: {seconds, peaks, as_planned, values, verdicts, warnings, sections, ...}.
-function methods:run(options)
+methods.run = declared.method("pipeline:run(options: any?)", nil, function(self, options)
     if type(options) == "function" then
         return run.execute(self:plan(), {sink = options, quiet = self.options.quiet})
     end
-    local own = tables.merged({quiet = self.options.quiet, input = self.scan.path}, options)
+    local own = tables.merged({quiet = self.options.quiet, input = self.scan.path},
+        declared.checked(RUN, options, "pipeline:run"))
     bound.take_saved(self, own)
     if not own.output then
         fail("argument", "pipeline:run", "output",
             "output is missing: give output = \"NAME.h5\", or end the recipe with step save")
     end
     return output.run(self, own)
-end
+end)
 
 return bound

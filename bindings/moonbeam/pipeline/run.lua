@@ -3,6 +3,7 @@
 local mb = require "moonbeam"
 local activate = require "moonbeam.pipeline.activate"
 local block = require "moonbeam.pipeline.block"
+local core = require "moonbeam.core"
 local directions = require "moonbeam.scan.directions"
 local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local fail = require "moonbeam.internal.fail"
@@ -571,6 +572,7 @@ function run.execute(made, final)
             store.check_disks(made.job.places, nil, "pipeline.run")
         end
     end)
+    local freed <close> = on_error(core.garbage.collect) -- luacheck: ignore (what steps have made)
     run.look(made)
     local settled, verdicts = run.settle(made, nil, final.journal)
     local total = {}

@@ -2,6 +2,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
+local own_function = require "moonbeam.internal.own_function"
 
 local promise = {}
 
@@ -50,7 +51,7 @@ function promise.others(devices)
     return function(f, ...)
         local arguments = table.pack(...)
         local peaks, result = promise.measured(devices, function()
-            return f(table.unpack(arguments, 1, arguments.n))
+            return own_function.call(nil, f, table.unpack(arguments, 1, arguments.n))
         end)
         for id, bytes in pairs(peaks) do
             others[id] = math.max(others[id] or 0, bytes)

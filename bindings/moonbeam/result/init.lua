@@ -29,8 +29,20 @@ local tables = require "moonbeam.internal.tables"
 local tiff_volume = require "moonbeam.result.tiff_volume"
 local zarr_volume = require "moonbeam.result.zarr_volume"
 
+-- Raises an error unless these are slices of a result.
+local function check_slices(op, self, first, last)
+    if first < 1 or first > last or last > self.shape[1] then
+        fail("argument", op, "z_first", "slices %d to %d are no part of the volume, which has "
+            .. "slices 1 to %d", first, last, self.shape[1])
+    end
+end
+
+local SLICES <const> = {"z_first: count, z_last: count", check_slices}
+
 local result = {}
-local methods = {}
+local methods = declared.class("result", {prepare = SLICES, await = "", arrived = SLICES,
+    skeleton = "", have = SLICES, hash = {"z_first: count, z_last: count, of_file: boolean?",
+    check_slices}}, {})
 local metatable = { __name = "moonbeam.result" }
 
 local FORMATS = {hdf5_volume, tiff_volume, zarr_volume}
@@ -151,7 +163,8 @@ result.create = declared("result.create", {
         options.slice_distance = options.shape[1] > 1 and options.pixel_size or false
     end
     local self = setmetatable({path = path, shape = options.shape, dtype = options.dtype,
-        volume = nothing, written = {}, missing = options.shape[1]}, metatable)
+        volume = nothing, written = {}, missing = options.shape[1],
+        kept = options.unfinished ~= nil}, metatable)
     if not core.dry.on() then
         self.volume = format.create(path, options)
         self.file, self.parts = self.volume.file, self.volume.parts
@@ -164,7 +177,13 @@ end)
 
 -- Marks the slices of an array as written; returns the first and the last.
 local function take(self, array, z_first, op)
-    local count = #array.shape == 2 and 1 or array.shape[1]
+    local rank, shape = array.rank, array.shape
+    local count = rank == 2 and 1 or shape[1]
+    if rank < 2 or rank > 3 or shape[rank - 1] ~= self.shape[2] or shape[rank] ~= self.shape[3]
+    then
+        fail("shape", op, "array", "the array is %s; slices of this volume must be %d x %d",
+            table.concat(shape, " x "), self.shape[2], self.shape[3])
+    end
     if math.type(z_first) ~= "integer" or z_first < 1 or z_first + count - 1 > self.shape[1] then
         fail("argument", op, "z_first", "z_first is %s; %d slice%s of a volume of %d must begin at "
             .. "1 to %d", arguments.described(z_first), count, count == 1 and "" or "s",
@@ -283,6 +302,10 @@ end
 -- them; nil where they are not all there. For a result with `unfinished`. `of_file`: of one that
 -- wrote them at known places of the file, as ranks after the first do, and not into its dataset.
 function methods:hash(z_first, z_last, of_file)
+    if not self.kept then
+        fail("argument", "result:hash", "self", "the result keeps no hashes; only one that is made "
+            .. "with the option unfinished can be asked for them")
+    end
     local regions, sum = self.volume:regions(z_first, z_last), 0
     for _, region in ipairs(regions or {}) do
         region.base = not of_file and region.base or 0

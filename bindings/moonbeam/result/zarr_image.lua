@@ -62,20 +62,9 @@ end
 
 local writer = volumes.writer_class {}
 
--- The number of the volume of a channel and time.
-local function number_of(self, channel, frame)
-    local c, t, counts = channel or 1, frame or 1, self.counts
-    if c < 1 or t < 1 or c > counts.channels or t > counts.frames then
-        fail("argument", "images.create", "channel", "there is no channel %d of frame %d; the "
-            .. "image has channels 1 to %d and frames 1 to %d", c, t, counts.channels,
-            counts.frames)
-    end
-    return (t - 1) * counts.channels + c
-end
-
 --- The volume (z, y, x) of a channel and frame (1-based; default 1).
 function writer:volume(channel, frame)
-    local number = number_of(self, channel, frame)
+    local number = ((frame or 1) - 1) * self.counts.channels + (channel or 1)
     local own = self.made and self.made.volumes[number]
     return setmetatable({level = own and own[1], shape = self.shape, dtype = self.dtype,
         place = "file"}, blocks)

@@ -29,7 +29,7 @@ local told = require "moonbeam.scan.statements.told"
 local volumes = require "moonbeam.volumes"
 
 local scan = {of_arrays = require("moonbeam.scan.arrays").new}
-local methods = reading.methods
+local methods = declared.class("scan", {warn = "text: string"}, reading.methods)
 local metatable = {__name = "moonbeam.scan", __index = fields(methods)}
 
 -- What decoding takes of the largest frame that libhdf5 caches (h5dataset.c).

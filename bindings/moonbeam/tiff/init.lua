@@ -178,9 +178,9 @@ end
 
 --- Completes the file. What ImageJ shows is known when all is written.
 function writer:finish()
-    if self.file and self.text then
-        local stack = self.stack
-        stack.text = self.text(shown_range.of_file(self.file, self.data_at, {stack.pages,
+    local stack = self.stack
+    if self.file and stack.shown then
+        stack.text = stack.shown(shown_range.of_file(self.file, self.data_at, {stack.pages,
             stack.rows, stack.columns}, self.dtype))
         self.file:put(0, (head.compose(stack)))
     end
@@ -224,11 +224,11 @@ function tiff.create(name, options)
     end
     stack.text = text(not ome and WIDEST or nil)
     local _, data_at = head.compose(stack)
-    stack.data_at, stack.text = data_at, text()
+    stack.data_at, stack.text, stack.shown = data_at, text(), not ome and text or nil
     local before, _, page = head.compose(stack)
     local made = setmetatable({shape = shape, dtype = dtype, counts = counts, data_at = data_at,
-        page_bytes = page, order = ome and compose.order(meta) or "CZT", stack = stack,
-        text = not ome and text or nil}, writer)
+        page_bytes = page, order = ome and compose.order(meta) or "CZT", stack = stack},
+        writer)
     made:start(name, options.overwrite, data_at + pages * page, before)
     return made
 end

@@ -96,8 +96,9 @@ local function job_of(source, psf, sink, options, usual, planning)
     job.available = search.available(job.devices, options.budget, options.host_budget)
     if options.journal then
         tile_journal.check(options.journal)
-        options.journal:identify(job)
-        job.kept, job.counts = options.journal:volume(planning), options.journal:counts()
+        tile_journal.identify(options.journal, job)
+        job.kept = tile_journal.volume(options.journal, planning)
+        job.counts = options.journal:counts()
     end
     local plan = options.plan
     if plan and plan.kept and not rawequal(plan.kept_psf, psf) then

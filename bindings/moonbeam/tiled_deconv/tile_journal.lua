@@ -39,7 +39,17 @@ local OPEN <const> = "tiled_deconv.journal"
 -- Sections of a volume: less than this number.
 local SECTIONS <const> = 1 << 32
 
-local methods, states, parts = {}, {}, nil
+-- Raises an error where nothing can be noted any more.
+local function check_open(op, self)
+    if self.closed then
+        fail("argument", op, "self", "the journal is closed; it can be used only before that")
+    end
+end
+
+local methods = declared.class("journal", {may_replace = "", was = "name: string", counts = "",
+    resumed = "", folder = "", finishing = {"", check_open}, finish = {"", check_open},
+    close = "problem: any?"}, {})
+local states, parts = {}, nil
 local metatable = {__name = "moonbeam.tile_journal", __index = methods}
 states.__index = states
 
@@ -192,7 +202,7 @@ end
 
 --- Compares the run with that of the earlier process, or notes which run it is.
 -- Errors: argument (it is another one).
-function methods:identify(job)
+function tile_journal.identify(self, job)
     if self.kept and not self.known and not core.dry.on() then
         self.known = true
         local identity = identity_of(self, job)
@@ -246,6 +256,7 @@ end
 -- ended the work, or nil. With values that were refused it would end again.
 function methods:close(problem)
     local kept = self.kept
+    self.closed = true
     if not kept then
         return
     elseif self.options.tell and tile_ranks.leads() and kept.run and not kept.removed
@@ -262,7 +273,7 @@ metatable.__close = methods.close
 -- ---- volumes ----
 
 --- The state of the next volume; `planning`: the same one is asked for again.
-function methods:volume(planning)
+function tile_journal.volume(self, planning)
     self.count = self.count + (planning and 0 or 1)
     return setmetatable({journal = self, kept = self.kept,
         number = self.count + (planning and 1 or 0)}, states)

@@ -22,7 +22,7 @@ return declared.options(
         usual = "what the search finds"},
     {"axis_tilt", "number", "angle between the axis and the detector's columns; positive: further "
         .. "right in lower rows", unit = "rad", usual = "0"},
-    {"vertical_shifts", "any", "rows to shift each projection by: one number per projection"},
+    {"vertical_shifts", "list", "rows to shift each projection by: one number per projection"},
     {"shifted_rows", "any", "rows that vertical shifts take from outside the detector: \"mark\" "
         .. "in the result, or \"leave_out\"", usual = "mark"},
     {"flip", "any", "how the frames are stored: \"none\" (upright), \"rows\" (upside down), "

@@ -46,7 +46,7 @@ static inline const char *mb_half_acquisition_problem(double center, int64_t col
 {
     double last = (double)(cols - 1);
     if (!(center >= 0 && center <= last))
-        return "center %g lies outside the detector of %lld columns";
+        return "center %g lies outside the detector of %lld columns; give a column of it, from 0";
     if (fabs(center - 0.5 * last) < 1)
         return "center %g is within a pixel of the middle of the detector (%lld columns); this is "
                "not a half acquisition: reconstruct it without that option";

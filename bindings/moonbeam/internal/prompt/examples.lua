@@ -9,6 +9,8 @@ local tables = require "moonbeam.internal.tables"
 
 local SINO <const> = "sino = mb.random({4, 30, 64})\n"
 local SCAN <const> = "scan = mb.scan.open(\"scan.h5\")\n"
+local JOB <const> = SCAN .. "job = mb.pipeline(scan, {\"flat_field\", \"minus_log\", "
+    .. "{\"fbp\", center = 31.5}})\n"
 local FILE <const> = "file = mb.h5.open(\"volume.h5\")\n"
 local NEW <const> = "file = mb.h5.create(\"new.h5\", {overwrite = true})\n"
 local RESULT <const> = "out = mb.result.create(\"made.h5\", {shape = {4, 8, 8}, "
@@ -149,6 +151,10 @@ local examples = {
     ["result:parameters"] = RESULT .. "out:parameters {center = 31.5}",
     ["result:provenance"] = RESULT .. "out:provenance {program = \"own script\"}",
     ["result.disk_bytes"] = "mb.result.disk_bytes(\"volume.zarr\", {64, 64, 64}, \"f32\")",
+    ["pipeline:plan"] = JOB .. "print(job:plan())",
+    ["pipeline:part"] = JOB .. "job:part({rows = {2, 3}}):plan().peak",
+    ["pipeline:slices"] = JOB .. "slices, report = job:slices({2, 3})",
+    ["pipeline:run"] = JOB .. "report = job:run({output = \"run.h5\", overwrite = true})",
     ["pipeline.new"] = SCAN .. "job = mb.pipeline.new(scan, {\"flat_field\", \"minus_log\", "
         .. "{\"center\"},\n    {\"fbp\", filter = \"hann\"}}, {quiet = true})\njob:plan().peak",
 

@@ -4,6 +4,8 @@
 local core = require "moonbeam.core"
 local block_axis = require "moonbeam.pipeline.block".axis
 local fail = require "moonbeam.internal.fail"
+local own_function = require "moonbeam.internal.own_function"
+local tables = require "moonbeam.internal.tables"
 
 local own_step = {}
 
@@ -25,12 +27,15 @@ end
 
 -- What a function of a definition returns; an error in it names step and function.
 local function called(name, field, f, ...)
-    local result = table.pack(pcall(f, ...))
+    local result = table.pack(pcall(core.unyielding, f, ...))
     if result[1] then
         return table.unpack(result, 2, result.n)
     end
     local problem = result[2]
-    if type(problem) ~= "table" or not problem.code then
+    if own_function.yields(problem) then
+        wrong(name, "its function %s yields (%s), which it must not do: return instead", field,
+            own_function.place(f) or "a function in C")
+    elseif type(problem) ~= "table" or not problem.code then
         wrong(name, "its function %s fails: %s", field, core.error.printable(tostring(problem)))
     elseif problem.code ~= "cancelled" then
         problem.op = "step " .. name
@@ -185,51 +190,23 @@ function own_step.guard(def)
     return def
 end
 
--- Blocks of pools that steps with these labels have made, by device and sequence.
-local function blocks_of(labels, devices)
-    local found = {}
-    for _, device in ipairs(devices) do
-        for _, block in ipairs(device.dry and {} or core.pool.blocks(device)) do
-            found[device.id .. block.sequence] = labels[block.tag] and block or nil
-        end
-    end
-    return found
-end
-
 --- Watches what those of these steps that are one's own keep of what they allocate. Returns nil if
 -- none is, or a function for after the last block: it returns a list of texts, one for each step
 -- that keeps arrays.
 function own_step.watch(steps, devices)
-    local labels, list = {}, {core.device.open "host"}
+    local labels = {}
     for _, step in ipairs(steps) do
         labels[step.label] = step.def.guarded
     end
     if next(labels) == nil then
         return nil
     end
-    for _, device in ipairs(devices) do
-        list[#list + 1] = device.id ~= "host" and device or nil
-    end
-    local before = blocks_of(labels, list)
+    local kept = own_function.watch(labels, devices)
     return function()
-        core.garbage.collect()
-        local kept, texts = {}, {}
-        for key, block in pairs(blocks_of(labels, list)) do
-            if not before[key] then
-                local all = kept[block.tag] or {bytes = 0, count = 0, first = block}
-                all.bytes, all.count = all.bytes + block.bytes, all.count + 1
-                all.first = block.sequence < all.first.sequence and block or all.first
-                kept[block.tag] = all
-            end
-        end
-        for label, all in pairs(kept) do
-            local text = "step %s keeps %d array%s of %s in all, made at %s: the plan counts what "
-                .. "a step makes for one block only; let it release what it makes"
-            texts[#texts + 1] = text:format(label, all.count, all.count == 1 and "" or "s",
-                core.device.format_bytes(all.bytes), all.first.owner)
-        end
-        table.sort(texts)
-        return texts
+        return tables.mapped(kept(), function(each)
+            return ("step %s %s: the plan counts what a step makes for one block only; let it "
+                .. "release what it makes"):format(each.tag, each.text)
+        end)
     end
 end
 
