@@ -75,9 +75,12 @@ end
 
 local function deconvolution(name)
     local image, psf = image_words(name)
+    local tile = ("--tile %d,%d,%d"):format(up_to(8), up_to(26), up_to(26))
     local method = one_of {"rl --iterations 3", "rl --iterations 3", "rl --iterations 2 --metrics "
         .. "--curve FOLDER/m.png --snapshots FOLDER/s.png --every 1",
-        "rl --iterations 2 --tiles exact", "rl --iterations 2 --tiles blended", "wiener",
+        "rl --iterations 2 --tiles exact", "rl --iterations 2 --tiles blended",
+        "rl --iterations 2 --tiles exact " .. tile, "rl --iterations 3 --tiles blended " .. tile,
+        "rl --iterations auto --tiles blended " .. tile, "wiener",
         "tikhonov", "landweber --iterations 3", "gradient_consensus --iterations 3",
         "rl --iterations 2 --acceleration biggs_andrews", "rl --iterations auto --gain 2 --offset 9"}
     return ("scripts/deconvolve.lua %s %s --psf-background none -m %s %s"):format(image, psf, method,
