@@ -124,10 +124,10 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- The search
 
--- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid, least}.
--- least: the size for the largest tile, which has nothing beyond the image. A larger number with the
--- same grid is not. `wanted`: this number alone, or nil; `whole`: the extent of the whole image as
--- a tile with what surrounds it, or nil (as the kernel says).
+-- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid,
+-- least}. least: the size for the largest tile, which has nothing beyond the image. A larger number
+-- with the same grid is not. `wanted`: this number alone, or nil; `whole`: the extent of the whole
+-- image as a tile with what surrounds it, or nil (as the kernel says).
 local function choices_of(n, kernel, most, wanted, whole, place)
     local list, count, last = {}, 1, nil
     if wanted then
