@@ -22,7 +22,6 @@ local part_record = require "moonbeam.pipeline.shares.part_record"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local team = require "moonbeam.pipeline.shares.team"
 local report = require "moonbeam.pipeline.report"
-local memory_picture = require "moonbeam.pipeline.pictures.memory_picture"
 local lists = require "moonbeam.scan.lists"
 local method = require "moonbeam.tomo.method"
 local ranges = require "moonbeam.scan.series.ranges"
@@ -618,10 +617,7 @@ if options.plan then
         or "plan"}), options, function(part)
             return mb.recon.plan(scan, setmetatable({part = part}, {__index = settings})).made
         end)
-    if options.png then
-        memory_picture.save(options.png, plan.made, options)
-        say("picture    %s (the memory)", options.png)
-    end
+    command.draw_plan(plan.made, options, say)
     return
 end
 phase("plan")

@@ -242,6 +242,22 @@ describe("deconvolve.lua and noise", function()
         end
     end)
 
+    it("plans at most what it takes, where only the run can know the noise", function()
+        for image, known in pairs {flat = false, image = true} do
+            for _, tiles in ipairs {"", "--tiles exact", "--tiles blended --tile 10,30,30"} do
+                local words = ("FOLDER/%s.tif FOLDER/psf.npy -d host --overwrite "
+                    .. "-o FOLDER/a.tif --iterations auto %s "):format(image, tiles)
+                local plan = must(words .. "--plan")
+                local most = bytes(plan, "memory +peak at most")
+                local text = must(words .. "--budget " .. most)
+                local predicted = bytes(text, "memory +peak")
+                assert.equal(predicted, bytes(text, "measured +peak"), text)
+                assert.is_true(known and predicted == most or predicted <= most, text)
+                assert.equal(known, text:find("noise +unknown") == nil, text)
+            end
+        end
+    end)
+
     it("tells and draws the misfit against what noise alone leaves", function()
         for _, more in ipairs { "", "--tiles exact" } do
             local text = must("%s -o FOLDER/a.tif --iterations 12 --gain 3 --offset 100 --curve "

@@ -290,6 +290,20 @@ describe("the description of a result", function()
         end
     end)
 
+    it("has no size that is none", function()
+        for _, text in ipairs {"nan", "abc", "-0.1", "0", "inf", "1e999", ""} do
+            local said = page_forms.ome("ZTC", COUNTS, CHANNELS .. "<TiffData/>",
+                (' PhysicalSizeX="%s" PhysicalSizeXUnit="nm" PhysicalSizeY="0.12" '
+                    .. 'PhysicalSizeZ="%s"'):format(text, text))
+            tiff("ZTC", {said})(folder .. "/odd.ome.tif")
+            local channels, frames = convert({"odd.ome.tif"}, "odd_o.ome.tif", false)
+            local own = description_of(folder .. "/odd_o.ome.tif", 3 * channels * frames)
+            assert.matches(' PhysicalSizeY="0.12"', own)
+            assert.is_nil(own:find("PhysicalSizeX", 1, true), own)
+            assert.is_nil(own:find("PhysicalSizeZ", 1, true), own)
+        end
+    end)
+
     it("is its own where commands write it", function()
         local psf <close> = mb.ones {1, 1, 1}
         mb.npy.write(folder .. "/psf.npy", psf)

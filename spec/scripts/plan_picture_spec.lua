@@ -35,6 +35,37 @@ describe("reconstruct --plan --png", function()
         end
     end)
 
+    it("takes what is predicted, beside the budget, which is that of the run", function()
+        files.write(folder .. "/r.lua", '{"flat_field", "minus_log", {"fbp", center = 23}}')
+        for _, options in ipairs {"--method fbp -c 23", ("--recipe %s/r.lua"):format(folder)} do
+            local words = ("reconstruct %s/scan.h5 --plan -d host --overwrite %s "):format(folder,
+                options)
+            local text = helper.run_program(words)
+            local peak = math.tointeger(text:match "\npeak [^\n]-%((%d+) bytes%)")
+            assert.is_true(peak < 960 * 440 * 3, peak)
+            local status
+            text, status = helper.run_program(("%s-b %d --png %s/b.png"):format(words, peak,
+                folder))
+            assert.equal(0, status, text)
+            local predicted, measured = text:match(
+                "\npicture [^\n]-predicted (%d+) bytes, measured (%d+) bytes on the host\n")
+            assert.equal(960 * 440 * 3, math.tointeger(predicted), text)
+            assert.equal(predicted, measured)
+            assert.is_true(math.tointeger(text:match "\npeak [^\n]-%((%d+) bytes%)") <= peak)
+            assert.is_nil(text:find("\ncommand ", 1, true))
+            -- The picture is not in the advice either.
+            text, status = helper.run_program(("%s-b 1K --png %s/b.png"):format(words, folder))
+            assert.equal(1, status)
+            local advice = math.tointeger((text:match "or more %((%d+) bytes%)"))
+            assert.is_true(advice <= peak, text)
+            -- Without an array, there is nothing to say.
+            text, status = helper.run_program(("%s-b %d --png %s/b.svg"):format(words, peak,
+                folder))
+            assert.equal(0, status, text)
+            assert.truthy(text:find("b.svg (the memory)\n", 1, true), text)
+        end
+    end)
+
     it("is a PNG by its name, and replaces nothing without --overwrite", function()
         assert.equal(0, select(2, planned("-c 23", "m.png")))
         assert.equal("\137PNG", files.read(folder .. "/m.png"):sub(1, 4))

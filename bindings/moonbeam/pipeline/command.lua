@@ -657,6 +657,14 @@ local function check(options)
                 name)
         end
     end
+    local pictures <const> = first ~= nil and {center_picture = first ~= "vertical",
+        preview_rows = true, preview = first == "snapshots"} or {}
+    for _, name in ipairs {"preview", "preview_rows", "center_picture"} do
+        if options[name] and pictures[name] then
+            cli.wrong("--%s is drawn of a whole run; leave it out with --%s",
+                (name:gsub("_", "-")), first)
+        end
+    end
     if options.row and options.rows then
         cli.wrong("--row and --rows both say what is made: give one of them")
     end
@@ -667,6 +675,19 @@ end
 function command.share_node(options)
     if options.ranks_per_node then
         core.cluster.share_node(options.ranks_per_node)
+    end
+end
+
+--- Draws the memory of a plan, --png, which the run does not do.
+function command.draw_plan(made, options, say)
+    if options.png then
+        local chart = memory_picture.chart(made)
+        local predicted, measured = call_budget.beside("--png", function()
+            memory_picture.save(options.png, chart, options)
+        end)
+        say("picture    %s (the memory)%s", options.png, measured == 0 and ""
+            or (", drawn beside the budget: predicted %d bytes, measured %d bytes on the host")
+            :format(predicted, measured))
     end
 end
 
@@ -746,9 +767,7 @@ function command.run(scan, options, talk)
             or "plan"}), options, function(part)
                 return pipeline:part({part = part}):plan()
             end)
-        if options.png then
-            memory_picture.save(options.png, made, options)
-        end
+        command.draw_plan(made, options, say)
     elseif options.snapshots then
         tell_scan(scan, pipeline, options, talk)
         plan_snapshots(pipeline, options)

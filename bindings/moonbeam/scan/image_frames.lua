@@ -122,9 +122,9 @@ local function volume_of(set, indices)
     local _ <close> = on_error(function() volume:close() end)
     local gap = volume.missing and volume:missing()
     if gap then
-        fail("io", "scan.open", "allow_missing", "%d of the %d frames of '%s' are missing, the "
-            .. "first is %d: they were never written; the option wait = SECONDS waits for them",
-            gap.count, volume.shape[1], set.base, gap.first)
+        fail("io", "scan.open", "allow_missing", "%s%d of the %d frames of '%s' are missing, "
+            .. "the first is %d: they were never written; the option wait = SECONDS waits for them",
+            gap.more and "at least " or "", gap.count, volume.shape[1], set.base, gap.first)
     end
     return #indices == set.total and volume or volumes.pages(volume, indices)
 end

@@ -314,6 +314,7 @@ function blended.prepare(job)
             .. "replicate")
     end
     job.margin, job.ramp, job.most, job.kernel, job.settings = {}, {}, {}, {}, {}
+    job.whole = {}
     for _, name in ipairs {"normalize", "eps", "floor", "min", "acceleration",
         "total_variation", "spacing", "boundary", "background"} do
         job.settings[name] = options[name]
@@ -326,6 +327,7 @@ function blended.prepare(job)
         -- A tile is not shorter than its two ramps.
         job.most[i] = math.max(1, job.source.shape[i] // (2 * job.ramp[i]))
         job.kernel[i] = k + 2 * job.margin[i] -- tile, both margins, and the boundary's k - 1
+        job.whole[i] = job.source.shape[i] + k - 1
     end
     job.shape = job.source.shape
     job.ordered = true -- sums do not depend on who is free

@@ -66,7 +66,8 @@ function search.tiles(axes)
 end
 
 --- The tiles that take most, each `times` in a row: what their run takes is what that of all tiles
--- takes, or a little more.
+-- takes, or a little more. All tiles, where these are no more: one tile is never in flight beside
+-- another.
 function search.few(axes, times)
     local largest, list = {}, {}
     for i, parts in ipairs(axes) do
@@ -82,7 +83,11 @@ function search.few(axes, times)
             list[#list + 1] = tile
         end
     end
-    return list
+    local total = 1
+    for _, parts in ipairs(axes) do
+        total = total * #parts
+    end
+    return total <= #list and search.tiles(axes) or list
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -119,9 +124,11 @@ end
 -- ---------------------------------------------------------------------------------------------
 -- The search
 
--- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid}. A
--- larger number with the same grid is not. `wanted`: this number alone, or nil.
-local function choices_of(n, kernel, most, wanted, device, axis)
+-- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid,
+-- least}. least: the size for the largest tile, which has nothing beyond the image. A larger number
+-- with the same grid is not. `wanted`: this number alone, or nil; `whole`: the extent of the whole
+-- image as a tile with what surrounds it, or nil (as the kernel says).
+local function choices_of(n, kernel, most, wanted, whole, place)
     local list, count, last = {}, 1, nil
     if wanted then
         count = math.min(most, wanted)
@@ -129,9 +136,10 @@ local function choices_of(n, kernel, most, wanted, device, axis)
     end
     while count <= most do
         local extent = (n + count - 1) // count
-        local size = mb.fft.good_size(extent + kernel - 1, {device = device, axis = axis})
+        local size = mb.fft.good_size(extent + kernel - 1, place)
         if size ~= last then
-            list[#list + 1] = {count = count, extent = extent, size = size}
+            list[#list + 1] = {count = count, extent = extent, size = size, least = whole
+                and math.min(size, mb.fft.good_size(whole, place)) or size}
             last = size
         end
         count = count < 32 and count + 1 or count + count // 8
@@ -141,14 +149,15 @@ end
 
 local function candidate_of(choice, shape)
     local made = {counts = {}, tile = {}, grid = {}, total = 1, points = 1}
-    local voxels = 1
+    local voxels, rows = 1, 1
     for i, axis in ipairs(choice) do
         made.counts[i], made.tile[i], made.grid[i] = axis.count, axis.extent, axis.size
         made.total, made.points, voxels = made.total * axis.count, made.points * axis.size,
             voxels * shape[i]
+        rows = rows * (i < #choice and axis.least or 1)
     end
     -- In place: rows of the grid with room for the spectrum, twice (tile and transfer function).
-    made.least = 8 * made.points // made.grid[#made.grid] * 2 * (made.grid[#made.grid] // 2 + 1)
+    made.least = 8 * rows * 2 * (choice[#choice].least // 2 + 1)
     made.work = made.total * made.points / voxels
     return made
 end
@@ -182,8 +191,8 @@ local function candidates_of(job)
     for i, n in ipairs(job.shape) do
         local extent = job.tile and job.tile[i]
         local wanted = job.counts and job.counts[i] or extent and (n + extent - 1) // extent
-        lists[i] = choices_of(n, job.kernel[i], job.most[i], wanted, job.devices[1],
-            i == #job.shape and "row" or "column")
+        lists[i] = choices_of(n, job.kernel[i], job.most[i], wanted, job.whole and job.whole[i],
+            {device = job.devices[1], axis = i == #job.shape and "row" or "column"})
     end
     local function choose(axis, choice)
         if axis > #lists then
@@ -272,7 +281,8 @@ local function quickest(job, whole)
 end
 
 --- How to cut. `job`: devices, shape (to be cut), kernel, most (largest numbers of tiles), tile
--- (wanted extents, or nil), counts (of a run that goes on, or nil), overlaps (a list of true, false
+-- (wanted extents, or nil), counts (of a run that goes on, or nil), whole (the largest extents of a
+-- tile with what surrounds it, or nil), overlaps (a list of true, false
 -- or both), available (bytes by device id), seconds(candidate), which returns those of computing,
 -- reading and writing, peaks(candidate, all), which sets what it takes (peaks) and how far it takes
 -- the pools (reach), and `what`. Returns the candidate {counts, tile, grid, total, points, work,

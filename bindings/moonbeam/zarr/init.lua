@@ -390,23 +390,30 @@ function volume:fill(block, first)
     waiting:empty()
 end
 
---- The indices of the first axis that no chunk was written for, or not all: {first, count}; nil:
--- none. Readers take them for the fill value. One chunk that is not there decides for the indices
--- that it has, so that the extents of an array without files cost nothing.
+-- How many indices that are missing are counted: the extents of an array without files may be any.
+local MOST_LOST <const> = 4096
+
+--- The indices of the first axis that no chunk was written for, or not all: {first, count, more
+-- (there may be others)}; nil: none. Readers take them for the fill value. One chunk that is not
+-- there decides for the indices that it has, so that the extents of an array without files cost
+-- nothing.
 function volume:missing()
     local lost, gap, zero = {}, {count = 0}, {}
     for axis = 1, #self.shape do
         zero[axis] = 0
     end
     local function lose(row)
-        gap.count = gap.count + (lost[row] and 0 or 1)
-        lost[row] = true
-        gap.first = math.min(gap.first or row, row)
+        gap.more = gap.more or gap.count == MOST_LOST and not lost[row] or nil
+        if not gap.more then
+            gap.count = gap.count + (lost[row] and 0 or 1)
+            lost[row] = true
+            gap.first = math.min(gap.first or row, row)
+        end
     end
     local function look(place, before, first, extents, flat)
         local depth = flat and 1 or self.array.chunks[self.space[1]]
         local at, last = first[1], flat and first[1] or first[1] + extents[1] - 1
-        while at <= last do
+        while at <= last and not gap.more do
             local beyond = flat and last + 1 or math.min(last + 1, (at // depth + 1) * depth)
             local from, count = {table.unpack(first)}, {table.unpack(extents)}
             if not flat then

@@ -213,6 +213,7 @@ void mb_h5_destroy(mb_h5 *file)
     mb_h5_free_value(file);
     mb_h5_forget_made(file);
     mb_h5_forget_gaps(file);
+    mb_h5_forget_places(file);
     mb_target_destroy(file->target);
     free(file->found);
     free(file->path);

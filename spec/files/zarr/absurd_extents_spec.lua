@@ -42,7 +42,8 @@ describe("a Zarr array of absurd extents and no chunks", function()
     for _, case in ipairs {
         {{1 << 31, 10, 14}, {4, 10, 14}, "2147483648 frames, and at most 1048576 can be read"},
         {{12, 10, 1 << 40}, {4, 10, 14}, "12 of the 12 frames of .* are missing, the first is 1"},
-        {{1 << 18, 1 << 20, 4}, {4, 10, 14}, "262144 of the 262144 frames of .* are missing"},
+        {{1 << 18, 1 << 20, 4}, {4, 10, 14}, "at least 4096 of the 262144 frames of .* are missing"},
+        {{1 << 20, 1 << 20, 4}, {1, 9, 4}, "at least 4096 of the 1048576 frames of .* are missing"},
     } do
         it(("is refused as a scan and as an image, %d x %d x %d"):format(table.unpack(case[1])),
             function()
@@ -58,6 +59,13 @@ describe("a Zarr array of absurd extents and no chunks", function()
                     text)
             end)
     end
+
+    it("is looked through for the first 4096 that are missing", function()
+        for count, more in pairs {[4096] = false, [4097] = true, [1 << 20] = true} do
+            local volume <close> = mb.images.open(written({count, 2, 3}, {1, 2, 3}))
+            assert.same({first = 1, count = 4096, more = more or nil}, volume:missing())
+        end
+    end)
 
     it("tells the frames of which one chunk of several is missing", function()
         local root = written({7, 5, 6}, {2, 5, 3})

@@ -108,6 +108,10 @@ return {
         says = "--layout is for the volume of a whole run", follows = {
             "reconstruct s.h5 -o o.h5 -d host --recipe r.lua --layout httomo",
             "reconstruct s.h5 -o o.h5 -d host --recipe r.lua --snapshots o"}},
+    {source = "is drawn of a whole run; leave it out", says = "leave it out with --sweep",
+        words = "reconstruct s.h5 -o o.h5 -d host --recipe r.lua --sweep fbp.cutoff=0.5,1 "
+            .. "--center-picture p.png", follows = {
+            "reconstruct s.h5 -o o.h5 -d host --recipe r.lua --sweep fbp.cutoff=0.5,1"}},
     {source = "--row and --rows both say", words = P .. "--row 2 --rows 2:3",
         says = "give one of them", follows = {P .. "--row 2", P .. "--rows 2:3"}},
     {source = "without --recipe FILE says nothing", words = R .. "--set fbp.filter=hann",

@@ -2,6 +2,7 @@
 -- tenths of it there is no plan. Random command lines by a seed; MOONBEAM_RANDOM_BUDGETS=300 makes
 -- so many, MOONBEAM_RANDOM_SEED=N others.
 
+local core = require "moonbeam.core"
 local files = require "spec.support.files"
 local helper = require "spec.helper"
 local mb = require "moonbeam"
@@ -34,10 +35,11 @@ local folder
 local METHODS <const> = {"auto", "fbp", "fourier", "sirt --iterations 3",
     "cgls --iterations 3", "fista --iterations 3", "landweber --iterations 3"}
 
--- A scan in the folder; returns the words that reconstruct it.
-local function scan_words(name)
+-- A scan in the folder, with so many rows at least; returns the words that reconstruct it.
+local function scan_words(name, rows)
     local text, status = helper.run_program(("scripts/simulate.lua %s/%s.h5 -n %d --rows %d -a %d "
-        .. "-q --overwrite"):format(folder, name, 12 + up_to(40), up_to(9), 12 + up_to(30)))
+        .. "-q --overwrite"):format(folder, name, 12 + up_to(40), math.max(rows or 1, up_to(9)),
+        12 + up_to(30)))
     assert(status == 0, text)
     return ("scripts/reconstruct.lua FOLDER/%s.h5"):format(name)
 end
@@ -55,8 +57,8 @@ local function recipe(name)
     files.write(path, RECIPE:format(one_of {'{"fbp"}', '{"fourier"}',
         '{"fbp"}, {"rescale", dtype = "uint8", percentiles = {0.1, 99.9}}'}))
     return ("%s --recipe FOLDER/%s.lua %s"):format(scan_words(name), name, one_of {"",
-        "-p FOLDER/p.png --center-picture FOLDER/c.png", "--sweep center.column=5:9:1",
-        "--sweep median.size=1,3", "--snapshots FOLDER/out"})
+        "-p FOLDER/p.png --center-picture FOLDER/c.png", "--vertical x=5 -p FOLDER/p.png",
+        "--sweep center.column=5:9:1", "--sweep median.size=1,3", "--snapshots FOLDER/out"})
 end
 
 -- An image and a PSF in the folder; returns their names.
@@ -73,9 +75,12 @@ end
 
 local function deconvolution(name)
     local image, psf = image_words(name)
+    local tile = ("--tile %d,%d,%d"):format(up_to(8), up_to(26), up_to(26))
     local method = one_of {"rl --iterations 3", "rl --iterations 3", "rl --iterations 2 --metrics "
         .. "--curve FOLDER/m.png --snapshots FOLDER/s.png --every 1",
-        "rl --iterations 2 --tiles exact", "rl --iterations 2 --tiles blended", "wiener",
+        "rl --iterations 2 --tiles exact", "rl --iterations 2 --tiles blended",
+        "rl --iterations 2 --tiles exact " .. tile, "rl --iterations 3 --tiles blended " .. tile,
+        "rl --iterations auto --tiles blended " .. tile, "wiener",
         "tikhonov", "landweber --iterations 3", "gradient_consensus --iterations 3",
         "rl --iterations 2 --acceleration biggs_andrews", "rl --iterations auto --gain 2 --offset 9"}
     return ("scripts/deconvolve.lua %s %s --psf-background none -m %s %s"):format(image, psf, method,
@@ -145,7 +150,7 @@ local function stitching(name)
 end
 
 local function joining(name)
-    local words = scan_words(name)
+    local words = scan_words(name, 2)
     for k = 1, 2 do
         local text, status = helper.run_program(("%s -o FOLDER/%s.h5 -c 7 -m fbp -d host -q "
             .. "--overwrite --part %d/2"):format(words, name .. "v", k):gsub("FOLDER", folder))
@@ -194,7 +199,8 @@ end
 
 local ADVICE <const> = "; give %-%-budget (%S+) or more %((%d+) bytes%)"
 
--- Runs a command line with a budget that is too small, follows the advice, and plans with less.
+-- Runs a command line with a budget that is too small, follows the advice, and plans with less. What
+-- is typed is rounded up, and the work takes larger blocks where the budget allows them.
 -- Returns the advice, nil where the budget was enough, and what is wrong with it.
 local function follow(words, extension)
     local out = (" -o FOLDER/o.%s --overwrite"):format(extension)
@@ -207,11 +213,16 @@ local function follow(words, extension)
         return nil, ("%s%s: no advice:\n%s"):format(words, out, text)
     end
     bytes = math.tointeger(bytes)
-    text, status = run(words .. out .. " --budget " .. typed)
-    local predicted, measured = figures(text)
-    if status ~= 0 or not predicted or predicted ~= measured or measured > bytes then
-        return typed, ("%s%s --budget %s: status %s, %s predicted, %s measured:\n%s"):format(words,
-            out, typed, status, predicted, measured, text)
+    for _, given in ipairs {typed, ("%d"):format(bytes)} do
+        text, status = run(words .. out .. " --budget " .. given)
+        local predicted, measured = figures(text)
+        if status ~= 0 or not predicted or predicted ~= measured
+            or measured > core.device.bytes(given) then
+            return typed, ("%s%s --budget %s: status %s, %s predicted, %s measured:\n%s"):format(
+                words, out, given, status, predicted, measured, text)
+        elseif measured <= bytes then
+            break
+        end
     end
     local less = ("%s --budget %d"):format(select(2, places_of(words)), bytes * 9 // 10)
     text, status = run(words .. less)

@@ -110,6 +110,25 @@ function call_budget.done(what, fn, make_room)
     return result
 end
 
+--- Does what only a plan does, such as its own picture: fn(), which takes memory of the host. The
+-- budget that is planned for is that of the run, which does not do it, so fn() has as much more as
+-- it takes. Returns the bytes of it, predicted and measured. A rehearsal leaves it out.
+function call_budget.beside(what, fn)
+    if core.dry.on() then
+        return 0, 0
+    end
+    local host = core.device.open "host"
+    core.garbage.collect()
+    local live, planned = core.pool.stats(host).live, (peaks_of(fn).host or 0)
+    local before <const> = host:budget()
+    local _ <close> = setmetatable({}, {__close = function() host:budget(before) end})
+    host:budget(math.max(before, planned))
+    local predicted = math.max(0, planned - live)
+    local measured = promise.measured({}, fn).host
+    promise.check_bytes(what, measured, predicted)
+    return predicted, measured
+end
+
 --- What the parts that are done took on a device, predicted and measured, with `predicted` and
 -- `measured` of the rest.
 function call_budget.with_parts(id, predicted, measured)

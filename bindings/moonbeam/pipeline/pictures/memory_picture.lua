@@ -21,9 +21,9 @@ local function edges_of(events)
     return edges
 end
 
---- Writes what a plan takes on its first device, over its allocations and frees, stacked by step,
--- as FILE.png or FILE.svg; the dashed line is what is available. Options: overwrite.
-function memory_picture.save(path, made, options)
+--- Returns a chart of what a plan takes on its first device, over its allocations and frees,
+-- stacked by step; the dashed line is what is available.
+function memory_picture.chart(made)
     local events, device = dry_work.events(made), made.job.devices[1]
     if #events == 0 then
         fail("argument", "pipeline", "png", "the plan allocates nothing")
@@ -33,9 +33,13 @@ function memory_picture.save(path, made, options)
     chart.edges = edges_of(events)
     chart.x = {label = "the work in its order", form = "none"}
     chart.marks[1][1] = (chart.edges[chart.at] + chart.edges[chart.at + 1]) / 2
-    output.put(chart, {file = path, overwrite = options and options.overwrite,
-        title = ("planned memory on %s: %d bytes at most"):format(device.id, chart.peak - live)})
+    chart.title = ("planned memory on %s: %d bytes at most"):format(device.id, chart.peak - live)
     return chart
+end
+
+--- Writes such a chart as FILE.png or FILE.svg. Options: overwrite.
+function memory_picture.save(path, chart, options)
+    output.put(chart, {file = path, overwrite = options and options.overwrite})
 end
 
 return memory_picture

@@ -96,6 +96,12 @@ local function copy_of(element, list)
     return made
 end
 
+-- Is a text a size as the schema has it, positive and finite?
+local function is_size(text)
+    local value = tonumber(text)
+    return value ~= nil and value > 0 and value < math.huge
+end
+
 -- What OME-XML says of pixels: sizes, type, and that all pages follow one another.
 local function pixels_of(meta, source, counts, dtype, prefix)
     local was = ome.meta {pixels = source}
@@ -128,11 +134,14 @@ local function pixels_of(meta, source, counts, dtype, prefix)
     ome_xml.set(made, "SignificantBits", nil)
     for _, each in ipairs {{"X", "pixel"}, {"Y", "pixel"}, {"Z", "step"}} do
         local axis, size = each[1], (meta.said or {})[each[2]]
+        local own = made.attributes["PhysicalSize" .. axis]
         if size then
             ome_xml.set(made, "PhysicalSize" .. axis, ("%.10g"):format(size * 1e6))
             ome_xml.set(made, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")
-        elseif made.attributes["PhysicalSize" .. axis]
-            and not made.attributes["PhysicalSize" .. axis .. "Unit"] then
+        elseif own and not is_size(own) then
+            ome_xml.set(made, "PhysicalSize" .. axis, nil)
+            ome_xml.set(made, "PhysicalSize" .. axis .. "Unit", nil)
+        elseif own and not made.attributes["PhysicalSize" .. axis .. "Unit"] then
             -- The schema's default, which not every reader knows.
             ome_xml.set(made, "PhysicalSize" .. axis .. "Unit", "\u{b5}m")
         end

@@ -39,7 +39,9 @@ mb_status mb_h5_adopt(mb_h5 *file, hid_t id, const char *path, mb_h5_dataset **o
     dataset->axes[1] = 1;
     dataset->axes[2] = 2;
     dataset->linked_bytes = linked_bytes(file, id);
-    const mb_status status = mb_h5_describe_dataset(file, id, path, &dataset->info);
+    mb_status status = mb_h5_describe_dataset(file, id, path, &dataset->info);
+    if (status == MB_STATUS_OK && !file->writable)
+        status = mb_h5_check_place(file, id, path);
     if (status != MB_STATUS_OK) {
         dataset->file = NULL;
         mb_h5_dataset_destroy(dataset);

@@ -84,6 +84,13 @@ typedef struct h5_visited {
     int64_t count, room;
 } h5_visited;
 
+/* The bytes of a file that a dataset has. */
+typedef struct h5_extent {
+    unsigned long file;
+    haddr_t object, first; /* the address of its header, that of its elements */
+    hsize_t bytes;
+} h5_extent;
+
 struct mb_h5 {
     hid_t id; /* -1: closed */
     char *path;
@@ -112,6 +119,8 @@ struct mb_h5 {
     mb_h5_value *value;
     char **names;
     int64_t name_count;
+    h5_extent *extents; /* of the datasets that were opened (h5places.c) */
+    int64_t extent_count, extent_room;
 };
 
 struct mb_h5_dataset {
@@ -226,6 +235,12 @@ mb_status mb_h5_describe_dataset(mb_h5 *file, hid_t dataset, const char *path, m
 mb_status mb_h5_describe_object(mb_h5 *file, hid_t id, const char *path, mb_h5_info *info);
 /* Fails where the chunks are larger than the dataset can be in a sound file. */
 mb_status mb_h5_check_chunk(const mb_h5_dataset *dataset);
+
+/* ---- h5places.c ---- */
+
+/* Fails where a contiguous dataset that is open has bytes of one that was opened before. */
+mb_status mb_h5_check_place(mb_h5 *file, hid_t dataset, const char *path);
+void mb_h5_forget_places(mb_h5 *file);
 
 /* ---- h5header.c ---- */
 
