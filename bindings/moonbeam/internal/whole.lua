@@ -64,7 +64,8 @@ local function taken(list, results)
         for k = 1, results.n do
             local plan = type(results[k]) == "table" and results[k]
             local made = plan and rawget(plan, "made") or plan -- that of a reconstruction
-            local of_run = made and (rawget(made, "reserved") or rawget(made, "peaks"))
+            local of_run = made and (rawget(made, "reserved") or rawget(made, "peaks")
+                or rawget(made, "peak"))
             bytes = math.max(bytes, type(of_run) == "table" and of_run[each.device.id] or 0)
         end
         takes[i], most = bytes, math.max(most, bytes)

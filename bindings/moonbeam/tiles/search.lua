@@ -252,7 +252,7 @@ end
 
 local function fail_smallest(job, smallest)
     local bytes = mb.device.format_bytes
-    job.peaks(smallest, smallest.total <= MOST_TILES)
+    job.peaks(smallest, false)
     local id = short(job, smallest) or job.devices[1].id
     local need, limit = smallest.reserved[id], job.limits[id]
     local live = limit and 0 or mb.pool.stats(id).live
