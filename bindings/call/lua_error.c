@@ -30,10 +30,15 @@ void mbl_compose_budget(lua_State *L)
     lua_getfield(L, err, "remedy");
     lua_getfield(L, err, "enough_for");
     lua_getfield(L, err, "limit");
+    lua_getfield(L, err, "limited_by");
+    lua_getfield(L, err, "also");
     const uint64_t limit = (uint64_t)lua_tointeger(L, err + 6);
     const lua_Integer enough = lua_tointeger(L, err + 1), total = lua_tointeger(L, err + 2);
     const char *problem = lua_tostring(L, err + 3), *remedy = lua_tostring(L, err + 4);
-    const char *what = lua_tostring(L, err + 5);
+    const char *what = lua_tostring(L, err + 5), *option = lua_tostring(L, err + 7);
+    const char *also = lua_tostring(L, err + 8);
+    what = what ? what : "this request";
+    also = also ? also : "";
     mb_bytes_format_like((uint64_t)enough, limit, enough_text, sizeof enough_text);
     mb_bytes_format_like((uint64_t)total, limit, total_text, sizeof total_text);
     if (remedy)
@@ -46,11 +51,14 @@ void mbl_compose_budget(lua_State *L)
             "%s, and the device has %s in total; work in smaller chunks or in tiles, or "
             "check the sizes",
             problem, total_text);
+    else if (option)
+        lua_pushfstring(L, "%s; give the option %s at least %s (%I bytes) for %s%s", problem,
+                        option, enough_text, (LUAI_UACINT)enough, what, also);
     else
         lua_pushfstring(L,
                         "%s; release arrays, work in smaller chunks, or give a budget of at least "
-                        "%s (%I bytes) for %s",
-                        problem, enough_text, (LUAI_UACINT)enough, what ? what : "this request");
+                        "%s (%I bytes) for %s%s",
+                        problem, enough_text, (LUAI_UACINT)enough, what, also);
     lua_setfield(L, err, "message");
     lua_settop(L, err);
 }

@@ -24,6 +24,7 @@ local secure = require "moonbeam.plan.secure"
 local sinks = require "moonbeam.chunked.sinks"
 local stream = require "moonbeam.stream"
 local tables = require "moonbeam.internal.tables"
+local whole_call = require "moonbeam.internal.whole"
 
 local chunked = {}
 
@@ -399,14 +400,18 @@ local function result_of(job)
     return known
 end
 
+-- The bytes that the budget of a device leaves for blocks.
+local function left_on(job, device)
+    local left = budgets.available(device)
+    return job.reserved and device.kind == "host"
+        and math.max(0, left - core.pool.round(job.reserved)) or left
+end
+
 -- The bytes for blocks by the ids of devices: what the budgets leave.
 local function available_of(job)
     local available, given = {}, job.options.budget and core.device.bytes(job.options.budget)
     for _, device in ipairs(job.devices) do
-        local left = budgets.available(device)
-        if job.reserved and device.kind == "host" then
-            left = math.max(0, left - core.pool.round(job.reserved))
-        end
+        local left = left_on(job, device)
         available[device.id] = math.min(given or left, left)
     end
     return available
@@ -433,11 +438,16 @@ local function too_small(job, device)
     local least = memory.peak(function(planned)
         plan_work(job, {planned}, some_blocks(job, packet), job.options.overlap or false)
     end, device).peak
-    fail("budget", OP, "budget", "blocks of %d row%s along axis %d take %d bytes on %s "
-        .. "%s overlap, but %s are available: give that many, or cut along another axis", packet,
-        packet > 1 and "s" or "", job.axis, least, device.id,
-        job.options.overlap and "with" or "without",
-        job.options.budget and ("%d"):format(core.device.bytes(job.options.budget)) or "fewer")
+    local given = job.options.budget and core.device.bytes(job.options.budget)
+    local problem = ("blocks of %d row%s along axis %d take %d bytes on %s %s overlap, but %s are "
+        .. "available"):format(packet, packet > 1 and "s" or "", job.axis, least, device.id,
+        job.options.overlap and "with" or "without", given and ("%d"):format(given) or "fewer")
+    local err = core.error.new("budget", problem .. ": give that many, or cut along another axis",
+        {op = OP, arg = "budget"})
+    err.problem, err.also, err.device = problem, ", or cut along another axis", device.id
+    err.limited_by = given and given <= left_on(job, device) and "budget" or nil
+    err.enough = least + (err.limited_by and 0 or core.pool.stats(device).live)
+    error(err, 0)
 end
 
 -- Sets the rows of a block and whether reading and writing overlap. Returns whether there are any,
@@ -716,6 +726,16 @@ end
 -- (not even one packet fits); those of fn and of the files.
 declared.native("chunked(fn: any, inputs: any, options)", OPTIONS)
 
-return declared.module(chunked, "chunked", nil, function(_, fn, inputs, options)
+-- A call is planned again where it did not fit. A function of a block is called in plans anyway.
+local function may()
+    return true
+end
+local called = whole_call.call(function(fn, inputs, options)
     return run(fn, inputs, declared.checked(OPTIONS, options, OP))
-end)
+end, OP, {exact = false, may = may, again = function(_, args, changes)
+    return chunked.plan(args[1], args[2], tables.merged(args[3], changes))
+end})
+
+return whole_call.module(chunked, OP, nil, function(_, ...)
+    return called(...)
+end, {plan = {exact = false, may = may}})

@@ -112,14 +112,31 @@ function script.silent()
     return replaced(changes)
 end
 
+-- The calls that all ranks make together: a rehearsal is of one rank, to which the others are alike.
+local function alone_changes()
+    return {
+        {cluster, "once", function(fn) return fn() end},
+        {cluster, "agree", function(value) return value end},
+        {cluster, "barrier", nothing},
+        {cluster, "gather", function(value)
+            local list = {}
+            for i = 1, cluster.size do
+                list[i] = value or false
+            end
+            return list
+        end},
+        {cluster, "abort", function() exit(1) end},
+    }
+end
+
 --- Runs a script for how(body), which calls body() in a dry run, and says nothing, also not on the
--- standard error or in the log. Returns its exit status; 1 after an error of body that `how` does
+-- standard error or in the log. Of several ranks each does so by itself. Returns its exit status; 1 after an error of body that `how` does
 -- not catch.
 function script.rehearse(name, how)
     local chunks = load_all(name, nil, setmetatable({}, {__index = _G}))
     local status = 0
     local quiet <close> = script.silent() -- luacheck: ignore
-    local _ <close> = replaced {{os, "exit", exit}}
+    local _ <close> = replaced {{os, "exit", exit}, table.unpack(alone_changes())}
     core.dry.begin()
     local _ <close> = end_dry_run
     local formats <close> = unknown.formatted() -- luacheck: ignore

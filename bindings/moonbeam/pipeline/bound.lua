@@ -16,6 +16,7 @@ local run = require "moonbeam.pipeline.run"
 local scan_values = require "moonbeam.scan.values"
 local tables = require "moonbeam.internal.tables"
 local team = require "moonbeam.pipeline.shares.team"
+local whole_call = require "moonbeam.internal.whole"
 
 local bound = {}
 local methods = declared.class("pipeline", {rows_of = "rows: list", row_of = "row: count"}, {})
@@ -144,6 +145,22 @@ methods.slices = declared.method("pipeline:slices(rows: range?)", nil, function(
     local part = with(self, {rows = rows, out = out, ranks = false})
     return out, run.execute(part:plan(), {out = out, quiet = true})
 end)
+
+-- How a pipeline is planned again after a budget error: by these options.
+local function limited(method)
+    return {exact = false, may = function()
+        return true
+    end, options = function(args)
+        return {budget = args[1].options.available, host_budget = args[1].options.host_budget}
+    end, again = function(f, args, changes)
+        return f(args[1]:part {available = changes.budget, host_budget = changes.host_budget},
+            table.unpack(args, 2, args.n))
+    end}, "pipeline:" .. method
+end
+for _, name in ipairs {"plan", "slices"} do
+    local way, what = limited(name)
+    methods[name] = whole_call.call(methods[name], what, way)
+end
 
 -- The formats that layouts are for.
 local LAYOUTS <const> = {tiff_layout = file_name.TIFF, zarr_layout = file_name.ZARR}

@@ -64,21 +64,25 @@ end
 local function check_scratch(options, bytes, budget, op)
     local what = options.what
     local left = disk_space.text(math.max(0, budget))
+    -- Refuses with what there is to do: more memory, or `otherwise`.
+    local function refuse(of, but, otherwise)
+        local problem = ("%s needs %s%s; %s of host memory is left for it%s"):format(what,
+            disk_space.text(bytes), of, left, but)
+        local err = core.error.new("budget", ("%s: give more by the option host_budget, or %s")
+            :format(problem, otherwise), {op = op, arg = "host_budget"})
+        local limited = options.host_budget ~= nil
+        err.problem, err.also, err.device = problem, ", or give " .. otherwise, "host"
+        err.enough = bytes + (limited and 0 or core.pool.stats("host").live)
+        err.limited_by = limited and "host_budget" or nil
+        error(err, 0)
+    end
     if not options.scratch and options.ranks > 1 then
-        fail("budget", op, "host_budget", "%s needs %s of each rank; %s of host memory is left for "
-            .. "it: give more by the option host_budget, or a folder on a disk that they share by "
-            .. "the option scratch", what,
-            disk_space.text(bytes), left)
+        refuse(" of each rank", "", "a folder on a disk that they share by the option scratch")
     elseif not options.scratch then
-        fail("budget", op, "host_budget", "%s needs %s; %s of host memory is left for it: give "
-            .. "more by the option host_budget, or a folder for scratch files by the option "
-            .. "scratch", what,
-            disk_space.text(bytes), left)
+        refuse("", "", "a folder for scratch files by the option scratch")
     elseif disk_space.facts(options.scratch, op, "scratch").memory then
-        fail("budget", op, "scratch", "%s needs %s; %s of host memory is left for it, and '%s' is "
-            .. "itself in memory (tmpfs): give more by the option host_budget, or a scratch folder "
-            .. "on a disk",
-            what, disk_space.text(bytes), left, options.scratch)
+        refuse("", (", and '%s' is itself in memory (tmpfs)"):format(options.scratch),
+            "a scratch folder on a disk")
     end
 end
 

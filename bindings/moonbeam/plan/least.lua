@@ -17,6 +17,9 @@ local MANY <const>, PART <const> = 6, 1 / 16
 -- So many times in a row what a plan lacks is tried before the interval is halved.
 local ROW <const> = 3
 
+-- The bytes of a plan without a limit are made larger at most so often, by an eighth at first.
+local MOST <const>, GENTLE <const> = 40, 8
+
 -- What a plan takes is tried as a budget where it is no more than this part of the plan's budget:
 -- smaller steps are left to halving.
 local LEAP <const> = 3 / 4
@@ -40,12 +43,14 @@ local function candidate_of(state)
     return math.max(low + UNIT, (low + high) // (2 * UNIT) * UNIT)
 end
 
---- The least budget for which plan_at has a plan, in bytes; nil where it has none without a limit.
--- plan_at(budget) plans the call with a budget, or without a limit (nil). It returns the bytes that
--- this plan takes; where there is no plan, nil and the bytes that it needs at least, if that is
--- known. `low`: a budget that is not enough (default 0). `exact`: with UNIT bytes less there is no
--- plan; otherwise the result may be a sixteenth more than the least, if that is found sooner.
-return function(plan_at, low, exact)
+local least, running = {}, false
+
+--- Is a search going on? Then plans that nobody would run need not be looked for.
+function least.running()
+    return running
+end
+
+local function search(plan_at, low, exact)
     local takes = plan_at(nil)
     if not takes then
         return nil
@@ -60,13 +65,14 @@ return function(plan_at, low, exact)
         end
         return own
     end
-    -- A plan may need more than it takes where pools have holes.
+    -- A plan may need more than it takes where pools have holes, or where it does not tell all.
     local bytes = math.max((takes + UNIT - 1) // UNIT, state.low // UNIT + 1) * UNIT
-    for _ = 1, 8 do
+    for count = 1, MOST do
         if try(bytes) then
             break
         end
-        bytes = (bytes + bytes // 8 + UNIT) // UNIT * UNIT
+        local more = math.max(count < GENTLE and bytes + bytes // 8 or 2 * bytes, state.lacks or 0)
+        bytes = (more + UNIT) // UNIT * UNIT
     end
     if state.high == math.huge then
         return nil
@@ -82,3 +88,18 @@ return function(plan_at, low, exact)
     end
     return state.high
 end
+
+--- The least budget for which plan_at has a plan, in bytes; nil where it has none without a limit,
+-- and in another search.
+-- plan_at(budget) plans the call with a budget, or without a limit (nil). It returns the bytes that
+-- this plan takes; where there is no plan, nil and the bytes that it needs at least, if that is
+-- known. `low`: a budget that is not enough (default 0). `exact`: with UNIT bytes less there is no
+-- plan; otherwise the result may be a sixteenth more than the least, if that is found sooner.
+return setmetatable(least, {__call = function(_, plan_at, low, exact)
+    if running then
+        return nil
+    end
+    running = true
+    local _ <close> = setmetatable({}, {__close = function() running = false end})
+    return search(plan_at, low, exact)
+end})

@@ -93,7 +93,7 @@ local function job_of(source, psf, sink, options, usual, planning)
     job.run, job.again = job.way.dry, job.way.plan
     job.way.prepare(job)
     job.most = job.most or job.shape
-    job.available = search.available(job.devices, options.budget, options.host_budget)
+    job.available, job.limits = search.available(job.devices, options)
     if options.journal then
         tile_journal.check(options.journal)
         tile_journal.identify(options.journal, job)
@@ -254,10 +254,24 @@ function tiled.richardson_lucy(image, psf, options)
     return result.array, report, own
 end
 
+-- How the plan of a call that did not fit is made again.
+local function planned_again(source, psf, sink, options, usual)
+    return (select(2, job_of(source, psf, sink, declared.checked(OPTIONS, options, WHAT), usual,
+        true)))
+end
+local function volume_again(source, psf, sink, options)
+    return planned_again(source, psf, sink, options, psf.device)
+end
+local function array_again(image, psf, options)
+    return planned_again(volumes.of_array(image), psf,
+        maker(image.shape, sweep.devices(options, image.device)[1]), options, image.device)
+end
+
 return whole_call.module(tiled, "tiled_deconv", {
     seam = "volume: volume, axes: lists, device: device, host: device",
     plan = {"source: volume, psf: array, sink: volume?", OPTIONS},
     richardson_lucy_volume = {"source: volume, psf: array, sink: volume", OPTIONS},
     richardson_lucy = {"image: array, psf: array", OPTIONS},
     journal = {"path: string", tile_journal.options},
-})
+}, nil, {usual = {exact = false}, richardson_lucy_volume = whole_call.by_plan(4, volume_again),
+    richardson_lucy = whole_call.by_plan(3, array_again)})

@@ -20,6 +20,7 @@ local top = require "moonbeam.psf.top"
 local search = require "moonbeam.tiles.search"
 local sweep = require "moonbeam.tiles.sweep"
 local volumes = require "moonbeam.volumes"
+local whole_call = require "moonbeam.internal.whole"
 
 local tiles = {}
 
@@ -55,7 +56,7 @@ local function job_of(what, source, psf, sink, options, usual)
         -- Reflections must stay inside a tile's piece.
         job.most[i] = math.max(1, source.shape[i] // (math.max(job.below[i], above) + 1))
     end
-    job.available = search.available(job.devices, options.budget, options.host_budget)
+    job.available, job.limits = search.available(job.devices, options)
     return job
 end
 
@@ -192,9 +193,23 @@ end
 
 tiles.table = search.table
 
-return declared.module(tiles, "tiles", {
+-- How the plan of a call that did not fit is made again.
+local function volume_again(source, psf, sink, options)
+    return plan_of(job_of("tiles.convolve_volume", source, psf, sink,
+        declared.checked(VOLUME, options, "tiles.convolve_volume"), psf.device))
+end
+local function array_again(image, psf, options)
+    local result <close> = not options.out and mb.empty(image.shape, {device = image.device})
+        or nil
+    return plan_of(job_of("tiles.convolve", volumes.of_array(image), psf,
+        volumes.of_array(options.out or result),
+        declared.checked(ARRAY, options, "tiles.convolve"), image.device))
+end
+
+return whole_call.module(tiles, "tiles", {
     plan = {"source: volume, psf: array, sink: volume?", VOLUME},
     convolve_volume = {"source: volume, psf: array, sink: volume", VOLUME},
     convolve = {"image: array, psf: array", ARRAY},
     table = "plan: tiling",
-})
+}, nil, {usual = {exact = false}, convolve_volume = whole_call.by_plan(4, volume_again),
+    convolve = whole_call.by_plan(3, array_again)})

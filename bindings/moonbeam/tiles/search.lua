@@ -8,6 +8,7 @@
 local mb = require "moonbeam"
 local budgets = require "moonbeam.plan.budget"
 local in_a_row = require "moonbeam.plan.in_a_row"
+local least = require "moonbeam.plan.least"
 
 local search = {}
 
@@ -185,9 +186,25 @@ local function quicker(a, b)
     return a.overlap and not b.overlap
 end
 
+-- Tiles beyond which a plan takes longer than its work is worth: no advice leads there.
+local MOST_TILES <const> = 1024
+
+-- While a budget is looked for: is a candidate worth looking at? `brief`: there, the least one so
+-- far. It is if it may fit, or if it is less.
+local function is_worth(job, made, brief)
+    if made.total > MOST_TILES then
+        return false
+    elseif made.least > job.available[job.devices[1].id] and made.least > brief.least then
+        return false
+    end
+    brief.least = math.min(brief.least, made.least)
+    return true
+end
+
 -- All candidates, the quickest first.
 local function candidates_of(job)
     local lists, all = {}, {}
+    local brief = least.running() and not job.tile and not job.counts and {least = math.huge}
     for i, n in ipairs(job.shape) do
         local extent = job.tile and job.tile[i]
         local wanted = job.counts and job.counts[i] or extent and (n + extent - 1) // extent
@@ -196,7 +213,8 @@ local function candidates_of(job)
     end
     local function choose(axis, choice)
         if axis > #lists then
-            return add_candidate(all, job, candidate_of(choice, job.shape))
+            local made = candidate_of(choice, job.shape)
+            return (not brief or is_worth(job, made, brief)) and add_candidate(all, job, made)
         end
         for _, each in ipairs(lists[axis]) do
             choice[axis] = each
@@ -245,13 +263,15 @@ local function fail_smallest(job, smallest)
     local bytes = mb.device.format_bytes
     job.peaks(smallest, false)
     local id = short(job, smallest) or job.devices[1].id
-    local need, live = smallest.peaks[id], mb.pool.stats(id).live
+    local need, limit = smallest.reserved[id], job.limits[id]
+    local live = limit and 0 or mb.pool.stats(id).live
     local problem = ("the smallest tiles (%s) take %s%s; %s are available"):format(
         table.concat(smallest.tile, " x "), bytes(need),
         id == job.devices[1].id and "" or " on the " .. id,
         bytes(math.max(0, job.available[id])))
     local err = mb.error("budget", problem .. (job.advice or ""), {op = job.what, arg = "budget"})
     err.problem, err.enough, err.device, err.also = problem, need + live, id, job.advice
+    err.limited_by = limit
     error(err, 0)
 end
 
@@ -282,8 +302,8 @@ end
 
 --- How to cut. `job`: devices, shape (to be cut), kernel, most (largest numbers of tiles), tile
 -- (wanted extents, or nil), counts (of a run that goes on, or nil), whole (the largest extents of a
--- tile with what surrounds it, or nil), overlaps (a list of true, false
--- or both), available (bytes by device id), seconds(candidate), which returns those of computing,
+-- tile with what surrounds it, or nil), overlaps (a list of true, false or both), available and
+-- limits (search.available), seconds(candidate), which returns those of computing,
 -- reading and writing, peaks(candidate, all), which sets what it takes (peaks) and how far it takes
 -- the pools (reach), and `what`. Returns the candidate {counts, tile, grid, total, points, work,
 -- overlap, seconds, peaks}, with `candidates`, the ones that were looked at, quickest first. Raises
@@ -331,18 +351,21 @@ function search.table(plan)
     return table.concat(lines, "\n")
 end
 
---- Bytes that the budgets of the devices and of the host leave, by device id.
-function search.available(devices, budget, host_budget)
-    local available = {}
-    local function least(given, id)
+--- Bytes that the budgets of the devices and of the host leave, by device id; and the names of the
+-- options where these leave less.
+function search.available(devices, options)
+    local available, limits = {}, {}
+    local function least(name, id)
         local free = available[id] or budgets.available(mb.device(id))
-        available[id] = given and math.min(mb.device.bytes(given), free) or free
+        local given = options[name] and mb.device.bytes(options[name])
+        available[id] = math.min(given or free, free)
+        limits[id] = given and given <= free and name or limits[id]
     end
     for _, device in ipairs(devices) do
-        least(budget, device.id)
+        least("budget", device.id)
     end
-    least(host_budget, "host")
-    return available
+    least("host_budget", "host")
+    return available, limits
 end
 
 return search

@@ -403,7 +403,7 @@ end
 -- A plan of a job that takes no more than these bytes, by the ids of devices, or nil.
 local function smaller(job, available)
     local options = job.options
-    job.available = search.available(job.devices, options.budget, options.host_budget)
+    job.available, job.limits = search.available(job.devices, options)
     for id, bytes in pairs(available) do
         job.available[id] = math.min(job.available[id], bytes)
     end

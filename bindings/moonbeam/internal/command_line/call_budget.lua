@@ -7,7 +7,6 @@
 -- --plan, it is that which is rehearsed, so no work is planned twice. Nothing is read, written or
 -- said meanwhile.
 
-local cluster = require "moonbeam.cluster"
 local core = require "moonbeam.core"
 local least = require "moonbeam.plan.least"
 local log = require "moonbeam.internal.log"
@@ -192,7 +191,8 @@ local function rehearsed(words, is_one)
         return bytes
     end
     return nil, type(problem) == "table" and problem.code == "budget" and problem.enough
-        and is_one(problem.device) and problem.enough - (before[problem.device] or 0) or nil,
+        and is_one(problem.device) and problem.enough
+        - (problem.limited_by and 0 or before[problem.device] or 0) or nil,
         type(problem) == "table" and problem.code == "budget"
 end
 
@@ -201,7 +201,7 @@ local searching = false
 --- Puts the least budget with which the whole command runs into a budget error: `enough`, and
 -- `option`, by which it is given. The error stays as it is where that cannot be determined.
 function call_budget.explain(problem)
-    if searching or core.dry.on() or cluster.size > 1 or not current.spec or not arg then
+    if searching or core.dry.on() or not current.spec or not arg then
         return
     end
     searching = true
@@ -211,7 +211,11 @@ function call_budget.explain(problem)
     for _, device in ipairs(current.devices) do
         ids[device.id] = true
     end
-    if problem.device == "host" and not ids.host and has "host-budget" then
+    if problem.device == "host" and not ids.host and not has "host-budget" then
+        problem.remedy = problem.remedy or "no option gives the host more memory"
+        problem.message = ("%s; %s"):format(problem.problem or problem.message, problem.remedy)
+        return
+    elseif problem.device == "host" and (not ids.host or problem.limited_by == "host_budget") then
         ids, option = {host = true}, "--host-budget"
     end
     if not has(option:sub(3)) or not next(ids) then

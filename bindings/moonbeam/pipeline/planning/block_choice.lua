@@ -3,7 +3,6 @@
 
 local mb = require "moonbeam"
 local dry_work = require "moonbeam.pipeline.planning.dry_work"
-local fail = require "moonbeam.internal.fail"
 local largest = require "moonbeam.plan.largest"
 local sections = require "moonbeam.pipeline.sections"
 local tables = require "moonbeam.internal.tables"
@@ -170,6 +169,16 @@ local function apart(section)
     return nil
 end
 
+-- Raises a budget error with what is enough: `least` bytes beyond what is live, or as much by the
+-- option that limits.
+local function fail_budget(job, err, problem, least)
+    local id = job.devices[1].id
+    err.problem, err.enough, err.device = problem, least + job.live[id], id
+    err.limited_by = job.options.available
+        and (job.op == "recon.plan" and "available" or "budget") or nil
+    error(err, 0)
+end
+
 -- Raises that the least block does not fit, with what would do; `others` is what is needed beside
 -- the run.
 local function fail_least(job, section, ways, available, others)
@@ -197,9 +206,8 @@ local function fail_least(job, section, ways, available, others)
         rows_text(rows, section.cut):find "^%d" and "need" or "needs", bytes(least), bytes(there))
     local err = mb.error("budget", ("%s; give a budget of at least %d bytes%s"):format(problem,
         least + live, table.concat(remedies)), {op = job.op})
-    err.problem, err.enough, err.device = problem, least + live, device.id
     err.also = table.concat(remedies)
-    error(err, 0)
+    fail_budget(job, err, problem, least)
 end
 
 -- Raises that the block that was asked for does not fit.
@@ -209,9 +217,13 @@ local function fail_block(job, section, ways, available)
     section.overlap = job.options.overlap == true
     local count = math.min(job.options.block, section.last - section.first + 1)
     section.count = count
-    fail("budget", job.op, "chunk", "a chunk of %d rows needs %s, %s are available; smaller "
-        .. "chunks need less (leave --chunk out to have it chosen)", count,
-        bytes(dry_work.least_of(job, section, count)), bytes(available[job.devices[1].id]))
+    local least = dry_work.least_of(job, section, count)
+    local problem = ("a chunk of %d rows needs %s, %s are available"):format(count, bytes(least),
+        bytes(available[job.devices[1].id]))
+    local err = mb.error("budget", problem .. "; smaller chunks need less (leave --chunk out to "
+        .. "have it chosen)", {op = job.op, arg = "chunk"})
+    err.also = ", or leave --chunk out to have it chosen"
+    fail_budget(job, err, problem, least)
 end
 
 --- Sets way, overlap and blocks of a section: the first way that fits with the holes between its
