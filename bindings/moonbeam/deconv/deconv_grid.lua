@@ -15,6 +15,9 @@ local top = require "moonbeam.psf.top"
 
 local grid = {}
 
+-- So many steps of Biggs and Andrews are all that they measure.
+local MEASURED <const> = 20
+
 --- Options of all deconvolutions.
 grid.options = declared.options(convolution.options,
     {"normalize", "boolean", "the PSF is made to sum to 1", default = true})
@@ -242,10 +245,48 @@ function grid.flat(acceleration)
     return acceleration == "none" and 2.1 or 3.3
 end
 
---- How far Biggs and Andrews go on along the last step: by how much the last gradient has the
--- direction of the one before. `product` and `square`: sums of both, and of that one squared.
-function grid.along(product, square)
-    return square > 0 and math.max(0, math.min(1, product / square)) or 0
+--- How far heavy_ball goes on along the last step after iteration k.
+function grid.momentum(k)
+    return (k - 1) / (k + 2)
+end
+
+--- How far Biggs and Andrews go on along the last step after iteration k: by how much the last
+-- gradient has the direction of the one before. `product` and `square`: sums of both, and of that
+-- one squared. The longer the step, the more it changes what the next one is measured by, so small
+-- differences, such as those of rounding, grow from one iteration to the next. So after MEASURED
+-- iterations the step gives way to that of heavy_ball. A background in the model (`options`) pulls
+-- the estimate, too, and a step that is measured by that would swing: there it is heavy_ball's.
+function grid.along(product, square, k, options)
+    local length = square > 0 and math.max(0, math.min(1, product / square)) or 0
+    if options.background > 0 then
+        return grid.momentum(k)
+    elseif k <= MEASURED then
+        return length
+    end
+    local part = (MEASURED / k) ^ 2
+    return grid.momentum(k) * (1 - part) + length * part
+end
+
+--- Leaves of a gradient, or a tile of it, what lies in the image: the rest becomes 0, so the sums
+-- of the next step (along) are those of the image. Beyond its edges steps are divided by the small
+-- part of the PSF that was seen, and what rounding leaves in them is divided by it, too. `first`:
+-- where in the image the array begins, 0-based; `shape`: of the image.
+function grid.inside(gradient, first, shape)
+    local extents = gradient.shape
+    for i, n in ipairs(extents) do
+        local low = math.max(0, math.min(n, -first[i]))
+        local high = math.max(0, math.min(n, shape[i] - first[i]))
+        for _, part in ipairs {{1, low}, {high + 1, n}} do
+            if part[1] <= part[2] then
+                local ranges = {}
+                for j, whole in ipairs(extents) do
+                    ranges[j] = j == i and part or {1, whole}
+                end
+                local view <close> = gradient:view(table.unpack(ranges))
+                view:fill(0)
+            end
+        end
+    end
 end
 
 --- Adds to a metric what an update says of its step, in the elements of `sums` behind the first

@@ -148,9 +148,13 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
                 background.begin_on(under, estimate, work)
             end
             if momentum then
-                local alpha = (k - 1) / (k + 2)
+                local alpha = grids.momentum(k)
                 if biggs then
-                    alpha = dry and 0 or grids.along(sums:item(skip + 4), sums:item(skip + 5))
+                    if state.layout.boundary == "zero" then
+                        grids.inside(gradient, state.layout.first, image.shape)
+                    end
+                    alpha = dry and 0 or grids.along(sums:item(skip + 4),
+                        sums:item(skip + 5), k, options)
                 end
                 mb.extrapolate(estimate, previous, work, {alpha = alpha, min = options.min})
             end

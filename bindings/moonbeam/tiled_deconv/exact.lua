@@ -322,7 +322,7 @@ function runs:length(k, sums)
             end
         end
     end
-    local length = grids.along(sums[4], sums[5])
+    local length = grids.along(sums[4], sums[5], k, self.job.options)
     self.lengths[k] = length
     if self.kept then
         self.kept:note_value(name, length)

@@ -156,9 +156,12 @@ function steps.update(job, grid_of, k, estimates, ratio, state)
                 background.begin(state.under, estimate, part)
             end
             if heavy then
-                extrapolate(estimate, blocks[3], part, (k - 1) / (k + 2), options.min)
+                extrapolate(estimate, blocks[3], part, grids.momentum(k), options.min)
                 give(2, part)
             elseif gradient then
+                if not job.wraps then
+                    grids.inside(blocks[4], first, job.source.shape)
+                end
                 give(2, blocks[4], not whole or gradient:carries(device))
             end
             if gradient and #written > 2 then
