@@ -306,12 +306,14 @@ local function predicting(rl, image, psf, options, report, tiles)
     local alone = not dry and not options.weights and noise_alone(report, tiles)
     settings.held_out, settings.metrics, settings.on_iteration = part, nil, nil
     settings.background = options.background and options.background * (1 - PART)
-    local most = tries_for(options.iterations)
-    settings.judge = rule(report, alone and FITS * alone * image.elements or -math.huge,
-        teller(options, most - 1), most - 1)
-    settings.iterations = dry and math.min(2, options.iterations) or most
+    -- What is 0 everywhere is judged once, which takes what the plan says.
+    local zero, most = report.because == "zero", tries_for(options.iterations)
+    settings.judge = zero and function(_, misfit) return misfit() and true end
+        or rule(report, alone and FITS * alone * image.elements or -math.huge,
+            teller(options, most - 1), most - 1)
+    settings.iterations = (dry or zero) and math.min(2, options.iterations) or most
     rl(rest, psf, settings):release()
-    report.iterations = math.min(options.iterations, chosen(report.iterations))
+    report.iterations = zero and 1 or math.min(options.iterations, chosen(report.iterations))
     report.limited = not report.because and report.iterations == options.iterations
     report.because = report.because or not report.limited and "held_out" or nil
 end
@@ -403,7 +405,7 @@ function held_out.find(rl, source, psf, options)
         and "circular" or "zero"}, {__index = options})
     local block <close> = volumes.real(volume:read(first, extents, psf.device))
     if is_zero(volume, block, found and found.samples or {}) then
-        report.because, settings.iterations = "zero", 1 -- its result is 0 after any number
+        report.because = "zero" -- its result is 0 after any number of iterations
         settings.gain, settings.offset = 1, 0
     end
     local dense <close> = not block.contiguous and block:copy() or nil
