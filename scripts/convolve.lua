@@ -6,6 +6,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local measured_psf = require "moonbeam.internal.command_line.measured_psf"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
@@ -221,9 +222,9 @@ local function from_file_to_file()
     given_image.warn(meta)
     if (meta.channels or 1) > 1 and not options.channel
         or (meta.frames or 1) > 1 and not options.frame then
-        cli.wrong("%s has %d channels and %d times; say which: --channel, --frame%s",
-            options.image, meta.channels, meta.frames, (meta.slices or 1) == 1
-            and "; or, where they are slices, --axes Z" or "")
+        cli.wrong("%s has %s and %s; say which: --channel, --frame%s",
+            options.image, counted(meta.channels, "channel"), counted(meta.frames, "time"),
+            (meta.slices or 1) == 1 and "; or, where they are slices, --axes Z" or "")
     end
     stack_picture.check(source.shape, options.preview_z)
     local typed = take_voxel(meta, #source.shape == 2)
@@ -259,7 +260,7 @@ local function from_file_to_file()
         settings.tile, settings.devices = options.tile, devices
         plan = mb.tiles.plan(source, psf, mb.volumes.planned(source.shape, "f32"), settings)
         settings.plan = plan
-        cli.print(("%d tiles%s"):format(plan.total, live + known > limit
+        cli.print(("%s%s"):format(counted(plan.total, "tile"), live + known > limit
             and ("; the whole takes %s, the budget is %s"):format(
             format_bytes(live + known), format_bytes(limit)) or ""))
         cli.print(mb.tiles.table(plan))
@@ -480,9 +481,9 @@ local function simulate()
         local plan
         result, plan = step("convolution in tiles", mb.tiles.convolve, image, psf,
             {boundary = options.boundary, tile = options.tile, devices = opened()})
-        cli.print(("  %d tiles of at most %s on a grid of %s, %d bytes each; %.2f voxels "
-            .. "transformed for each of the image"):format(plan.total, table.concat(plan.tile,
-            " x "), table.concat(plan.grid, " x "), plan.peak, plan.work))
+        cli.print(("  %s of at most %s on a grid of %s, %d bytes each; %.2f voxels "
+            .. "transformed for each of the image"):format(counted(plan.total, "tile"),
+            table.concat(plan.tile, " x "), table.concat(plan.grid, " x "), plan.peak, plan.work))
         cli.print(mb.tiles.table(plan))
     else
         result = step("convolution", mb.convolution, image, psf,

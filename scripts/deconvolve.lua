@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local channel_psfs = require "moonbeam.internal.deconvolve.channel_psfs"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local file_name = require "moonbeam.internal.file_name"
 local gate = require "moonbeam.deconv.value_gate"
@@ -321,8 +322,8 @@ if not options.plan then
 end
 
 say("image      %s%s, %s, %s", table.concat(shape, " x "), image:is_series()
-    and (", %s, %s"):format(surface.counted(image.channels, "channel"),
-        surface.counted(image.frames, "time")) or "", surface.TYPES[image.dtype] or image.dtype,
+    and (", %s, %s"):format(counted(image.channels, "channel"),
+        counted(image.frames, "time")) or "", surface.TYPES[image.dtype] or image.dtype,
     options.image)
 
 local noise = noise_told.new(options, say)
@@ -409,7 +410,7 @@ end
 local function caption()
     local count = working.iterations or settings.iterations
     return ("method %s%s, PSF %s%s"):format(options.method, count
-        and ", " .. surface.counted(count, "iteration") or "", options.psf
+        and ", " .. counted(count, "iteration") or "", options.psf
         and file_name.base(options.psf) or options.model,
         job.plan and ", tiles " .. job.mode or "")
 end

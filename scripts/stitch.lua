@@ -4,6 +4,7 @@ local mb = require "moonbeam"
 local core = require "moonbeam.core"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
+local counted = require "moonbeam.internal.quantities.counted"
 local file_name = require "moonbeam.internal.file_name"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local progress = require "moonbeam.progress"
@@ -144,7 +145,7 @@ for i, name in ipairs(names) do
 end
 if options.heights then
     if #options.heights ~= #names then
-        cli.wrong("--heights has %d numbers for %d volumes", #options.heights, #names)
+        cli.wrong("--heights has %s for %d volumes", counted(#options.heights, "number"), #names)
     end
     for i, height in ipairs(options.heights) do
         facts[i].height = height * 1e-3
@@ -174,8 +175,8 @@ local function of_pair(list, i)
 end
 
 if options.overlap and #options.overlap ~= 1 and #options.overlap ~= #names - 1 then
-    cli.wrong("--overlap has %d numbers; give one, or one for each of the %d pairs",
-        #options.overlap, #names - 1)
+    cli.wrong("--overlap has %s; give one, or one for each of the %s",
+        counted(#options.overlap, "number"), counted(#names - 1, "pair"))
 end
 
 -- The overlaps that are known without looking at slices: numbers with fractions.
@@ -239,8 +240,9 @@ local function decide(i, found)
         cli.warn("%s have %d slices in common by correlation (%.2f), but %.2f by their positions",
             names_of, overlap, found.likeness, pair.overlap)
     end
-    say("overlap    %d slices of %s, by %s%s%s", overlap, names_of, by == "typed" and "--overlap"
-        or by, by == "positions" and (" (%.2f)"):format(pair.overlap) or "",
+    say("overlap    %s of %s, by %s%s%s", counted(overlap, "slice"), names_of,
+        by == "typed" and "--overlap" or by,
+        by == "positions" and (" (%.2f)"):format(pair.overlap) or "",
         here and (by == "correlation" and " (%.2f)" or ", correlation %.2f"):format(here) or "")
     return math.tointeger(overlap), by, here
 end

@@ -5,6 +5,7 @@
 -- lists of Lua, bead by bead; the pool has the image, a smoothed copy, and boxes of one size.
 
 local mb = require "moonbeam"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
@@ -370,7 +371,7 @@ end
 local function diameters_of(image, options)
     if image.rank ~= 3 and image.rank ~= 2 then
         fail("shape", WHAT, "image", "an image of beads has the axes (z, y, x), or (y, x); this "
-            .. "one has %d axes", image.rank)
+            .. "one has %s", counted(image.rank, "axis", "axes"))
     elseif options.bead_diameter > 0 and not options.spacing then
         fail("argument", WHAT, "spacing", "bead_diameter needs spacing, the distances of voxels in "
             .. "its unit")

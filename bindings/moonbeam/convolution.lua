@@ -20,6 +20,7 @@
 
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local gate = require "moonbeam.deconv.value_gate"
@@ -60,7 +61,8 @@ convolution.layout = declared("convolution.layout", {
     local mode, boundary = options.mode, options.boundary
     arguments.list(center, "convolve", "center", "one for each axis of the PSF", #kernel)
     if #kernel ~= #shape then
-        fail("shape", "convolve", "psf", "the PSF has %d axes, the image %d", #kernel, #shape)
+        fail("shape", "convolve", "psf", "the PSF has %s, the image %d",
+            counted(#kernel, "axis", "axes"), #shape)
     elseif mode == "full" and boundary ~= "zero" then
         fail("argument", "convolve", "boundary",
             'mode "full" has zeros outside the image; boundary "%s" is for mode "same"', boundary)

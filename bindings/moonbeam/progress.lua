@@ -6,6 +6,7 @@
 -- those before them have.
 
 local activity = require "moonbeam.internal.command_line.activity"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -240,7 +241,8 @@ function progress:finish()
     metatable.__close(self)
     local now = core.system.clock()
     local elapsed, count = now - self.started, all_items(self)
-    local summary = ("%s: %d %s in %s (%s %s/s)"):format(self.label, count, self.unit,
+    local summary = ("%s: %s in %s (%s %s/s)"):format(self.label,
+        counted(count, (self.unit:gsub("s$", "")), self.unit),
         elapsed < 10 and ("%.2f s"):format(elapsed) or clock_text(elapsed),
         rate_text(count / math.max(elapsed, 1e-6)), self.unit)
     if self.form == "json" then

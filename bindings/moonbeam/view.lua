@@ -1,5 +1,6 @@
 -- Looking at arrays: pictures of slices. Elements stay in C (lua_picture.c); this is the policy.
 
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -55,8 +56,8 @@ function view.save(path, array, options)
         return 0, 255
     elseif rank ~= 2 then
         fail("shape", "view.save", nil,
-            "a picture is (row, column); this array has %d axes: take one slice, as in v:view(1)",
-            rank)
+            "a picture is (row, column); this array has %s: take one slice, as in v:view(1)",
+            counted(rank, "axis", "axes"))
     end
 
     -- Pictures of a strided view on a GPU need a dense copy first.
@@ -90,7 +91,8 @@ function view.projections(path, volume, options)
     end
     if #volume.shape ~= 3 then
         fail("shape", "view.projections", nil,
-            "projections are of a volume (z, y, x); this array has %d axes", #volume.shape)
+            "projections are of a volume (z, y, x); this array has %s",
+            counted(#volume.shape, "axis", "axes"))
     end
     local xy <close> = core.op.run("reduce", volume, "max", {axis = 1})
     local xz <close> = core.op.run("reduce", volume, "max", {axis = 2})

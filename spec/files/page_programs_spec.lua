@@ -252,11 +252,11 @@ describe("pages that a program describes in tags", function()
         for _, text in ipairs {page_forms.imagej {C = 3, Z = 1, T = 1},
             '{"shape": [3, 2, 3], "axes": "CYX", "truncated": true}'} do
             write({page_forms.page(0, 0, 0)}, nil, {text = text .. ("\n"):rep(99)})
-            refused "says 3 channels x 1 slices x 1 times, and the file has 1 pages"
+            refused "says 3 channels x 1 slice x 1 time, and the file has 1 page"
         end
         local uic = ("<I4I4I4I4I4I4"):rep(3):pack(1, 1, 1, 1, 1, 1, 2, 1, 1, 2, 1, 1, 3, 1, 1, 3, 1, 1)
         write({page_forms.page(0, 0, 0)}, {[33629] = {5, uic, 3}})
-        refused "says 1 channels x 3 slices x 1 times, and the file has 1 pages"
+        refused "says 1 channel x 3 slices x 1 time, and the file has 1 page"
     end)
 
     it("behind one directory of which some are missing can be read as far as they go", function()

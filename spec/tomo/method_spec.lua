@@ -168,6 +168,6 @@ describe("tomo.reconstruct", function()
             assert.equal("argument", err.code)
         end
         local line <close> = sino:view(1, 1, mb.all)
-        assert.matches("1 axes", (helper.failure(mb.tomo.reconstruct, line, angles)))
+        assert.matches("1 axis", (helper.failure(mb.tomo.reconstruct, line, angles)))
     end)
 end)

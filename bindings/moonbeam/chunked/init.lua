@@ -10,6 +10,7 @@ local arguments = require "moonbeam.internal.arguments"
 local block_ranks = require "moonbeam.chunked.block_ranks"
 local budgets = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local cut = require "moonbeam.chunked.cut"
 local deals = require "moonbeam.plan.deals"
 local declared = require "moonbeam.internal.declared"
@@ -81,8 +82,8 @@ local function check_rows(given, axis)
             local rows = source.shape[source.axis or axis]
             first = first or source
             if not rows then
-                fail("argument", OP, "axis", "axis is %d; %s has %d axes", axis, source.name,
-                    #source.shape)
+                fail("argument", OP, "axis", "axis is %d; %s has %s", axis, source.name,
+                    counted(#source.shape, "axis", "axes"))
             elseif rows ~= first.shape[first.axis or axis] then
                 fail("shape", OP, source.name, "%s has %d rows along axis %d, but %s has %d: name "
                     .. "it in whole if every block needs all of it", source.name, rows, axis,

@@ -6,6 +6,7 @@ local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local background = require "moonbeam.deconv.background"
 local convolution = require "moonbeam.convolution"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local gate = require "moonbeam.deconv.value_gate"
@@ -81,7 +82,8 @@ function grid.layout(what, shape, kernel, center, options, device)
         return layout
     end
     if #kernel ~= #shape then
-        fail("shape", what, "psf", "the PSF has %d axes, the image %d", #kernel, #shape)
+        fail("shape", what, "psf", "the PSF has %s, the image %d",
+            counted(#kernel, "axis", "axes"), #shape)
     end
     local layout = {grid = {}, before = {}, first = {}, shape = shape, boundary = boundary,
         center = whole}

@@ -13,6 +13,7 @@
 local activity = require "moonbeam.internal.command_line.activity"
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local finite = require "moonbeam.internal.finite"
@@ -387,8 +388,8 @@ end
 function held_out.find(rl, source, psf, options)
     local volume = photon_noise.volume_of(source, WHAT)
     if #psf.shape ~= #volume.shape then
-        fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d",
-            #psf.shape, #volume.shape)
+        fail("shape", WHAT, "psf", "the PSF has %s, the image %d",
+            counted(#psf.shape, "axis", "axes"), #volume.shape)
     elseif options.weights and table.concat(options.weights.shape, " ")
         ~= table.concat(volume.shape, " ") then
         fail("shape", WHAT, "weights", "weights is %s, the image %s",

@@ -3,6 +3,7 @@
 -- these checks.
 
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 
 local arguments = {}
@@ -38,7 +39,8 @@ function arguments.array(value, op, arg, least, most, layout)
     if not arguments.is_array(value) then
         fail("argument", op, arg, "%s is %s; give an array, %s", arg, described(value), layout)
     elseif value.rank < least or value.rank > most then
-        fail("shape", op, arg, "%s has %d axes; give %s", arg, value.rank, layout)
+        fail("shape", op, arg, "%s has %s; give %s", arg, counted(value.rank, "axis", "axes"),
+            layout)
     end
     for _, extent in ipairs(value.shape) do
         if extent == 0 then
@@ -102,7 +104,8 @@ function arguments.list(value, op, arg, what, count)
         fail("argument", op, arg, "%s is %s; give a table of numbers, %s", arg, described(value),
             what)
     elseif count and #value ~= count then
-        fail("shape", op, arg, "%s has %d numbers; give %d, %s", arg, #value, count, what)
+        fail("shape", op, arg, "%s has %s; give %d, %s", arg, counted(#value, "number"),
+            count, what)
     end
     for i = 1, rawlen(value) do
         local number = rawget(value, i)

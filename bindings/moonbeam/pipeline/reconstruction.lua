@@ -2,6 +2,7 @@
 
 local mb = require "moonbeam"
 local angle_weights = require "moonbeam.tomo.angle_weights"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local geometry = require "moonbeam.pipeline.geometry"
@@ -86,8 +87,8 @@ local function check(options, shape, g)
     end
     tomo_fbp.check_pad_width(options.pad_width, shape[3])
     if type(options.weights) == "table" and #options.weights ~= shape[1] then
-        fail("shape", nil, "weights", "weights has %d numbers; there are %d projections: give one "
-            .. "for each", #options.weights, shape[1])
+        fail("shape", nil, "weights", "weights has %s; there are %d projections: give one for "
+            .. "each", counted(#options.weights, "number"), shape[1])
     end
     local ny, nx = whole(options, shape, g)
     if options.circle > 0 and options.circle * math.min(ny, nx) < 1 then

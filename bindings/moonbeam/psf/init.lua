@@ -8,6 +8,7 @@
 local mb = require "moonbeam"
 local arguments = require "moonbeam.internal.arguments"
 local bessel = require "moonbeam.psf.bessel"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local extent = require "moonbeam.psf.extent"
@@ -94,8 +95,8 @@ function psf.center(a, how)
     how = how or "middle"
     if type(how) == "table" then
         if #how ~= a.rank then
-            fail("argument", "psf.center", "center", "center has %d numbers; the PSF has %d axes",
-                #how, a.rank)
+            fail("argument", "psf.center", "center", "center has %s; the PSF has %s",
+                counted(#how, "number"), counted(a.rank, "axis", "axes"))
         end
         for i, value in ipairs(how) do
             if type(value) ~= "number" or not (value >= 0 and value <= a.shape[i] - 1) then

@@ -16,6 +16,7 @@
 --   finish(), close()                    finish gives the file its name
 
 local arguments = require "moonbeam.internal.arguments"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
@@ -122,8 +123,8 @@ local function check_options(options)
             .. "x or y, values = %d numbers or texts, one for each slice}", options.shape[1])
     end
     if options.outside and #options.outside ~= options.shape[1] then
-        fail("shape", "result.create", "outside", "outside has %d numbers for %d slices",
-            #options.outside, options.shape[1])
+        fail("shape", "result.create", "outside", "outside has %s for %s",
+            counted(#options.outside, "number"), counted(options.shape[1], "slice"))
     end
     notes.check(options.parameters or {}, "result.create")
 end

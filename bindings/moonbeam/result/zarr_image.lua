@@ -4,6 +4,7 @@
 
 local channel_light = require "moonbeam.tiff.channel_light"
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 local levels = require "moonbeam.result.zarr_levels"
 local tables = require "moonbeam.internal.tables"
@@ -113,7 +114,7 @@ end
 function zarr_image.create(name, options)
     if #options.shape ~= 3 then
         fail("shape", "images.create", "name", "%s: OME-Zarr results are stacks (z, y, x), and "
-            .. "this image has %d axes: give a %s file", name, #options.shape,
+            .. "this image has %s: give a %s file", name, counted(#options.shape, "axis", "axes"),
             options.channels * options.frames > 1 and ".tif" or ".tif, .npy or .h5")
     end
     local from, named = options.origin or {}, channel_light.of_result(options.meta or {},

@@ -2,6 +2,7 @@
 -- dataset of the scan's file or of another one.
 
 local mb = require "moonbeam"
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 local lists = require "moonbeam.scan.lists"
 
@@ -42,8 +43,8 @@ local function of_array(array, scan, where)
     elseif #shape == 2 then
         return of_mask(array, scan, where)
     end
-    fail("shape", nil, "pixels", "pixels is '%s', which has %d axes; give a mask (row, column), a "
-        .. "list, or pairs", where, #shape)
+    fail("shape", nil, "pixels", "pixels is '%s', which has %s; give a mask (row, column), a "
+        .. "list, or pairs", where, counted(#shape, "axis", "axes"))
 end
 
 local function of_text(where)

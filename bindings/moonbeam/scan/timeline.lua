@@ -7,6 +7,7 @@
 -- {frames, flats, text}; nil where all were exposed equally, as far as is known.
 
 local arguments = require "moonbeam.internal.arguments"
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 local frames = require "moonbeam.scan.frames"
 local lists = require "moonbeam.scan.lists"
@@ -61,15 +62,15 @@ local function given(s, value, name, counts, op)
             for i, number in ipairs(list) do
                 if type(number) ~= "number" or number ~= number
                     or math.abs(number) == math.huge then
-                    fail("argument", op, name, "element %d of %s is %s; it must be a finite number", i,
-                        name, arguments.described(number))
+                    fail("argument", op, name, "element %d of %s is %s; it must be a finite "
+                        .. "number", i, name, arguments.described(number))
                 end
             end
             return list, count
         end
     end
-    fail("shape", op, name, "%s has %d numbers; give one for each of the %d", name, have,
-        counts[1])
+    fail("shape", op, name, "%s has %s; give one for each of the %d", name,
+        counted(have, "number"), counts[1])
 end
 
 -- A timeline in which a projection has its number, less one half, and a flat the number of

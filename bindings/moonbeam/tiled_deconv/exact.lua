@@ -14,6 +14,7 @@ local alive = require "moonbeam.stream.alive"
 local background = require "moonbeam.deconv.background"
 local budgets = require "moonbeam.plan.budget"
 local convolution = require "moonbeam.convolution"
+local counted = require "moonbeam.internal.quantities.counted"
 local domain = require "moonbeam.tiled_deconv.domain"
 local estimates = require "moonbeam.tiled_deconv.estimates"
 local fail = require "moonbeam.internal.fail"
@@ -600,7 +601,8 @@ end
 function exact.prepare(job)
     local options, source, psf = job.options, job.source, job.psf
     if #psf.shape ~= #source.shape then
-        fail("shape", WHAT, "psf", "the PSF has %d axes, the image %d", #psf.shape, #source.shape)
+        fail("shape", WHAT, "psf", "the PSF has %s, the image %d",
+            counted(#psf.shape, "axis", "axes"), #source.shape)
     end
     gate.variation(WHAT, options.total_variation, source.shape, options.spacing)
     job.given = grids.center(WHAT, psf, options.center)

@@ -2,6 +2,7 @@
 -- stand for.
 
 local arguments = require "moonbeam.internal.arguments"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local directions = require "moonbeam.scan.directions"
 local fail = require "moonbeam.internal.fail"
@@ -44,8 +45,8 @@ end
 function angle_weights.of(value, angles, count, half_acquisition, op)
     if type(value) == "table" then
         if #value ~= count then
-            fail("shape", op, "weights", "weights has %d numbers; there are %d angles: give one "
-                .. "for each", #value, count)
+            fail("shape", op, "weights", "weights has %s; there are %d angles: give one for each",
+                counted(#value, "number"), count)
         end
         return value
     elseif value == "none" or count < 2 then

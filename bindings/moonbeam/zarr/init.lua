@@ -7,6 +7,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local ome_image = require "moonbeam.zarr.ome_image"
@@ -478,7 +479,8 @@ local function found(name)
             or refuse(name, "there is no array '%s'", image.folder)
     end
     if #array.shape < 2 then
-        refuse(name, "the array has %d axes; a volume has two or three", #array.shape)
+        refuse(name, "the array has %s; a volume has two or three", counted(#array.shape, "axis",
+            "axes"))
     end
     for _, extent in ipairs(array.shape) do
         if extent < 1 then

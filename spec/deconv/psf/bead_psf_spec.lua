@@ -170,7 +170,7 @@ describe("the PSF of beads", function()
         refused("argument", "the image has no bead", plane)
         refused("argument", "or {y, x} of one plane", flat, {bead_diameter = 2, spacing = {1, 1}})
         local line <close> = mb.zeros {32}
-        refused("shape", "this one has 1 axes", line)
+        refused("shape", "this one has 1 axis", line)
         local broken <close> = mb.array({{1, 0 / 0}, {1, 1}})
         refused("argument", "not finite", broken, {size = {1, 1}})
     end)

@@ -58,7 +58,7 @@ describe("the top of a PSF", function()
 
     it("is refused with a center of other axes", function()
         local h <close> = mb.zeros {3, 3}
-        assert.matches("center has 1 numbers; give 2, one for each axis of the PSF",
+        assert.matches("center has 1 number; give 2, one for each axis of the PSF",
             (helper.failure(psf.on_voxel, h, {1})), 1, true)
     end)
 end)

@@ -28,7 +28,7 @@ describe("the step beam_hardening", function()
         local scan = check.scan(data)
         check.refused("step beam_hardening: coefficients is missing", scan, {"beam_hardening"},
             LINES)
-        check.refused("coefficients has 1 numbers; give 2 to 16", scan,
+        check.refused("coefficients has 1 number; give 2 to 16", scan,
             {{"beam_hardening", coefficients = {1}}}, LINES)
         check.refused("it takes line integrals, but the data are transmission", scan,
             {{"beam_hardening", coefficients = {0, 1}}}, "transmission")

@@ -257,7 +257,7 @@ describe("the time of flats", function()
             {0, 8}})
         refused("element 2 of flat_positions is 3, after 5; they must ascend", {flat_positions =
             {5, 3, 3, 8, 8, 8, 9}})
-        refused("current has 1 numbers; give one for each of the 16", {current = {1}})
+        refused("current has 1 number; give one for each of the 16", {current = {1}})
     end)
 
     it("is read from a Data Exchange file that names the mode", function()

@@ -166,10 +166,10 @@ return {
             "deconvolve lost.tif one.tif -o o.tif -d host --iterations 1 --axes Z --pages 1:4"}},
     {source = "--%s is for simulated spheres; with --image", says = "leave it out",
         words = C .. "--mode full", follows = {C}},
-    {source = "times; say which: --channel, --frame", words = "convolve --image two.tif --psf one.tif "
+    {source = "and %s; say which: --channel, --frame", words = "convolve --image two.tif --psf one.tif "
         .. "-o o.tif -d host", says = "say which: --channel, --frame", follows = {
             "convolve --image two.tif --psf one.tif -o o.tif -d host --channel 1 --frame 1"}},
-    {source = "times; say which: --channel, --frame", words = "convolve --image two.tif --psf one.tif "
+    {source = "and %s; say which: --channel, --frame", words = "convolve --image two.tif --psf one.tif "
         .. "-o o.tif -d host --channel 2", says = "say which: --channel, --frame", follows = {
             "convolve --image two.tif --psf one.tif -o o.tif -d host --channel 2 --frame 2"}},
     {source = "--tiles gives --mode same: leave", says = "leave --mode full out",

@@ -107,9 +107,9 @@ return {
             "!$MOONBEAM_BIN reconstruct sim.h5 -o o-x.h5 -d host -c 11.5 -q --part 2/2 --resume && "
             .. "$MOONBEAM_BIN join o-x-part-1-of-2.h5 o-x-part-2-of-2.h5 -o o.h5"}},
     -- stitch
-    {source = "--heights has %d numbers for", words = S .. "--heights 0", says = "1 numbers for 2",
+    {source = "--heights has %s for", words = S .. "--heights 0", says = "1 number for 2",
         follows = {S .. "--heights 0,0"}},
-    {source = "--overlap has %d numbers; give one", words = S .. "--overlap 2,2",
+    {source = "--overlap has %s; give one", words = S .. "--overlap 2,2",
         says = "or one for each of the 1 pair", follows = {S .. "--overlap 2"}},
     {source = "a number of slices, or one for each pair", words = S .. "--overlap x",
         says = "such as 12,14", follows = {S .. "--overlap 2"}},

@@ -266,7 +266,7 @@ describe("stitch", function()
             {"v3.h5 plain.npy", "nothing in the slices of [^\n]*%-%-overlap N or %-%-heights", 1},
             {"v1.h5 v2.h5 --overlap 26", "a whole number from 0 to 25", 1},
             {"v1.h5 v2.h5 --overlap 1,2", "give one, or one for each of the 1 pairs", 2},
-            {"v1.h5 v2.h5 --heights 1", "%-%-heights has 1 numbers for 2 volumes", 2},
+            {"v1.h5 v2.h5 --heights 1", "%-%-heights has 1 number for 2 volumes", 2},
             {"v1.h5 v2.h5 --heights 1,9", "are 1575 slices apart; give %-%-heights or "
                 .. "%-%-overlap N", 1},
             {"v1.h5 v2.h5 v3.h5 --overlap 20", "fewer than the 20 %+ 20", 1},

@@ -2,6 +2,7 @@
 -- work, and what is said of the beads.
 
 local cli = require "moonbeam.internal.cli"
+local counted = require "moonbeam.internal.quantities.counted"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
 local mb = require "moonbeam"
 local progress = require "moonbeam.progress"
@@ -54,8 +55,9 @@ function bead_psf.open(options, device, say)
     local image = given_image.open(options, say)
     if image:is_series() then
         local slices = given_image.slices_told(image.meta, image.shape, options.image)
-        cli.wrong("%s has %d channels and %d times, and a PSF is of one: give --channel and "
-            .. "--frame%s", options.image, image.meta.channels, image.meta.frames,
+        cli.wrong("%s has %s and %s, and a PSF is of one: give --channel and "
+            .. "--frame%s", options.image, counted(image.meta.channels, "channel"),
+            counted(image.meta.frames, "time"),
             slices and "; where the planes are slices, --axes Z says so" or "")
     end
     local shape = image.shape

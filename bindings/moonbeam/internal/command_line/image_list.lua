@@ -3,6 +3,7 @@
 
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local given_image = require "moonbeam.internal.deconvolve.given_image"
 local log = require "moonbeam.internal.log"
 local mb = require "moonbeam"
@@ -101,8 +102,9 @@ local function difference(facts, first)
     if text(facts) ~= text(first) then
         return ("it is %s; the first image is %s"):format(text(facts), text(first))
     elseif facts.channels ~= first.channels or facts.frames ~= first.frames then
-        return ("it has %d channels and %d times; the first image has %d and %d"):format(
-            facts.channels, facts.frames, first.channels, first.frames)
+        return ("it has %s and %s; the first image has %d and %d"):format(
+            counted(facts.channels, "channel"), counted(facts.frames, "time"), first.channels,
+            first.frames)
     end
     for _, name in ipairs {"pixel", "step"} do
         local own, other = facts.voxel[name], first.voxel[name]
@@ -155,7 +157,8 @@ function image_list.compare(list, options)
                     or measured_psf.serves_planes(axes, own)
                 each.why = not fits and (axes == 3
                     and given_image.slices_told(meta, shape, "it")
-                    or ("it has %d axes, the PSF has %d"):format(own, axes)) or nil
+                    or ("it has %s, the PSF has %d"):format(counted(own, "axis", "axes"), axes))
+                    or nil
                 first = first or not each.why and facts or nil
                 each.why = each.why or difference(facts, first)
                 each.what, each.meta = each.why and "failed", meta

@@ -2,11 +2,11 @@
 -- distance of its samples.
 
 local cli = require "moonbeam.internal.cli"
+local counted = require "moonbeam.internal.quantities.counted"
 local gate = require "moonbeam.deconv.value_gate"
 local is_model = require "moonbeam.internal.command_line.psf_origin"
 local mb = require "moonbeam"
 local on_error = require "moonbeam.internal.on_error"
-local surface = require "moonbeam.internal.command_line.surface"
 
 local measured_psf = {}
 
@@ -112,8 +112,8 @@ local function check_spacing(axes, options)
     local count = options.psf_spacing and #options.psf_spacing or axes
     if count ~= axes then
         cli.wrong("--psf-spacing has %s, and the PSF %s has %s: give %s",
-            surface.counted(count, "number"), options.psf,
-            surface.counted(axes, "axis", "axes"), axes == 3 and "Z,Y,X" or "Y,X")
+            counted(count, "number"), options.psf,
+            counted(axes, "axis", "axes"), axes == 3 and "Z,Y,X" or "Y,X")
     elseif options.psf_spacing and axes == 3 and not (options.pixel and options.step) then
         cli.wrong("--psf-spacing needs --pixel and --step, the image's own")
     elseif options.psf_spacing and not options.pixel then
@@ -134,7 +134,7 @@ function measured_psf.check(options, rank, slices, planes)
         cli.wrong("%s; the PSF %s is a stack (or give a PSF of (y, x))", slices, options.psf)
     elseif #psf.shape ~= rank then
         cli.wrong("the PSF %s has %s, and the image %d: give a PSF of (%sy, x)", options.psf,
-            surface.counted(#psf.shape, "axis", "axes"), rank, rank == 3 and "z, " or "")
+            counted(#psf.shape, "axis", "axes"), rank, rank == 3 and "z, " or "")
     end
     check_spacing(#psf.shape, options)
     return psf.shape
@@ -149,8 +149,8 @@ function measured_psf.read(options, id, say, rank, kernel)
     table.sort(counts)
     if counts[2] > 1 then
         cli.warn("the PSF %s has %s, %s and %s; all of them are taken for planes of one PSF: save "
-            .. "one channel of one time", options.psf, surface.counted(told.channels, "channel"),
-            surface.counted(told.frames, "time"), surface.counted(told.slices, "slice"))
+            .. "one channel of one time", options.psf, counted(told.channels, "channel"),
+            counted(told.frames, "time"), counted(told.slices, "slice"))
     end
     if not options.psf_spacing then
         compare_voxels(psf, told, options)

@@ -169,11 +169,6 @@ function surface.library_type(name)
     return name
 end
 
---- "1 channel", "2 channels".
-function surface.counted(count, word, words)
-    return ("%d %s"):format(count, count == 1 and word or words or word .. "s")
-end
-
 --- A length in meters in a unit people use: 1e-06 -> "1 um".
 function surface.length(meters)
     for _, unit in ipairs {{"m", 1}, {"mm", 1e-3}, {"um", 1e-6}, {"nm", 1e-9}} do

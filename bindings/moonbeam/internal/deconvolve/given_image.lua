@@ -2,9 +2,9 @@
 -- its volumes as counts or as photons.
 
 local cli = require "moonbeam.internal.cli"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local mb = require "moonbeam"
-local surface = require "moonbeam.internal.command_line.surface"
 local tables = require "moonbeam.internal.tables"
 
 local units = require "moonbeam.internal.quantities.units"
@@ -44,7 +44,7 @@ function given_image.slices_told(meta, shape, name)
         return nil
     end
     return ("%s has %s and %s of one plane; where these are slices, --axes Z says so"):format(name,
-        surface.counted(meta.channels, "channel"), surface.counted(meta.frames, "time"))
+        counted(meta.channels, "channel"), counted(meta.frames, "time"))
 end
 
 -- Ends the program where a length of the file cannot be that of a microscope's voxel.

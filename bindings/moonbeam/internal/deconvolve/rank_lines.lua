@@ -4,6 +4,7 @@
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local mb = require "moonbeam"
+local counted = require "moonbeam.internal.quantities.counted"
 
 local rank_lines = {}
 
@@ -51,9 +52,9 @@ function rank_lines.say_plan(job, plan, bytes)
         return
     end
     local nodes = math.ceil(ranks / per_node)
-    job.say("ranks      %d on %d node%s, %d on each; %d tiles, taken when a rank is free%s", ranks,
-        nodes, nodes == 1 and "" or "s", per_node, plan.total, ranks > plan.total
-        and (", nothing for %d ranks"):format(ranks - plan.total) or "")
+    job.say("ranks      %d on %s, %d on each; %s, taken when a rank is free%s", ranks,
+        counted(nodes, "node"), per_node, counted(plan.total, "tile"), ranks > plan.total
+        and (", nothing for %s"):format(counted(ranks - plan.total, "rank")) or "")
     job.say("  node     the processes at most %s: --mem=%dM",
         mb.device.format_bytes(per_node * bytes), math.ceil(per_node * bytes / (1 << 20)))
 end

@@ -1,6 +1,7 @@
 --- What the steps share that shift projections, each by its own number of rows or columns:
 -- vertical_shift and horizontal_shift. `unit` is "rows" or "columns".
 
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local lists = require "moonbeam.scan.lists"
@@ -55,8 +56,8 @@ function frame_shifts.check(options, g, unit)
         fail("argument", nil, "shifts", "shifts is the file '%s', but without a scan the number of "
             .. "shifts is not known", options.shifts)
     elseif #options.shifts ~= g.projections then
-        fail("shape", nil, "shifts", "shifts has %d numbers; the scan has %d projections: give one "
-            .. "for each", #options.shifts, g.projections)
+        fail("shape", nil, "shifts", "shifts has %s; the scan has %s: give one for each",
+            counted(#options.shifts, "number"), counted(g.projections, "projection"))
     end
     for i, shift in ipairs(options.shifts) do
         if math.abs(shift) > g[words.extent] then

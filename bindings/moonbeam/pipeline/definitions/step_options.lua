@@ -8,6 +8,7 @@
 
 local core = require "moonbeam.core"
 local arguments = require "moonbeam.internal.arguments"
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 local lists = require "moonbeam.scan.lists"
 local tables = require "moonbeam.internal.tables"
@@ -75,7 +76,7 @@ local function list_problem(entry, value)
     if type(value) ~= "table" then
         return "give a table of numbers, such as {1, 2}"
     elseif entry.count and #value ~= entry.count then
-        return ("it has %d numbers; give %d"):format(#value, entry.count)
+        return ("it has %s; give %d"):format(counted(#value, "number"), entry.count)
     end
     for key in pairs(value) do
         if not (math.type(key) == "integer" and key >= 1 and key <= #value) then

@@ -4,6 +4,7 @@
 local captioned = require "moonbeam.pipeline.pictures.captioned"
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
+local counted = require "moonbeam.internal.quantities.counted"
 local projections = require "moonbeam.plot.projections"
 local surface = require "moonbeam.internal.command_line.surface"
 local tables = require "moonbeam.internal.tables"
@@ -103,7 +104,8 @@ end
 function stack_picture.check(shape, planes)
     for _, z in ipairs(planes or {}) do
         if #shape ~= 3 then
-            cli.wrong("--preview-z names planes of a stack; the image has %d axes", #shape)
+            cli.wrong("--preview-z names planes of a stack; the image has %s",
+                counted(#shape, "axis", "axes"))
         elseif z > shape[1] then
             cli.wrong("--preview-z names plane %d; the stack has %d", z, shape[1])
         end

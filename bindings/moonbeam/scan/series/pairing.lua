@@ -2,6 +2,7 @@
 -- list. Files whose numbers lack are noticed by the names of the others (series/numbering.lua).
 
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 local growing = require "moonbeam.scan.growing"
 local lists = require "moonbeam.scan.lists"
@@ -113,8 +114,9 @@ local function longer(s, list, numbered, options)
     local count = s.n_projections
     local base = options.allow_missing and place_in(numbered, #list)
     if base then
-        s:warn(("'%s' has %d files for %d angles; each file has the angle of its number, which "
-            .. "counts from %d"):format(s.path, count, #list, base))
+        s:warn(("'%s' has %s for %s; each file has the angle of its number, which "
+            .. "counts from %d"):format(s.path, counted(count, "file"),
+            counted(#list, "angle"), base))
         local own = {}
         for i, number in ipairs(numbered.numbers) do
             own[i] = list[number - base + 1]
@@ -123,8 +125,9 @@ local function longer(s, list, numbered, options)
     end
     local fresh = growing.is_fresh(s.last_file or s.path) or growing.is_fresh(s.place)
     local wait = fresh or waits(options) == "shape"
-    fail(wait and "shape" or "argument", "scan.open", "angles", "'%s' has %d frames for %d angles: "
-        .. "frames %d to %d are missing%s%s", s.path, count, #list, count + 1, #list,
+    fail(wait and "shape" or "argument", "scan.open", "angles", "'%s' has %s for %s: "
+        .. "frames %d to %d are missing%s%s", s.path, counted(count, "frame"),
+        counted(#list, "angle"), count + 1, #list,
         s.last_file and ("; the last file is '%s'"):format(s.last_file) or "", fresh
         and "; the option wait = SECONDS waits for them" or wait and "" or ", or it is the list of "
         .. "another scan")
@@ -172,8 +175,8 @@ function pairing.angles(s, options)
     elseif #list == numbered.full and numbered.full > count then
         check_names(s, numbered, true)
         if waits(options) == "shape" and not options.allow_missing then
-            fail("shape", "scan.open", "angles", "'%s' has %d files for %d angles: %s", s.path,
-                count, #list, missing_text(numbered, count))
+            fail("shape", "scan.open", "angles", "'%s' has %s for %s: %s", s.path,
+                counted(count, "file"), counted(#list, "angle"), missing_text(numbered, count))
         end
         s:warn(missing_text(numbered, count) .. "; each file has the angle of its number")
         return picked(list, numbered.places), from

@@ -1,4 +1,5 @@
 local mb = require "moonbeam"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 
@@ -17,8 +18,9 @@ return {
     check = function(options)
         local list = options.coefficients
         if #list < 2 or #list > 16 then
-            fail("argument", nil, "coefficients", "coefficients has %d numbers; give 2 to 16, "
-                .. "those of the powers 0, 1, 2, ...: {0, 1} changes nothing", #list)
+            fail("argument", nil, "coefficients", "coefficients has %s; give 2 to 16, "
+                .. "those of the powers 0, 1, 2, ...: {0, 1} changes nothing",
+                counted(#list, "number"))
         end
     end,
     run = function(block, options)

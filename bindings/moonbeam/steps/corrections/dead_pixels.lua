@@ -1,4 +1,5 @@
 local mb = require "moonbeam"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local pixel_list = require "moonbeam.scan.pixel_list"
@@ -86,8 +87,8 @@ return {
         if type(pixels) == "string" then
             fail("argument", nil, "pixels", "pixels is the file '%s', which needs a scan", pixels)
         elseif #pixels % 2 ~= 0 then
-            fail("argument", nil, "pixels", "pixels has %d numbers; give row and column of each "
-                .. "pixel", #pixels)
+            fail("argument", nil, "pixels", "pixels has %s; give row and column of each "
+                .. "pixel", counted(#pixels, "number"))
         end
         for i = 1, #pixels, 2 do
             local row, column = pixels[i], pixels[i + 1]

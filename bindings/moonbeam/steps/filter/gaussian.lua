@@ -1,4 +1,5 @@
 local mb = require "moonbeam"
+local counted = require "moonbeam.internal.quantities.counted"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
 local windows = require "moonbeam.pipeline.windows"
@@ -53,8 +54,8 @@ return {
         local count = type(options.sigma) == "table" and #options.sigma or 2
         local most = kind.layout == "frames" and 2 or 3
         if count < 2 or count > most then
-            fail("argument", nil, "sigma", "sigma has %d numbers; give one, {row, column} for "
-                .. "frames, {y, x} or {row, y, x} for slices", count)
+            fail("argument", nil, "sigma", "sigma has %s; give one, {row, column} for "
+                .. "frames, {y, x} or {row, y, x} for slices", counted(count, "number"))
         end
         local extent = math.max(table.unpack(shape))
         for _, sigma in ipairs(axes_of(options)) do

@@ -5,6 +5,7 @@
 -- tags of their own. What does not add up is refused, never guessed; the options axes, pages and
 -- image overrule every text.
 
+local counted = require "moonbeam.internal.quantities.counted"
 local descriptions = require "moonbeam.tiff.meaning.descriptions"
 local fail = require "moonbeam.internal.fail"
 local ome = require "moonbeam.tiff.meaning.ome"
@@ -57,8 +58,8 @@ local function in_order(file, meta, pages, warn)
         planes, frames = order.complete(meta, pages)
     end
     if not planes then
-        refusal.pages(file.name, "the description says %s, and the file has %d pages",
-            refusal.counts(meta), #pages)
+        refusal.pages(file.name, "the description says %s, and the file has %s",
+            refusal.counts(meta), counted(#pages, "page"))
     end
     warn("%s: %d of %d times are complete, and these are read: the file has %d of %d pages",
         file.name, frames, meta.frames, #pages, total)

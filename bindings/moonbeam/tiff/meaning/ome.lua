@@ -1,6 +1,7 @@
 --- What OME-XML says of the pages of a TIFF file, and of other files of its set.
 
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local descriptions = require "moonbeam.tiff.meaning.descriptions"
 local fail = require "moonbeam.internal.fail"
 local file_set = require "moonbeam.tiff.meaning.file_set"
@@ -230,8 +231,8 @@ end
 -- The planes where the description says none of a block: the pages follow one another.
 local function without_blocks(image, set, pages)
     if #pages > order.count(image.meta) then
-        refusal.pages(set.name, "the description says %s, and the file has %d pages",
-            refusal.counts(image.meta), #pages)
+        refusal.pages(set.name, "the description says %s, and the file has %s",
+            refusal.counts(image.meta), counted(#pages, "page"))
     end
     return {table.unpack(pages)}
 end

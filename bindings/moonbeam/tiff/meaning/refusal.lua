@@ -1,5 +1,6 @@
 --- Refusals of pages whose meaning is not known, with the ways out.
 
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 
 local refusal = {}
@@ -31,7 +32,8 @@ end
 
 --- "2 channels x 4 slices x 1 times".
 function refusal.counts(meta)
-    return ("%d channels x %d slices x %d times"):format(meta.channels, meta.slices, meta.frames)
+    return ("%s x %s x %s"):format(counted(meta.channels, "channel"), counted(meta.slices, "slice"),
+        counted(meta.frames, "time"))
 end
 
 return refusal
