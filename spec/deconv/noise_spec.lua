@@ -290,7 +290,8 @@ helper.each_device(function(device, test)
                 local whole, report = deconv.richardson_lucy(image, s.psf,
                     options { iterations = 5, held_out = other })
                 whole:release()
-                local three <close> = deconv.richardson_lucy(image, s.psf, options { iterations = 3 })
+                local three <close> = deconv.richardson_lucy(image, s.psf,
+                    options { iterations = 3, held_out = other })
                 local asked = {}
                 local function run()
                     local result, found = deconv.richardson_lucy(image, s.psf, options {
