@@ -4,7 +4,7 @@
 local core = require "moonbeam.core"
 local block_axis = require "moonbeam.pipeline.block".axis
 local fail = require "moonbeam.internal.fail"
-local own_function = require "moonbeam.internal.own_function"
+local own_function = require "moonbeam.plan.own_function"
 local tables = require "moonbeam.internal.tables"
 
 local own_step = {}
