@@ -221,6 +221,14 @@ describe("a function that is asked for something", function()
         end, 16 * 2 * 8 * 512 * 4)))
     end)
 
+    it("of a volume, must return an array", function()
+        local array <close> = mb.ones {3, 4, 6}
+        local volume = mb.volumes.map(mb.volumes.of_array(array), "f32", function() end)
+        local _, err = helper.failure(volume.read, volume, {0, 0, 0}, {1, 4, 6})
+        assert.equal("fn", err.arg)
+        assert.matches("returned nothing; it must return a new array %(is a 'return'", err.message)
+    end)
+
     it("the sink of a reconstruction, is a result or a function, not the name of a file", function()
         local scan <close> = mb.scan.of_arrays(mb.random({12, 2, 16}, {low = 0.5}),
             mb.tomo.angles(12))

@@ -97,6 +97,17 @@ function checks.geometry(name, geometry)
     return geometry
 end
 
+function checks.ways(name, ways)
+    local good = type(ways) == "table" and #ways > 0
+    for _, way in ipairs(good and ways or {}) do
+        good = good and type(way) == "table" and type(way.options) == "table"
+    end
+    if not good then
+        wrong(name, "ways returns %s; give a list of tables {options = ...}", text_of(ways))
+    end
+    return ways
+end
+
 local function kind_check(field)
     return function(name, kind)
         if type(kind) ~= "table" then
