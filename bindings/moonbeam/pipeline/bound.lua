@@ -208,7 +208,7 @@ local RUN = declared.options(
     {"tell", "callable", "gets a line on what an interrupted run keeps"},
     {"input", "string", "the scan's file, which the result names", usual = "the scan's path"},
     {"label", "string", "what the progress says", default = "running"},
-    {"quiet", "boolean", "no progress", usual = "that of mb.pipeline"})
+    {"quiet", "boolean", "no progress", usual = "that of the pipeline"})
 
 --- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, tiff_layout,
 -- zarr_layout, each, resume, discard} (default output: the file that step save names), or through a
