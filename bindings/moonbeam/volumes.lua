@@ -401,9 +401,20 @@ end
 
 local mapped = class_of({}, any)
 
+-- What the function makes of a block.
+local function made_of(self, block)
+    local made = self.fn(block)
+    if not arguments.is_array(made) then
+        fail("argument", "volumes.map", "fn", "the function returned %s; it must return a new array"
+            .. "%s", made == nil and "nothing" or arguments.described(made),
+            made == nil and " (is a 'return' missing?)" or "")
+    end
+    return made
+end
+
 function mapped:read(first, extents, device, host)
     local block <close> = self.inner:read(first, extents, device, host)
-    return self.fn(block)
+    return made_of(self, block)
 end
 
 function mapped:carries(device)
@@ -416,7 +427,7 @@ end
 
 function mapped:incoming(block)
     local stored <close> = self.inner:incoming(block)
-    return self.fn(stored)
+    return made_of(self, stored)
 end
 
 function mapped:close()

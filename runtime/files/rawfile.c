@@ -163,7 +163,8 @@ static mb_status ready(const mb_rawfile *file, bool writing)
     if (file->fd < 0)
         return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' has been closed; open it again", file->path);
     if (writing && !file->writable)
-        return mb_fail(MB_STATUS_ARGUMENT, NULL, "'%s' is open for reading only", file->path);
+        return mb_fail(MB_STATUS_ARGUMENT, NULL,
+                       "'%s' is open for reading only: write to a new file", file->path);
     return MB_STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
--- Every public function and method, called with arguments that it is not made for, returns or
--- raises an error object of one line that says what is wrong: never a fault in a line of the
--- library. The calls change budgets, switches and files, so a process of its own makes them, in a
+-- Every public function, and every method of what public functions return, called with arguments
+-- that it is not made for, returns or raises an error object of one line that says what is wrong:
+-- never a fault in a line of the library. Methods are also called without an object, with one of
+-- another kind, and with one that is closed. The calls change budgets, switches and files, so a process of its own makes them, in a
 -- folder of its own (spec/support/wrong_arguments.lua, which says how a call is repeated).
 --
 --   MOONBEAM_RANDOM_ARGUMENTS=100 SEED=7 scripts/test spec/bindings/wrong_arguments_spec.lua
@@ -55,13 +56,15 @@ describe("wrong arguments", function()
         for line in text:gmatch "WRONG [^\n]*" do
             wrong[#wrong + 1] = line
         end
-        assert.equal("", table.concat(wrong, "\n"))
+        local seed <const> = ("seed %d, %d calls"):format(SEED, CALLS)
+        assert.equal("", table.concat(wrong, "\n"), seed)
         assert(status == 0, text:sub(-2000) .. "\nin the call " .. files.read(folder
-            .. "/work/now"))
+            .. "/work/now") .. seed)
         local calls, functions, results = text:match
             "made (%d+) calls of (%d+) functions, (%d+) of them"
-        assert.is_true(tonumber(calls) > 0.98 * CALLS * functions and tonumber(functions) > 680
-            and tonumber(results) > 0.2 * calls, text:sub(-2000))
+        local methods = text:match "(%d+) of the functions are methods of"
+        assert.is_true(tonumber(calls) > 0.98 * CALLS * functions and tonumber(functions) > 740
+            and tonumber(methods) > 280 and tonumber(results) > 0.1 * calls, text:sub(-2000))
         -- Nothing is written where the caller did not say so.
         assert.same({"home", "tmp", "work"}, files.list(folder))
         local home = files.list(folder .. "/home")
@@ -132,6 +135,74 @@ describe("wrong arguments", function()
     end)
 end)
 
+describe("methods of objects in Lua", function()
+    local function refused(text, f, ...)
+        local said, err = helper.failure(f, ...)
+        assert.equal("argument", err.code, said)
+        assert.matches(text, said, 1, true)
+        assert.is_nil(said:find("\n", 1, true))
+        return err
+    end
+
+    it("say what the object must be, and how they are called", function()
+        local array <close> = mb.ones {3, 4, 6}
+        local volume = mb.volumes.of_array(array)
+        local result <close> = mb.result.create(os.tmpname() .. ".h5", {shape = {4, 8, 8}})
+        for _, given in ipairs {{n = 0}, {5, n = 1}, {"x", n = 1}, {{}, n = 1}, {array, n = 1},
+            {result, n = 1}, {getmetatable(volume), n = 1}} do
+            for _, name in ipairs {"read", "write", "carry", "fetch", "close"} do
+                local err = refused(("must be a volume that has this method: methods are called "
+                    .. "with a colon, as volume:%s()"):format(name), volume[name],
+                    table.unpack(given, 1, given.n))
+                assert.equal("self", err.arg)
+            end
+        end
+        -- One class's method is not for a volume of another class.
+        local planned = mb.volumes.planned({3, 4, 6}, "f32")
+        refused("must be a volume that has this method", volume.carry, planned)
+        refused("as result:hash()", result.hash, volume, 1, 2)
+    end)
+
+    it("name what lies outside the object", function()
+        local array <close> = mb.ones {3, 4, 6}
+        local volume = mb.volumes.of_array(array)
+        assert.equal("first", refused("a block of 2 elements from 2 on axis 1 is not inside the "
+            .. "volume, whose axis has 3", volume.read, volume, {2, 0, 0}, {2, 4, 6}).arg)
+        assert.equal("first", refused("first is missing; give a table of numbers", volume.read,
+            volume).arg)
+        refused("element 2 of extents is 1.5; it must be a whole number", volume.read, volume,
+            {0, 0, 0}, {1, 1.5, 1})
+        local result <close> = mb.result.create(os.tmpname() .. ".h5", {shape = {4, 8, 8}})
+        refused("slices 3 to 5 are no part of the volume, which has slices 1 to 4", result.have,
+            result, 3, 5)
+        refused("only one that is made with the option unfinished", result.hash, result, 1, 2)
+        local scan <close> = mb.scan.of_arrays(mb.random({12, 4, 16}, {low = 0.5}),
+            mb.tomo.angles(12))
+        local job = mb.pipeline(scan, {"minus_log", {"fbp", center = 7.5}}, {quiet = true,
+            input = "transmission"})
+        refused("rows is 5; give {first, last}", job.slices, job, 5)
+        refused("row is 1.5", job.row_of, job, 1.5)
+        refused("devices stays as it is", job.part, job, {devices = "host"})
+        refused("unknown option 'row'; did you mean 'rows'", job.part, job, {row = {1, 2}})
+        refused("unknown option 'outputs'; did you mean 'output'", job.run, job, {outputs = "x"})
+        refused("options are a table, such as {output = ...}", job.run, job, "out.h5")
+    end)
+
+    it("of a pipeline take its own options", function()
+        local scan <close> = mb.scan.of_arrays(mb.random({12, 4, 16}, {low = 0.5}),
+            mb.tomo.angles(12))
+        local job = mb.pipeline(scan, {"minus_log", {"fbp", center = 7.5}}, {quiet = true,
+            input = "transmission"})
+        local all <close> = job:slices()
+        local some <close> = job:part({rows = {2, 3}}):slices()
+        local part <close> = all:view {2, 3}
+        assert.same(part:to_table(), some:to_table())
+        local ok, err = pcall(function() return job:part({budget = 100}):plan() end)
+        assert.is_false(ok)
+        assert.equal("budget", err.code) -- of the part, and not that of the whole
+    end)
+end)
+
 describe("a function that is asked for something", function()
     it("and returns nothing is an error that asks for its return", function()
         local function fn(a) return a:sum() end
@@ -148,6 +219,14 @@ describe("a function that is asked for something", function()
         end, function(n, device)
             return mb.empty({n, 8, 512}, {device = device})
         end, 16 * 2 * 8 * 512 * 4)))
+    end)
+
+    it("of a volume, must return an array", function()
+        local array <close> = mb.ones {3, 4, 6}
+        local volume = mb.volumes.map(mb.volumes.of_array(array), "f32", function() end)
+        local _, err = helper.failure(volume.read, volume, {0, 0, 0}, {1, 4, 6})
+        assert.equal("fn", err.arg)
+        assert.matches("returned nothing; it must return a new array %(is a 'return'", err.message)
     end)
 
     it("the sink of a reconstruction, is a result or a function, not the name of a file", function()

@@ -122,6 +122,9 @@ describe("a step of one's own", function()
         wrong("geometry returns a table without angles", {geometry = returns {}})
         wrong("gives returns nil; give {quantity", {gives = returns(nil)})
         wrong("takes returns nil; give {quantity", {takes = returns(nil)})
+        wrong("ways returns nil; give a list of tables", {ways = returns(nil)})
+        wrong("reduce.passes is nil; give how often", {reduce = {start = returns(nil),
+            add = returns(nil), finish = returns(nil)}})
     end)
 
     it("is told what it measures that it should not", function()

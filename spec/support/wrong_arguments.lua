@@ -590,7 +590,7 @@ local INNER <const> = {"attempt to", "stack traceback", "bad argument", "binding
 local REMEDIES <const> = {";", "must ", "give ", "needs? ", "can ", "takes? ", "has no", "may ",
     "only ", "did you mean", "is for ", "cannot", "expected", "not ", "exists", "needed",
     "which has", "convert ", "exceeds", ": open it",
-    "and the sinogram has", "axes, the image", "axes and the grid", "with a colon",
+    "and the sinogram has", "axes, the image", "axes and the grid", "with a colon", "are wavelength,",
     "name each once", "before the options", "images are ", "the root is", "itself", "deep",
     "selected part", "no tag ", "syntax error", ": name its dataset", "freed again", "write mb%.", "angles were given", "index 0 of axis"}
 
@@ -814,5 +814,14 @@ for _, entry in ipairs(functions) do
     try(entry)
     mb.collect()
 end
+local methods, classes = 0, 0
+for _, entry in ipairs(functions) do
+    methods = methods + (entry.object and 1 or 0)
+end
+for _ in pairs(known) do
+    classes = classes + 1
+end
 out:write(("made %d calls of %d functions, %d of them with a result; %d are wrong\n"):format(calls,
     #functions, results, #wrong))
+out:write(("%d of the functions are methods of %d classes; seed %d\n"):format(methods, classes,
+    SEED))

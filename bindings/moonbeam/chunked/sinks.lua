@@ -9,7 +9,7 @@ local arguments = require "moonbeam.internal.arguments"
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
 local op = require "moonbeam.op"
-local own_function = require "moonbeam.internal.own_function"
+local own_function = require "moonbeam.plan.own_function"
 
 local sinks = {}
 

@@ -86,20 +86,49 @@ local function with(self, changes)
         options = setmetatable(changes, {__index = self.options})}, metatable)
 end
 
+--- The options of mb.pipeline.
+bound.OPTIONS = declared.options(
+    {"devices", "any", "where the work is done: a device, a list of them, \"all\" or "
+        .. "\"cuda:0,cuda:1\" (mb.device.several)", usual = "host"},
+    {"budget", "bytes", "the limit for each device", unit = "bytes",
+        usual = "what its budget leaves"},
+    {"host_budget", "bytes", "what stores between sections may take of host memory",
+        unit = "bytes", usual = "what the host's budget leaves"},
+    {"scratch", "string", "the folder for stores that do not fit there"},
+    {"rows", "range", "rows of the result, {first, last}", usual = "all"},
+    {"part", "list", "{K, N}: only the K-th of N shares of these rows, which the command join puts "
+        .. "together"},
+    {"block", "count", "rows at a time", min = 1, usual = "as many as fit"},
+    {"overlap", "any", "read and write while computing; \"auto\": if that fits",
+        usual = "auto"},
+    {"threads", "count", "threads that read, and as many that write", min = 1, max = 64},
+    {"pinned", "bytes", "pinned host memory for reading and writing", unit = "bytes"},
+    {"schedule", "choice", "how several devices share the blocks: the next block goes to the "
+        .. "device that is free, or block i to device i mod n", choices = {"free", "fixed"},
+        default = "free"},
+    {"order", "list", "a fixed schedule: the number of the device for each block; the list "
+        .. "repeats"},
+    {"input", "string", "what the values are if the scan does not say: transmission or line "
+        .. "integrals"},
+    {"steps", "any", "files with the user's own steps, or a list of definitions"},
+    {"ranks", "any", "false: this rank of an MPI run works alone; a number: plans for so many; "
+        .. "ranks that share a file leave this out (mb.cluster)"},
+    {"quiet", "boolean", "no progress"})
+
 -- Options of mb.pipeline that a pipeline is bound to.
 local BOUND <const> = {devices = true, input = true, steps = true, ranks = true}
 
 --- The same pipeline with changed options, such as {rows = {1, 2}}: options of mb.pipeline but for
 -- devices, input, steps and ranks.
 methods.part = declared.method("pipeline:part(changes: table)", nil, function(self, changes)
-    local options = declared.of(mb.pipeline.new).options
+    local options = bound.OPTIONS
     for name, value in pairs(changes) do
         local entry = options[name]
         if not entry then
             declared.checked(options, {[name] = value}, "pipeline:part")
         elseif BOUND[name] then
-            fail("argument", "pipeline:part", name, "%s stays as it is; make another pipeline with "
-                .. "mb.pipeline", name)
+            fail("argument", "pipeline:part", name, "%s stays as it is; bind the recipe to another "
+                .. "pipeline", name)
         end
         arguments.entry(entry, value, "pipeline:part")
     end
@@ -196,7 +225,7 @@ local RUN = declared.options(
     {"tell", "callable", "gets a line on what an interrupted run keeps"},
     {"input", "string", "the scan's file, which the result names", usual = "the scan's path"},
     {"label", "string", "what the progress says", default = "running"},
-    {"quiet", "boolean", "no progress", usual = "that of mb.pipeline"})
+    {"quiet", "boolean", "no progress", usual = "that of the pipeline"})
 
 --- Runs the pipeline: into a file, {output = "fossil.h5", overwrite, slices_per_file, tiff_layout,
 -- zarr_layout, each, resume, discard} (default output: the file that step save names), or through a

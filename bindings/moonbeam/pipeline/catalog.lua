@@ -127,6 +127,11 @@ local function checked(given, where)
             wrong(def, where, "reduce.%s is missing; give functions start, add and finish", field)
         end
     end
+    local passes = def.reduce and def.reduce.passes
+    if def.reduce and not (type(passes) == "number" and math.tointeger(passes) and passes >= 1) then
+        wrong(def, where, "reduce.passes is %s; give how often it goes through the result, a whole "
+            .. "number from 1", tostring(passes))
+    end
     def.options = def.options or {}
     if #def.options == 0 and next(def.options) then
         wrong(def, where, "options is no list; give {{name, kind, text, field = value}, ...}")

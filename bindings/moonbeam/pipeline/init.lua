@@ -13,34 +13,6 @@ local shipped = require "moonbeam.pipeline.shipped"
 
 local pipeline = {}
 
-local OPTIONS = declared.options(
-    {"devices", "any", "where the work is done: a device, a list of them, \"all\" or "
-        .. "\"cuda:0,cuda:1\" (mb.device.several)", usual = "host"},
-    {"budget", "bytes", "the limit for each device", unit = "bytes",
-        usual = "what its budget leaves"},
-    {"host_budget", "bytes", "what stores between sections may take of host memory",
-        unit = "bytes", usual = "what the host's budget leaves"},
-    {"scratch", "string", "the folder for stores that do not fit there"},
-    {"rows", "range", "rows of the result, {first, last}", usual = "all"},
-    {"part", "list", "{K, N}: only the K-th of N shares of these rows, which the command join puts "
-        .. "together"},
-    {"block", "count", "rows at a time", min = 1, usual = "as many as fit"},
-    {"overlap", "any", "read and write while computing; \"auto\": if that fits",
-        usual = "auto"},
-    {"threads", "count", "threads that read, and as many that write", min = 1, max = 64},
-    {"pinned", "bytes", "pinned host memory for reading and writing", unit = "bytes"},
-    {"schedule", "choice", "how several devices share the blocks: the next block goes to the "
-        .. "device that is free, or block i to device i mod n", choices = {"free", "fixed"},
-        default = "free"},
-    {"order", "list", "a fixed schedule: the number of the device for each block; the list "
-        .. "repeats"},
-    {"input", "string", "what the values are if the scan does not say: transmission or line "
-        .. "integrals"},
-    {"steps", "any", "files with the user's own steps, or a list of definitions"},
-    {"ranks", "any", "false: this rank of an MPI run works alone; a number: plans for so many; "
-        .. "ranks that share a file leave this out (mb.cluster)"},
-    {"quiet", "boolean", "no progress"})
-
 --- Binds a recipe to a scan and to devices.
 --
 -- Nothing is read. `recipe` is a list of steps such as {"flat_field", "minus_log", {"center"},
@@ -52,7 +24,7 @@ pipeline.new = declared("pipeline.new", {
     {"scan", "scan", "the result of mb.scan.open or mb.scan.of_arrays"},
     {"recipe", "any", "the steps, the name of a file that contains them, or of a recipe of the "
         .. "library"},
-    options = OPTIONS,
+    options = bound.OPTIONS,
 }, function(scan, recipe, options)
     local own, files = options.steps or {}, {}
     if type(own) ~= "table" then

@@ -2,7 +2,7 @@
 
 local core = require "moonbeam.core"
 local fail = require "moonbeam.internal.fail"
-local own_function = require "moonbeam.internal.own_function"
+local own_function = require "moonbeam.plan.own_function"
 
 local promise = {}
 

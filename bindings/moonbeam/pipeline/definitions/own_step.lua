@@ -4,7 +4,7 @@
 local core = require "moonbeam.core"
 local block_axis = require "moonbeam.pipeline.block".axis
 local fail = require "moonbeam.internal.fail"
-local own_function = require "moonbeam.internal.own_function"
+local own_function = require "moonbeam.plan.own_function"
 local tables = require "moonbeam.internal.tables"
 
 local own_step = {}
@@ -95,6 +95,17 @@ function checks.geometry(name, geometry)
             type(geometry) == "table" and "a table without angles" or text_of(geometry))
     end
     return geometry
+end
+
+function checks.ways(name, ways)
+    local good = type(ways) == "table" and #ways > 0
+    for _, way in ipairs(good and ways or {}) do
+        good = good and type(way) == "table" and type(way.options) == "table"
+    end
+    if not good then
+        wrong(name, "ways returns %s; give a list of tables {options = ...}", text_of(ways))
+    end
+    return ways
 end
 
 local function kind_check(field)
