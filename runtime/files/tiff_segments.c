@@ -196,10 +196,17 @@ uint64_t mb_tiff_scratch_bytes(const mb_tiff_page *page, mb_dtype dtype)
     return mb_bytes_add(mb_bytes_add(packed, decoded), row);
 }
 
-static mb_status incomplete(const mb_rawfile *file, int64_t segment)
+/* A page with a name is a chunk of the array of this name. */
+static mb_status incomplete(const mb_rawfile *file, const mb_tiff_page *page, int64_t segment)
 {
+    if (page->place && page->place->name)
+        return mb_fail(MB_STATUS_IO, NULL,
+                       "'%s' is truncated or damaged: a chunk of '%s' is incomplete, or its "
+                       "checksum is wrong",
+                       mb_rawfile_path(file), page->place->name);
     return mb_fail(MB_STATUS_IO, NULL,
-                   "'%s' is truncated or damaged: strip or tile %lld of a page is incomplete",
+                   "'%s' is truncated or damaged: strip or tile %lld of a page is incomplete, or "
+                   "its checksum is wrong",
                    mb_rawfile_path(file), (long long)segment + 1);
 }
 
@@ -246,10 +253,10 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
     if (first_row >= end_row || first >= end)
         return MB_STATUS_OK;
     if (offset > mb_rawfile_bytes(file) || bytes > mb_rawfile_bytes(file) - offset)
-        return incomplete(file, number);
+        return incomplete(file, page, number);
     if (is_plain(page)) {
         if (bytes < (uint64_t)((end_row - top) * row_bytes))
-            return incomplete(file, number);
+            return incomplete(file, page, number);
     } else {
         uint64_t packed, decoded, spare;
         parts_of(page, (size_t)element, &packed, &decoded, &spare);
@@ -277,7 +284,7 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
         if (unchecked)
             mb_unchecked_note(mb_rawfile_path(file));
         if (got < (size_t)((end_row - top) * row_bytes))
-            return incomplete(file, number);
+            return incomplete(file, page, number);
         if (page->swap && page->predictor != 3 && page->samples != MB_SAMPLES_BITS)
             mb_swap_bytes(out, got / (size_t)element, (size_t)element);
         for (int64_t y = 0; y < end_row - top; y++) {
