@@ -122,7 +122,7 @@ end
 local function explain(err, room, list, takes, limits, what)
     local format, ids, budget, others = core.device.format_bytes, {}, nil, {}
     for i, each in ipairs(list) do
-        if takes[i] > each.free then
+        if room > each.free and (takes[i] > 0 or each.device.id == err.device) then
             ids[#ids + 1], budget = each.device.id, math.max(budget or 0, each.live + room)
         end
     end
