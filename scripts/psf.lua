@@ -39,7 +39,7 @@ local options = cli.parse(arg, {
     bead_psf.OPTIONS,
     result_layouts.OPTIONS, cli.shared.overwrite,
     {"plan", doc = "print the bytes; compute and write nothing"},
-    cli.shared.device, cli.shared.budget,
+    cli.shared.device, cli.shared.budget, cli.shared.host_budget,
     {"preview", short = "p", value = "FILE", doc = "PNG: maximum projections XY, ZY, XZ"},
     cli.option(pictures.gamma, {default = 2, of = "picture"}),
     cli.shared.sz, cli.shared.quiet, cli.shared.log, cli.shared.progress,

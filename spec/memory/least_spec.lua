@@ -47,6 +47,23 @@ describe("the least budget of a call", function()
         end
     end)
 
+    it("is found where plans do not tell what they take, and in no other search", function()
+        for _, tells in ipairs {true, false} do
+            local plan_at, count = call_of({5000 * UNIT}, tells)
+            local nested
+            local bytes = least(function(budget)
+                assert.is_true(least.running())
+                nested = nested or least(plan_at)
+                local takes, lacks = plan_at(budget)
+                return takes and UNIT, lacks
+            end)
+            assert.is_nil(nested)
+            assert.is_false(least.running())
+            assert.is_true(bytes >= 5000 * UNIT and bytes <= 5000 * UNIT * 17 / 16)
+            assert.is_true(count.plans <= (tells and 6 or 30), count.plans)
+        end
+    end)
+
     it("begins beyond a budget that is not enough, and may not exist", function()
         assert.equal(9 * UNIT, least((call_of({3 * UNIT}, false)), 8 * UNIT))
         assert.is_nil(least(function() return nil end))

@@ -112,7 +112,7 @@ function script.silent()
     return replaced(changes)
 end
 
--- The calls that all ranks make together: a rehearsal is of one rank, to which the others are alike.
+-- The calls that all ranks make together. A rehearsal is of one rank; the others are like it.
 local function alone_changes()
     return {
         {cluster, "once", function(fn) return fn() end},
@@ -130,8 +130,8 @@ local function alone_changes()
 end
 
 --- Runs a script for how(body), which calls body() in a dry run, and says nothing, also not on the
--- standard error or in the log. Of several ranks each does so by itself. Returns its exit status; 1 after an error of body that `how` does
--- not catch.
+-- standard error or in the log. Of several ranks each does so by itself. Returns its exit status; 1
+-- after an error of body that `how` does not catch.
 function script.rehearse(name, how)
     local chunks = load_all(name, nil, setmetatable({}, {__index = _G}))
     local status = 0

@@ -59,8 +59,7 @@ end
 local function taken(list, results)
     local takes, most = {}, 0
     for i, each in ipairs(list) do
-        local stats, bytes = core.pool.stats(each.device), nil
-        bytes = stats.live_peak - each.live
+        local bytes = core.pool.stats(each.device).live_peak - each.live
         for k = 1, results.n do
             local plan = type(results[k]) == "table" and results[k]
             local made = plan and rawget(plan, "made") or plan -- that of a reconstruction
@@ -122,7 +121,7 @@ end
 local function explain(err, room, list, takes, limits, what)
     local format, ids, budget, others = core.device.format_bytes, {}, nil, {}
     for i, each in ipairs(list) do
-        if takes[i] > each.free then
+        if room > each.free and (takes[i] > 0 or each.device.id == err.device) then
             ids[#ids + 1], budget = each.device.id, math.max(budget or 0, each.live + room)
         end
     end
@@ -254,7 +253,7 @@ local function without_functions(options)
 end
 
 --- A way to make calls again by their plan alone: plan(arguments ...) returns it. The last of
--- `count` arguments are the options, of which functions, such as on_tile, are left out: a plan calls
+-- `count` arguments are the options, of which functions, such as on_tile, are left out: plans call
 -- none.
 function whole.by_plan(count, plan)
     local function own(args, changes)

@@ -8,7 +8,7 @@
 local mb = require "moonbeam"
 local budgets = require "moonbeam.plan.budget"
 local in_a_row = require "moonbeam.plan.in_a_row"
-local least = require "moonbeam.plan.least"
+local least_budget = require "moonbeam.plan.least"
 
 local search = {}
 
@@ -204,7 +204,7 @@ end
 -- All candidates, the quickest first.
 local function candidates_of(job)
     local lists, all = {}, {}
-    local brief = least.running() and not job.tile and not job.counts and {least = math.huge}
+    local brief = least_budget.running() and not job.tile and not job.counts and {least = math.huge}
     for i, n in ipairs(job.shape) do
         local extent = job.tile and job.tile[i]
         local wanted = job.counts and job.counts[i] or extent and (n + extent - 1) // extent
@@ -303,9 +303,9 @@ end
 --- How to cut. `job`: devices, shape (to be cut), kernel, most (largest numbers of tiles), tile
 -- (wanted extents, or nil), counts (of a run that goes on, or nil), whole (the largest extents of a
 -- tile with what surrounds it, or nil), overlaps (a list of true, false or both), available and
--- limits (search.available), seconds(candidate), which returns those of computing,
--- reading and writing, peaks(candidate, all), which sets what it takes (peaks) and how far it takes
--- the pools (reach), and `what`. Returns the candidate {counts, tile, grid, total, points, work,
+-- limits (search.available), seconds(candidate), which returns those of computing, reading and
+-- writing, peaks(candidate, all), which sets what it takes (peaks) and how far it takes the pools
+-- (reach), and `what`. Returns the candidate {counts, tile, grid, total, points, work,
 -- overlap, seconds, peaks}, with `candidates`, the ones that were looked at, quickest first. Raises
 -- a budget error where none fits.
 function search.best(job)

@@ -211,7 +211,9 @@ function call_budget.explain(problem)
     for _, device in ipairs(current.devices) do
         ids[device.id] = true
     end
-    if problem.device == "host" and not ids.host and not has "host-budget" then
+    -- With a recipe it is for what is between the steps; without one reconstruct has none.
+    local host_budget = has "host-budget" and (current.values.recipe or not has "recipe")
+    if problem.device == "host" and not ids.host and not host_budget then
         problem.remedy = problem.remedy or "no option gives the host more memory"
         problem.message = ("%s; %s"):format(problem.problem or problem.message, problem.remedy)
         return
