@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(MB_THREADS)
 #pragma unroll 4
         MB_LANE_LOOP(x, n)
         {
-            float now = estimate[row * n + x], value = now + alpha * (now - previous[row * n + x]);
-            value = value > least ? value : least;
+            float now = estimate[row * n + x];
+            float value = mb_extrapolated(now, previous[row * n + x], alpha, least);
             previous[row * n + x] = now;
             estimate[row * n + x] = value;
             target[row * pitch + x] = value;

@@ -731,12 +731,12 @@ declared.native("chunked(fn: any, inputs: any, options)", OPTIONS)
 local function may()
     return true
 end
-local called = whole_call.call(function(fn, inputs, options)
+local whole = whole_call.call(function(fn, inputs, options)
     return run(fn, inputs, declared.checked(OPTIONS, options, OP))
 end, OP, {exact = false, may = may, again = function(_, args, changes)
     return chunked.plan(args[1], args[2], tables.merged(args[3], changes))
 end})
 
 return whole_call.module(chunked, OP, nil, function(_, ...)
-    return called(...)
+    return whole(...)
 end, {plan = {exact = false, may = may}})

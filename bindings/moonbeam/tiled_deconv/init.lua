@@ -14,6 +14,7 @@
 -- How far biggs_andrews goes ahead is one number for all tiles. Each tile gives its part of two
 -- sums, which are added in the order of the tiles: the number depends on how the image is cut, as
 -- the result does, in its last digits, and not on places, devices or what is done when.
+-- Only what lies in the image is summed.
 --
 -- Blended: every tile with a margin is deconvolved by itself and laid over its neighbors with
 -- cosine ramps. That is quicker out of core (a tile is read once, whatever the iterations), but

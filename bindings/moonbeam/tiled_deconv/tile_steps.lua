@@ -14,6 +14,17 @@ local volumes = require "moonbeam.volumes"
 
 local steps = {}
 
+-- A prediction is at least this part of the estimate, as that of extrapolate.
+local LEAST_PART <const> = 1 / 64
+
+-- Bounds a prediction from below, by the estimate and by the least value.
+local function bound(prediction, estimate, least)
+    mb.binary(prediction, "mul", {scalar = 1 / LEAST_PART, out = prediction})
+    mb.binary(prediction, "max", {b = estimate, out = prediction})
+    mb.binary(prediction, "mul", {scalar = LEAST_PART, out = prediction})
+    mb.binary(prediction, "max", {scalar = least, out = prediction})
+end
+
 -- Momentum for a tile: the estimate `here` goes on along its last step, and `spare`, of its shape,
 -- becomes what it was, the next `before`.
 local function extrapolate(here, before, spare, alpha, least)
@@ -21,7 +32,7 @@ local function extrapolate(here, before, spare, alpha, least)
     mb.binary(spare, "sub", {b = before, out = before})
     mb.binary(before, "mul", {scalar = alpha, out = before})
     mb.binary(here, "add", {b = before, out = here})
-    mb.binary(here, "max", {scalar = least, out = here})
+    bound(here, spare, least)
 end
 
 -- `before` becomes the estimate `here` moved ahead; `here` stays.
@@ -33,7 +44,7 @@ local function ahead(here, before, alpha, least)
     mb.binary(here, "sub", {b = before, out = before})
     mb.binary(before, "mul", {scalar = alpha, out = before})
     mb.binary(before, "add", {b = here, out = before})
-    mb.binary(before, "max", {scalar = least, out = before})
+    bound(before, here, least)
 end
 
 -- The block as one that may be changed: a copy where it is a view of an array on the device, which

@@ -53,9 +53,9 @@ static mb_status run_host(const mb_op_call *call)
             continue;
         float *x = estimate + row * n[2], *q = previous + row * n[2], *t = target + row * pitch;
         for (int64_t i = 0; i < n[2]; i++) {
-            float now = x[i], value = now + alpha * (now - q[i]);
+            float now = x[i];
+            x[i] = t[i] = mb_extrapolated(now, q[i], alpha, least);
             q[i] = now;
-            x[i] = t[i] = value > least ? value : least;
         }
     }
     return MB_STATUS_OK;
@@ -65,7 +65,8 @@ const mb_op mb_op_extrapolate = {
     .name = "extrapolate",
     .summary = "Momentum: continues the estimate along its last step, in place.",
     .doc = "With x the estimate and q the previous estimate, previous becomes x; estimate and "
-           "target become max(x + alpha (x - q), min).",
+           "target become max(x + alpha (x - q), x / 64, min). So what is positive stays so: steps "
+           "that multiply can change it again, whether rounding has the sum above 0 or below.",
     .reference = "H. Wang, P. C. Miller, Sci. Rep. 4, 4912 (2014), scaled heavy ball",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,

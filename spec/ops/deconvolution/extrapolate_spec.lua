@@ -12,6 +12,15 @@ describe("extrapolate", function()
         helper.assert_close({ { 5, 0.25, 3, 7 } }, t, 0)
     end)
 
+    it("leaves what is positive positive: a 64th at least", function()
+        local x <close> = mb.array { 1, 64, 0 }
+        local q <close> = mb.array { 4, 256, 2 }
+        local t <close> = mb.array { 0, 0, 0, 7 }
+        mb.extrapolate(x, q, t, { alpha = 1 })
+        helper.assert_close({ 1 / 64, 1, 0 }, x, 0)
+        helper.assert_close({ 1 / 64, 1, 0, 7 }, t, 0)
+    end)
+
     it("explains wrong shapes", function()
         local x <close> = mb.ones { 4 }
         local t <close> = mb.ones { 4 }
