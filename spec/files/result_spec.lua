@@ -225,7 +225,9 @@ describe("result", function()
         assert.matches("z_first is 3; 1 slice of a volume of 2 must begin at 1 to 2",
             (helper.failure(r.write, r, one, 3)))
         assert.matches("z_first is missing", (helper.failure(r.write, r, one)))
-        assert.is_truthy(helper.failure(r.write, r, odd, 1):find("shape"))
+        local text, err = helper.failure(r.write, r, odd, 1)
+        assert.matches("the array is 5 x 4; slices of this volume must be 4 x 5", text)
+        assert.equal("shape", err.code)
     end)
 
     it("keeps an old result until the new one is complete", function()
