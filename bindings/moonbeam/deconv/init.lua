@@ -70,8 +70,9 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 -- after its metrics, and where the light of the estimate is more than the background leaves of the
 -- image, a step lowers it by up to 5 %, with momentum 1 or 2 %. An image in which an empty part has
 -- the variance v should have the mean v there, too, and v as the background.
--- biggs_andrews measures how far it goes on by its last two steps inside the image; after 20
--- iterations that gives way to the step of heavy_ball, whose it is from the start with a background.
+-- biggs_andrews measures how far it goes on by its last two steps inside the image. After 20
+-- iterations that gives way to the step of heavy_ball, which it has from the start with a
+-- background.
 -- Returns the estimate, f32, with the image's shape, and a table {iterations =, metrics =
 -- {{divergence =, flux =, change =}, ...}, clipped = {image =, psf =}}: the part of the image's
 -- values, and of the PSF's |sum|, that was below 0.
