@@ -295,9 +295,9 @@ end
 -- (wanted extents, or nil), counts (of a run that goes on, or nil), overlaps (a list of true, false
 -- or both), available and limits (search.available), seconds(candidate), which returns those of
 -- computing, reading and writing, peaks(candidate, all), which sets what it takes (peaks) and how
--- far it takes the pools (reach), and `what`. Returns the candidate {counts, tile, grid, total, points, work,
--- overlap, seconds, peaks}, with `candidates`, the ones that were looked at, quickest first. Raises
--- a budget error where none fits.
+-- far it takes the pools (reach), and `what`. Returns the candidate {counts, tile, grid, total,
+-- points, work, overlap, seconds, peaks}, with `candidates`, the ones that were looked at, quickest
+-- first. Raises a budget error where none fits.
 function search.best(job)
     local _ <close> = in_a_row()
     job.everywhere, job.holes = {mb.device("host"), table.unpack(job.devices)}, false
