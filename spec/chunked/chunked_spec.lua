@@ -171,8 +171,9 @@ helper.each_device(function(device, test)
                     {params = {sigma = 1}, budget = least - 512})
                 assert.equal("budget", err.code)
                 assert.matches(("blocks of 1 row along axis 1 take %d bytes on %s without overlap, "
-                    .. "but %d are available: give that many"):format(least, device, least - 512), text,
-                    1, true)
+                    .. "but %d are available; give the option budget at least "):format(least, device,
+                    least - 512), text, 1, true)
+                assert.equal(least, err.enough)
             end)
 
         test("reads datasets and writes datasets, results and functions", function()

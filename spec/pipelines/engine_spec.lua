@@ -81,7 +81,7 @@ helper.each_device(function(device, test)
                     tried = tried + 1
                 else
                     assert.equal("budget", cut.code)
-                    assert.matches("give a budget of at least %d+ bytes", cut.message)
+                    assert.matches("give the option budget at least %S+ KiB %(%d+ bytes%)", cut.message)
                 end
             end
             assert.is_true(tried >= 1)

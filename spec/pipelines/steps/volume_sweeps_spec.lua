@@ -149,8 +149,8 @@ describe(("the step %s in sweeps"):format(method), function()
                 devices = {"host:1"}, budget = 300000}):plan()
         end)
         assert.is_false(ok)
-        assert.matches(("300 rows of this scan need .*; give a budget of at least %%d+ bytes, or "
-            .. "give step %s of a recipe sweep = 12"):format(method), tostring(problem))
+        assert.matches(("300 rows of this scan need .*; give the option budget at least %%S+ %%S+ "
+            .. "%%(%%d+ bytes%%) for pipeline:plan, or give step %s of a recipe sweep = 12"):format(method), tostring(problem))
     end)
 
     it("refuses what sweeps cannot do", function()

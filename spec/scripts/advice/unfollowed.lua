@@ -12,8 +12,7 @@ return {
     ["budgets: spec/pipelines/budget_again_spec.lua"] = {
         "leave --mask out", " (--tiles exact)",
         "and the option mode = %s, which needs", "smaller chunks need less (leave --chunk out",
-        "give more by the option host_budget, or a folder", "give more by the option host_budget, or a "
-        .. "scratch folder", "what to give a batch system, as in Slurm's --mem",
+        ", or leave --chunk out", "give more by the option host_budget, or %s", "what to give a batch system, as in Slurm's --mem",
         "the processes at most %s: --mem=%dM",
         "go on with the option tiff_layout",
     },
