@@ -602,7 +602,7 @@ describe("deconv", function()
         local rl = deconv.richardson_lucy
         assert.matches("did you mean 'iterations'",
             (helper.failure(rl, image, psf, { iteration = 3 })))
-        assert.matches("axes", (helper.failure(rl, image, line)))
+        assert.matches("axis", (helper.failure(rl, image, line)))
         assert.matches("positive", (helper.failure(rl, image, dark)))
         assert.matches("boundary", (helper.failure(rl, image, psf, { boundary = "odd" })))
         assert.matches("heavy_ball", (helper.failure(rl, image, psf, { acceleration = "x" })))

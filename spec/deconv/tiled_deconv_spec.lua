@@ -425,7 +425,7 @@ describe("tiled_deconv", function()
         assert.matches("for one device, not for 2", (helper.failure(tiled.richardson_lucy, image,
             psf, { place = "device", devices = { "host", "host:1" } })))
         local line <close> = mb.ones { 3 }
-        assert.matches("axes", (helper.failure(tiled.richardson_lucy, image, line)))
+        assert.matches("axis", (helper.failure(tiled.richardson_lucy, image, line)))
     end)
 
     it("leaves nothing behind when memory runs out in any allocation", function()

@@ -303,7 +303,8 @@ helper.each_device(function(device, test)
             local function least(overlap)
                 local ok, err = pcall(plan, 1, overlap)
                 assert.is_false(ok)
-                return tonumber(tostring(err):match("at least (%d+) bytes"))
+                assert.equal("available", err.limited_by)
+                return err.enough
             end
             local serial = least(nil)
             assert.is_true(serial < least(true))

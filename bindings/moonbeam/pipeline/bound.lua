@@ -209,10 +209,14 @@ function bound.take_saved(self, own)
     end
 end
 
--- Options of a result that a run takes.
+-- Options of a result that a run takes. The result has their defaults.
 local function of_result(...)
     local all = declared.of(mb.result.create).options
-    return declared.options(tables.mapped({...}, function(name) return all[name] end))
+    return declared.options(tables.mapped({...}, function(name)
+        local entry = tables.merged(all[name])
+        entry.usual, entry.default = entry.usual or entry.default, nil
+        return entry
+    end))
 end
 
 local RUN = declared.options(
