@@ -329,7 +329,7 @@ describe("convolution", function()
         local line <close> = mb.ones { 9 }
         assert.matches("mode", (helper.failure(convolution, a, h, { mode = "sane" })))
         assert.matches("boundary", (helper.failure(convolution, a, h, { boundary = "wrap" })))
-        assert.matches("axes", (helper.failure(convolution, a, line)))
+        assert.matches("axis", (helper.failure(convolution, a, line)))
         assert.matches("did you mean 'mode'", (helper.failure(convolution, a, h, { mod = "same" })))
         assert.matches("full",
             (helper.failure(convolution, a, h, { mode = "full", boundary = "reflect" })))

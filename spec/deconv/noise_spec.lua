@@ -423,6 +423,23 @@ describe("deconv.find_iterations", function()
         assert.same({ rl_step = 0, rl_update = 5, apply_otf = 11, rl_split_ratio = 1 }, calls)
     end)
 
+    it("has the same bits in whatever budget, and keeps to it", function()
+        local image <close> = mb.random({5, 70, 90}, {seed = 3, low = 10, high = 60,
+            device = "host"})
+        local host, wanted = mb.device "host", nil
+        local before = host:budget()
+        for _, room in ipairs {1 << 30, 17 << 10, 40 << 10, 300 << 10} do
+            mb.collect()
+            local live = mb.pool.stats(host).live
+            local _ <close> = setmetatable({}, {__close = function() host:budget(before) end})
+            host:budget(live + room)
+            local found = mb.deconv.noise(image) -- within the budget, or an error
+            wanted = wanted or found
+            assert.same(wanted, found)
+            assert.is_true(#found.samples > 100)
+        end
+    end)
+
     it("measures noise by operators, not pixel by pixel", function()
         local truth <close> = mb.full({ 16, 96, 96 }, 3)
         local image <close> = mb.poisson(truth, { seed = 7 })

@@ -27,6 +27,8 @@ local MOST_TILES <const> = 4096
 local MOST_MEANS <const> = 1024
 local ROW_TILES <const> = 32 -- read at once
 local TILES_AT_ONCE <const> = 256 -- measured by one call of each operator
+-- What measuring takes for each of them, and in all beside it, at most.
+local TILE_BYTES <const>, OTHER_BYTES <const> = 10 << 10, 6 << 10
 local BINS, LEAST_BIN, LEAST_BINS <const> = 32, 24, 4
 -- The median of the squares of a tile over their mean: the differences are correlated, so that 64
 -- of them count as 17 independent ones.
@@ -120,21 +122,41 @@ local function measured(strips)
         over_tiles(pixels, "add", 2)
 end
 
+-- How many tiles are measured at once: fewer where the budget is small. A tile is measured alone, so
+-- its values do not depend on it.
+local function tiles_at_once(host)
+    local room = host:budget() - mb.pool.stats(host).live - OTHER_BYTES
+    return math.max(1, math.min(TILES_AT_ONCE, room // TILE_BYTES))
+end
+
+-- The strips in pieces of at most so many tiles.
+local function pieces_of(strips, most)
+    local pieces = {}
+    for _, strip in ipairs(strips) do
+        local z, y, x, count = table.unpack(strip)
+        for first = 0, count - 1, most do
+            pieces[#pieces + 1] = {z, y, x + first * SIDE, math.min(most, count - first)}
+        end
+    end
+    return pieces
+end
+
 -- Reads about so many tiles of a volume in strips, some at a time, f64 (strip, row, column) with a
 -- border of a pixel. measure(strips, most) returns a function of a strip (0-based) and a tile of it
 -- (1-based) where a strip has room for `most` tiles; nothing in a dry run. What that function
 -- returns goes, behind z, y and x of the tile, to `each`. Returns the number of tiles.
 local function scan(volume, tiles, measure, each)
     local rank, all, most, host = #volume.shape, 0, 0, mb.device "host"
-    local strips = strips_of(rank == 3 and volume.shape[1] or 1, volume.shape[rank - 1],
-        volume.shape[rank], tiles)
+    local at_once = tiles_at_once(host)
+    local strips = pieces_of(strips_of(rank == 3 and volume.shape[1] or 1, volume.shape[rank - 1],
+        volume.shape[rank], tiles), at_once)
     for _, strip in ipairs(strips) do
         most = math.max(most, strip[4])
     end
     if most == 0 then
         return 0
     end
-    local together = math.min(#strips, math.max(1, TILES_AT_ONCE // most))
+    local together = math.min(#strips, math.max(1, at_once // most))
     local batch <close> = mb.zeros({together, SIDE + 2, most * SIDE + 2}, {dtype = "f64"})
     for at, strip in ipairs(strips) do
         local slot, columns = (at - 1) % together, strip[4] * SIDE + 2

@@ -265,7 +265,7 @@ describe("stitch", function()
             {"none.npy none.npy", "nothing in the slices of [^\n]* is alike %(correlation 0.00%): give them in", 1},
             {"v3.h5 plain.npy", "nothing in the slices of [^\n]*%-%-overlap N or %-%-heights", 1},
             {"v1.h5 v2.h5 --overlap 26", "a whole number from 0 to 25", 1},
-            {"v1.h5 v2.h5 --overlap 1,2", "give one, or one for each of the 1 pairs", 2},
+            {"v1.h5 v2.h5 --overlap 1,2", "give one, or one for each of the 1 pair", 2},
             {"v1.h5 v2.h5 --heights 1", "%-%-heights has 1 number for 2 volumes", 2},
             {"v1.h5 v2.h5 --heights 1,9", "are 1575 slices apart; give %-%-heights or "
                 .. "%-%-overlap N", 1},
