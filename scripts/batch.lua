@@ -1,6 +1,7 @@
 --- Reconstructs several scans one after the other, each in a process of its own: a scan that fails
 -- costs no other. One summary, one exit status.
 
+local batch_script = require "moonbeam.internal.command_line.batch_script"
 local core = require "moonbeam.core"
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
@@ -34,21 +35,6 @@ local MEANT <const> = {o = "--into FOLDER", output = "--into FOLDER", resume = "
     ["output-folder"] = "--into FOLDER", ["skip-existing"] = "--skip-done",
     continue = "--skip-done", plan = "reconstruct --plan of one scan",
     ["dry-run"] = "reconstruct --plan of one scan"}
-
--- --device and --budget of moonbeam, which stand before the name of the command: a list.
-local function before_command()
-    local words, first = {}, -1
-    while arg[first - 1] do
-        first = first - 1
-    end
-    for at = first + 1, -1 do
-        local name, value = arg[at]:match "^(%-%-%l+)=?(.*)$"
-        if name == "--device" or name == "--budget" then
-            words[#words + 1] = name .. "=" .. (arg[at]:find "=" and value or arg[at + 1])
-        end
-    end
-    return words
-end
 
 local own, scans, passed = divided(arg)
 local options = cli.parse(own, {
@@ -133,7 +119,7 @@ local function quoted(words)
     return table.concat(list, " ")
 end
 
-local BEFORE <const> = before_command()
+local BEFORE <const> = batch_script.before_command()
 
 -- Reconstructs a scan: returns "done", "failed" or "interrupted", and the exit status.
 local function reconstruct(scan, name)

@@ -2,6 +2,7 @@
 -- chunks of rows that fit.
 
 local mb = require "moonbeam"
+local batch_script = require "moonbeam.internal.command_line.batch_script"
 local cli = require "moonbeam.internal.cli"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local command = require "moonbeam.pipeline.command"
@@ -47,7 +48,8 @@ local flips = cli.choice("none", "rows", "columns", "both")
 local FLIPS <const> = {["up-down"] = "rows", ud = "rows", flipud = "rows", flip_ud = "rows",
     ["left-right"] = "columns", lr = "columns", fliplr = "columns", flip_lr = "columns"}
 
-local options = cli.parse(arg, {
+local words <const>, sbatch <const> = batch_script.divided(arg)
+local options = cli.parse(words, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
     .. "filtered back-projection.",
@@ -207,6 +209,7 @@ local options = cli.parse(arg, {
 })
 
 local say, detail = cli.speakers(options.slurm and {quiet = true} or options)
+options.words, options.sbatch = words, sbatch
 local warn = cli.warn
 
 -- What an interrupted run has kept.
@@ -537,7 +540,7 @@ if options.center_picture then
 end
 parts[#parts + 1] = options.preview and command.preview_part(options, preview_of(plan)) or nil
 command.plan_parts(plan.made, parts)
-plan.process = report.process(plan.made)
+plan.process = not options.ranks and report.process(plan.made) or nil -- else: that of a rank
 local taken <close> = setmetatable({}, {__close = function(scopes)
     for _, scope in pairs(scopes) do
         scope:finish()

@@ -674,7 +674,7 @@ end
 -- another part.
 function command.print_plan(made, text, options, plan_of)
     if options.slurm then
-        return cli.print(cli.checked(slurm.script, made, arg, options, plan_of))
+        return cli.print(cli.checked(slurm.script, made, options.words, options, plan_of))
     end
     local shared = options.ranks and cli.checked(rank_plan.of, made, options)
     cli.print(text)
@@ -743,7 +743,7 @@ function command.run(scan, options, talk)
         tell_layout(pipeline, made, options, talk)
         plan_kind(scan, pipeline, source, options, made)
         command.print_plan(made, report.text(made, {level = options.verbose and "all"
-            or "plan"}), options, function(part)
+            or "plan", ranks = options.ranks}), options, function(part)
                 return pipeline:part({part = part}):plan()
             end)
         if options.png then

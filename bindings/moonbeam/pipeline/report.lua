@@ -158,7 +158,7 @@ function report.text(made, options)
     if made.scratch > 0 then
         line("plan", "scratch", "%s in %s", bytes_text(made.scratch), made.job.options.scratch)
     end
-    local process = report.process(made)
+    local process = not (options and options.ranks) and report.process(made) -- else: of a rank
     lines[#lines + 1] = process and level >= LEVELS.plan and process_memory.text(process) or nil
     local differ = several_devices.difference(made.job.devices)
     if differ then

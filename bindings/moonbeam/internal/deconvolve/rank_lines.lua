@@ -4,6 +4,7 @@
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local mb = require "moonbeam"
+local process_memory = require "moonbeam.internal.process_memory"
 
 local rank_lines = {}
 
@@ -55,7 +56,7 @@ function rank_lines.say_plan(job, plan, bytes)
         nodes, nodes == 1 and "" or "s", per_node, plan.total, ranks > plan.total
         and (", nothing for %d ranks"):format(ranks - plan.total) or "")
     job.say("  node     the processes at most %s: --mem=%dM",
-        mb.device.format_bytes(per_node * bytes), math.ceil(per_node * bytes / (1 << 20)))
+        mb.device.format_bytes(per_node * bytes), process_memory.megabytes(per_node * bytes))
 end
 
 --- Says what each rank has taken for a volume: what a dry run of its tiles takes (of a run that has
