@@ -8,6 +8,7 @@ local call_budget = require "moonbeam.internal.command_line.call_budget"
 local command = require "moonbeam.pipeline.command"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local declared = require "moonbeam.internal.declared"
+local resuming = require "moonbeam.internal.command_line.resuming"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
@@ -59,7 +60,7 @@ local options = cli.parse(words, {
     {"output", short = "o", value = "FILE", doc = "result: FILE.h5; a TIFF stack, FILE.tif or "
         .. "FILE.ome.tif; or OME-Zarr, FILE.zarr (default: SCAN with -volume.h5)"},
     cli.shared.overwrite,
-    {"resume", doc = "go on with an interrupted run, from RESULT.unfinished"},
+    resuming.option "go on with an interrupted run, from RESULT.unfinished",
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", also = {"dry-run", "estimate"},
         doc = "print chunks, bytes and peak, read no frames, write nothing"},
@@ -208,13 +209,14 @@ local options = cli.parse(words, {
             .. "finished: --resume goes on with it, --discard removes it.",
 })
 
+options.words, options.sbatch = words, sbatch
 local say, detail = cli.speakers(options.slurm and {quiet = true} or options)
 options.words, options.sbatch = words, sbatch
 local warn = cli.warn
 
 -- What an interrupted run has kept.
 function options.tell(text)
-    cli.tell(cli.spoken(text))
+    cli.tell(resuming.told(options, text))
 end
 if not options.recipe then
     command.refuse_without_recipe(options)
@@ -245,6 +247,10 @@ if options.reverse_rotation and options.no_reverse_rotation then
     cli.wrong("--reverse-rotation and --no-reverse-rotation say the opposite: give one of them")
 elseif options.no_reverse_rotation then
     options.reverse_rotation = false
+end
+if options.slurm and options.discard then
+    cli.wrong("a script for Slurm goes on with what --discard removes each time that it is "
+        .. "started: leave --discard out")
 end
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
@@ -288,6 +294,7 @@ local function check_outputs(name)
         {"output", path = name, extensions = extensions},
         {"preview"}, {"center-picture"}})
 end
+options.result = output
 cli.slices_per_file(options, output)
 -- The file of a recipe's step save is not known yet.
 result_layouts.check(options, (options.output or not options.recipe) and output or nil)
@@ -344,6 +351,10 @@ end
 
 if not (options.plan or options.recipe) then
     check_outputs(output)
+    resuming.settle(options, options.part and part_rows.path(output, options.part) or output,
+        function()
+            check_outputs(output)
+        end)
 end
 
 -- A name that is FILE:/PATH; nil for a FILE.

@@ -11,6 +11,7 @@ local slurm = require "moonbeam.pipeline.shares.slurm"
 
 -- What each script for ranks says before the program's name.
 local THREADS <const> = "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK"
+local AGAIN <const> = "# Submitted again, it goes on where it was ended (scancel, a limit, a node)."
 local SRUN <const> = "exec srun --mpi=pmix --kill-on-bad-exit=1 "
     .. "--cpus-per-task=$SLURM_CPUS_PER_TASK "
 
@@ -60,9 +61,9 @@ describe("the plan of ranks", function()
         assert.equal(table.concat({"#!/bin/sh", "#SBATCH --nodes=3", "#SBATCH --ntasks=6",
             "#SBATCH --ntasks-per-node=2", "#SBATCH --cpus-per-task=8",
             ("#SBATCH --mem=%dM"):format(rank_plan.megabytes(plan)), "#SBATCH --gres=gpu:2",
-            "#SBATCH --time=0:11:00", "#SBATCH --chdir=" .. mb.system.cwd(), THREADS,
-            SRUN .. helper.program .. " reconstruct scan.h5 -o 'it'\\''s.h5' --device cuda"}, "\n"),
-            script)
+            "#SBATCH --time=0:11:00", "#SBATCH --chdir=" .. mb.system.cwd(), AGAIN, THREADS,
+            SRUN .. helper.program .. " reconstruct scan.h5 -o 'it'\\''s.h5' --resume auto --device "
+            .. "cuda"}, "\n"), script)
     end)
 
     it("is of one rank for each node where a rank has several devices", function()
@@ -75,7 +76,7 @@ describe("the plan of ranks", function()
             assert.matches(("at most [^\n]*%%(%d bytes%%) on %s"):format(made.peaks[device.id],
                 device.id), rank_plan.text(plan))
         end
-        assert.matches("cpus%-per%-task=16\n.*gres=gpu:2\n.* reconstruct s %-%-device all$",
+        assert.matches("cpus%-per%-task=16\n.*gres=gpu:2\n.* reconstruct s %-%-resume auto %-%-device all$",
             slurm.script(made, {"s", "-d", "2xplanned:h200"}, {ranks = 3}))
         local ok, problem = pcall(rank_plan.of, made, {ranks = 4, ranks_per_node = 2})
         assert.is_false(ok)
@@ -153,8 +154,8 @@ describe("the plan of ranks", function()
         assert.equal(math.max(table.unpack(peaks)), peak)
         assert.equal(16 * math.ceil(process / (1 << 24)), tonumber(script:match "%-%-mem=(%d+)M"))
         assert.matches("#SBATCH --array=1-7", script, 1, true)
-        assert.matches("moonbeam reconstruct scan.h5 --device host --part $SLURM_ARRAY_TASK_ID/7",
-            script, 1, true)
+        assert.matches("moonbeam reconstruct scan.h5 --resume auto --device host --part "
+            .. "$SLURM_ARRAY_TASK_ID/7", script, 1, true)
     end)
 
     for _, case in ipairs {{"of the fixed chain", "--center 31.5"}, {"of a recipe with a store",

@@ -195,6 +195,7 @@ function batch_script.text(asked, words, typed)
         given[option.name] = option -- the last one
     end
     local folder, list, body = working_folder(), {"#!/bin/sh"}, {}
+    local again = words:find("--resume auto", 1, true)
     local function ask(name, value)
         if value and not given[name] then
             list[#list + 1] = ("#SBATCH --%s=%s"):format(name, asked_text(tostring(value)))
@@ -228,6 +229,10 @@ function batch_script.text(asked, words, typed)
     end
     if not (minutes or given.time) then
         list[#list + 1] = "# no --time: how fast the processors of a host are is not known"
+    end
+    if again then
+        list[#list + 1] = "# Submitted again, it goes on where it was ended (scancel, a limit, a "
+            .. "node)."
     end
     append(list, lines)
     append(list, body)

@@ -20,8 +20,8 @@ local function device_of(devices, per_node)
 end
 
 -- The words of the run, those of a plan left out. The device is always named, so that no job for a
--- GPU runs on the host.
-local function words_of(words, devices, per_node)
+-- GPU runs on the host; and a job that is started again goes on.
+local function words_of(words, devices, per_node, makes_volume)
     local list, at, device = {}, 1, nil
     for _, word in ipairs(batch_script.before_command()) do
         device = word:match "^%-%-device=(.*)$" or device
@@ -36,10 +36,15 @@ local function words_of(words, devices, per_node)
         elseif (name or word) == "--device" or word == "-d" then
             device = value or words[at + 1]
             at = at + (name and 0 or 1)
+        elseif (name or word) == "--resume" then
+            at = at + (words[at + 1] == "auto" and 1 or 0)
         elseif not BARE[word] then
             list[#list + 1] = batch_script.quoted(word)
         end
         at = at + 1
+    end
+    if makes_volume then
+        list[#list + 1] = "--resume auto"
     end
     local typed = device and device ~= "auto" and not device:find "planned:"
     list[#list + 1] = "--device " .. (typed and batch_script.quoted(device)
@@ -79,18 +84,21 @@ end
 
 --- The script of a plan. `words`: those of the command line that planned it. Options: ranks,
 -- ranks_per_node, slices_per_file, part ({K, N}: an array of N jobs instead of ranks), sbatch (the
--- words behind "--"). `plan_of(part)` plans another part.
+-- words behind "--"), sweep and snapshots (no volume is made). `plan_of(part)` plans another part.
+-- Returns the text, and how many ranks have nothing to do.
 function slurm.script(made, words, options, plan_of)
     local own, part = most_of(made, options, plan_of), options.part
+    local makes_volume <const> = not (options.sweep or options.snapshots)
     local scratch = own.ranks == 1 and own.scratch > 0 -- ranks have it on a disk that they share
         and is_own_disk(made.job.options.scratch)
-    return batch_script.text({nodes = own.nodes, ranks = own.ranks, per_node = own.per_node,
+    local text = batch_script.text({nodes = own.nodes, ranks = own.ranks, per_node = own.per_node,
         processors = own.processors, megabytes = rank_plan.megabytes(own),
         gpus = own.gpus * own.per_node, scratch = scratch and own.scratch or 0,
         minutes = own.seconds and pace.minutes(own.seconds), array = part and part[2],
         launched = options.ranks ~= nil},
-        words_of(words, own.devices, own.per_node) .. (part
+        words_of(words, own.devices, own.per_node, makes_volume) .. (part
         and (" --part $SLURM_ARRAY_TASK_ID/%d"):format(part[2]) or ""), options.sbatch)
+    return text, own.idle
 end
 
 return slurm
