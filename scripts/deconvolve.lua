@@ -22,6 +22,7 @@ local results = require "moonbeam.internal.deconvolve.results"
 local resuming = require "moonbeam.internal.command_line.resuming"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
+local tables = require "moonbeam.internal.tables"
 local way = require "moonbeam.internal.deconvolve.way"
 local work = require "moonbeam.internal.deconvolve.work"
 
@@ -332,6 +333,7 @@ say("image      %s%s, %s, %s", table.concat(shape, " x "), image:is_series()
     and (", %s, %s"):format(surface.counted(image.channels, "channel"),
         surface.counted(image.frames, "time")) or "", surface.TYPES[image.dtype] or image.dtype,
     options.image)
+say("device     %s (%s)", table.concat(tables.mapped(devices, "id"), ", "), devices[1].name)
 
 local noise = noise_told.new(options, say)
 local matters = options.gain or options.offset or options.curve or options.iterations == "auto"

@@ -10,6 +10,7 @@ local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
 local surface = require "moonbeam.internal.command_line.surface"
 local several_devices = require "moonbeam.internal.several_devices"
+local tables = require "moonbeam.internal.tables"
 
 local report = {}
 
@@ -137,6 +138,8 @@ function report.text(made, options)
             lines[#lines + 1] = ("%-11s"):format(name) .. format:format(...)
         end
     end
+    line("run", "device", "%s (%s)", table.concat(tables.mapped(made.job.devices, "id"), ", "),
+        first.name)
     for _, section in ipairs(made.sections) do
         section_lines(made, section, line)
     end

@@ -73,6 +73,18 @@ describe("a script for Slurm", function()
             text)
     end)
 
+    it("is not needed to know the device: each report names it", function()
+        files.write(folder .. "/f.lua", '{"flat_field", "minus_log", {"fbp", center = 11.5}}')
+        for _, words in ipairs {"s.h5 -c 11.5 -o t.h5", "s.h5 --recipe f.lua -o t.h5"} do
+            assert.matches("\ndevice     host %([^\n]+%)\n", (run(words .. " -d host --overwrite")))
+        end
+        files.run(("cd '%s'; '%s' psf -o q.tif --na 0.5 --index 1 --wavelength 500 --pixel 200 "
+            .. "--step 500 --size 3,5,5 -d host -q"):format(folder, helper.program))
+        assert.matches("\ndevice     host %([^\n]+%)\n", (files.run(("cd '%s'; '%s' deconvolve q.tif "
+            .. "q.tif --plan -d host"):format(folder, helper.program):gsub("q.tif q.tif", "q.tif r.tif")
+            :gsub("^", ("cp '%s/q.tif' '%s/r.tif'; "):format(folder, folder)))))
+    end)
+
     it("has what the user asks sbatch for, in the place of its own", function()
         local text = script("-d planned:h200", "-p gpu --account lab --mail-type=END,FAIL --time=5 -c4 "
             .. "--job-name 'two words' --exclusive --mem=2G --comment='a \"b\" #c'")
