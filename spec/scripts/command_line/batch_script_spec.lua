@@ -174,6 +174,22 @@ describe("a script for Slurm", function()
         assert.matches("\nexec " .. folder .. "/moonbeam reconstruct", text, 1, true)
     end)
 
+    it("says how the parts of an array are joined, in a job after it", function()
+        local text = script("-d host --part 1/3", "-p gpu --prefix='nice -n 1'")
+        local memory, words = text:match("\n# sbatch %-%-dependency=afterok:NUMBER %-%-ntasks=1 "
+            .. "%-%-mem=(%d+)M %-%-chdir=%S+ %-%-partition=gpu %-%-wrap=([^\n]+)\n")
+        assert.equal("'nice -n 1 " .. helper.program .. " join v-part-*-of-3.h5 -o v.h5'", words)
+        files.run(("cd '%s'; rm -f v-part*; for k in 1 2 3; do '%s' reconstruct s.h5 -c 11.5 -o v.h5 -d "
+            .. "host -q --part $k/3; done"):format(folder, helper.program))
+        local plan = files.run(("cd '%s'; '%s' join v-part-*-of-3.h5 -o v.h5 --plan"):format(folder,
+            helper.program))
+        assert.is_true(tonumber(plan:match "%-%-mem=(%d+)M") <= tonumber(memory), plan)
+        local output, ok = files.run(("cd '%s'; sh -c %s"):format(folder, words))
+        assert.is_true(ok, output)
+        assert.is_nil(script():find("afterok", 1, true))
+        files.run(("rm -f '%s'/v*.h5"):format(folder))
+    end)
+
     it("asks for a disk of the node where scratch is on one", function()
         files.write(folder .. "/r.lua", '{"flat_field", "minus_log", {"fbp", center = 11.5}, '
             .. '{"rescale", dtype = "uint8", percentiles = {1, 99}}}')

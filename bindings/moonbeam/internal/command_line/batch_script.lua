@@ -24,7 +24,7 @@ local SHARED <const> = {array = "--part", nodes = "--ranks", ntasks = "--ranks",
     ["ntasks-per-node"] = "--ranks-per-node"}
 
 -- Options that are not for sbatch.
-local OURS <const> = {mpi = "pmix", prefix = "", program = false}
+local OURS <const> = {mpi = "pmix", prefix = "", program = ""}
 
 -- ---- words ----
 
@@ -183,9 +183,32 @@ local function megabytes_of(text)
     return number and tonumber(number) * factor[unit:upper()]
 end
 
+-- Options that hold for each job of a user.
+local OF_USER <const> = {"account", "partition", "qos", "reservation"}
+
+-- The name of the program in scripts.
+local function program_text(given)
+    return given.program and given.program.value or batch_script.quoted(program_name())
+end
+
+-- The command that submits what is done after an array: {megabytes, words}.
+local function after_text(after, given, folder)
+    local list = {"sbatch", "--dependency=afterok:NUMBER", "--ntasks=1", ("--mem=%dM"):format(
+        after.megabytes), "--chdir=" .. batch_script.quoted(folder)}
+    for _, name in ipairs(OF_USER) do
+        list[#list + 1] = given[name] and given[name].value
+            and ("--%s=%s"):format(name, batch_script.quoted(given[name].value)) or nil
+    end
+    local prefix = given.prefix and given.prefix.value .. " " or ""
+    list[#list + 1] = "--wrap=" .. batch_script.quoted(prefix .. program_text(given) .. " "
+        .. after.words)
+    return table.concat(list, " ")
+end
+
 --- The text of a script. `asked` has what the plan asks for: nodes, ranks, per_node, processors (of
 -- a rank), megabytes (of a node), gpus (of a node), scratch (bytes of the node's own disk), minutes
--- (nil: not known), array (of so many tasks); and launched, is it for srun? `words`: those behind
+-- (nil: not known), array (of so many tasks), after (what follows the array: {megabytes, words});
+-- and launched, is it for srun? `words`: those behind
 -- the program's name, as the shell takes them. `typed`: the words behind "--".
 function batch_script.text(asked, words, typed)
     local options, lines = site()
@@ -234,6 +257,11 @@ function batch_script.text(asked, words, typed)
         list[#list + 1] = "# Submitted again, it goes on where it was ended (scancel, a limit, a "
             .. "node)."
     end
+    if asked.after and not body[1] then
+        list[#list + 1] = "# When all tasks are done, one job makes the whole; NUMBER is what "
+            .. "sbatch has printed:"
+        list[#list + 1] = "# " .. after_text(asked.after, given, folder)
+    end
     append(list, lines)
     append(list, body)
     list[#list + 1] = "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK"
@@ -244,7 +272,7 @@ function batch_script.text(asked, words, typed)
     list[#list + 1] = table.concat({"exec", asked.launched and ("srun --mpi=%s "
         .. "--kill-on-bad-exit=1 --cpus-per-task=$SLURM_CPUS_PER_TASK"):format(said "mpi")
         or nil}, " ") .. " " .. (said "prefix" ~= "" and said "prefix" .. " " or "")
-        .. (said "program" or batch_script.quoted(program_name())) .. " " .. words
+        .. program_text(given) .. " " .. words
     return table.concat(list, "\n")
 end
 

@@ -3,6 +3,8 @@
 local batch_script = require "moonbeam.internal.command_line.batch_script"
 local core = require "moonbeam.core"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
+local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
+local process_memory = require "moonbeam.internal.process_memory"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local pace = require "moonbeam.pipeline.shares.pace"
 
@@ -82,9 +84,26 @@ local function is_own_disk(folder)
     return false
 end
 
+-- The job that joins the parts of a result.
+local function join_of(made, options)
+    local last = made.sections[#made.sections]
+    local whole = {table.unpack(last.shape)}
+    whole[last.axis] = (last.whole and last.whole[2] - last.whole[1] or last.last - last.first) + 1
+    local most = joined_parts.most(whole, last.dtype)
+    local bytes = most * whole[2] * whole[3] * core.pool.element_bytes(last.dtype)
+    local count = options.part[2]
+    local before, behind = part_rows.path(options.result, {1, count}):match(
+        ("^(.*%%-part%%-)1(%%-of%%-%d.*)$"):format(count))
+    return {megabytes = process_memory.megabytes(process_memory.bound(bytes, 0)),
+        words = ("join %s*%s -o %s%s"):format(batch_script.quoted(before),
+            batch_script.quoted(behind), batch_script.quoted(options.result),
+            options.overwrite and " --overwrite" or "")}
+end
+
 --- The script of a plan. `words`: those of the command line that planned it. Options: ranks,
--- ranks_per_node, slices_per_file, part ({K, N}: an array of N jobs instead of ranks), sbatch (the
--- words behind "--"), sweep and snapshots (no volume is made). `plan_of(part)` plans another part.
+-- ranks_per_node, slices_per_file, part ({K, N}: an array of N jobs instead of ranks), result (the
+-- name of the whole), overwrite, sbatch (the words behind "--"), sweep and snapshots (no volume is
+-- made). `plan_of(part)` plans another part.
 -- Returns the text, and how many ranks have nothing to do.
 function slurm.script(made, words, options, plan_of)
     local own, part = most_of(made, options, plan_of), options.part
@@ -95,6 +114,7 @@ function slurm.script(made, words, options, plan_of)
         processors = own.processors, megabytes = rank_plan.megabytes(own),
         gpus = own.gpus * own.per_node, scratch = scratch and own.scratch or 0,
         minutes = own.seconds and pace.minutes(own.seconds), array = part and part[2],
+        after = part and options.result and join_of(made, options) or nil,
         launched = options.ranks ~= nil},
         words_of(words, own.devices, own.per_node, makes_volume) .. (part
         and (" --part $SLURM_ARRAY_TASK_ID/%d"):format(part[2]) or ""), options.sbatch)
