@@ -120,8 +120,9 @@ cli.shared = {
     device = {"device", short = "d", value = "ID", default = "auto", also = GPU,
         doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
     devices = {"device", short = "d", value = "ID,...", default = "auto", also = GPU,
-        doc = "host, cuda:0, cuda:0,cuda:1, all (GPUs of the model of the first), 2xplanned:h200, "
-            .. "...; auto takes moonbeam's --device, or a GPU"},
+        doc = "host, cuda:0, cuda:0,cuda:1, all (GPUs of the model of the first), cuda (of several "
+            .. "ranks on a machine each has its own), 2xplanned:h200, ...; auto takes moonbeam's "
+            .. "--device, or a GPU"},
     budget = {"budget", short = "b", value = "SIZE", type = cli.bytes, also = MEMORY,
         doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     budget_of_each = {"budget", short = "b", value = "SIZE", type = cli.bytes, also = MEMORY,
