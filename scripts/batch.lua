@@ -1,6 +1,7 @@
 --- Reconstructs several scans one after the other, each in a process of its own: a scan that fails
 -- costs no other. One summary, one exit status.
 
+local batch_script = require "moonbeam.internal.command_line.batch_script"
 local core = require "moonbeam.core"
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
@@ -17,7 +18,7 @@ local function divided(words)
             scans[#scans + 1] = word
         else
             own[#own + 1] = word
-            if VALUED[word] then
+            if VALUED[word] or word == "--resume" and words[at + 1] == "auto" then
                 at = at + 1
                 own[#own + 1] = words[at]
             end
@@ -29,26 +30,11 @@ local function divided(words)
 end
 
 -- What other programs, and reconstruct, call options of this one.
-local MEANT <const> = {o = "--into FOLDER", output = "--into FOLDER", resume = "--skip-done",
+local MEANT <const> = {o = "--into FOLDER", output = "--into FOLDER",
     ["output-dir"] = "--into FOLDER", ["out-dir"] = "--into FOLDER", outdir = "--into FOLDER",
     ["output-folder"] = "--into FOLDER", ["skip-existing"] = "--skip-done",
     continue = "--skip-done", plan = "reconstruct --plan of one scan",
     ["dry-run"] = "reconstruct --plan of one scan"}
-
--- --device and --budget of moonbeam, which stand before the name of the command: a list.
-local function before_command()
-    local words, first = {}, -1
-    while arg[first - 1] do
-        first = first - 1
-    end
-    for at = first + 1, -1 do
-        local name, value = arg[at]:match "^(%-%-%l+)=?(.*)$"
-        if name == "--device" or name == "--budget" then
-            words[#words + 1] = name .. "=" .. (arg[at]:find "=" and value or arg[at + 1])
-        end
-    end
-    return words
-end
 
 local own, scans, passed = divided(arg)
 local options = cli.parse(own, {
@@ -60,6 +46,7 @@ local options = cli.parse(own, {
         default = "h5", doc = "what results are: HDF5, TIFF stacks or OME-Zarr"},
     {"skip-done", doc = "leave scans alone that have a result, and go on with those that were "
         .. "interrupted"},
+    {"resume", words = {"auto"}, doc = "auto: the same; several processes may work on one list"},
     {"stop", doc = "stop at the first scan that fails"},
     suggest = function(word, exact)
         return MEANT[word] or not exact
@@ -76,6 +63,10 @@ if mb.device.dry() then
 elseif #scans == 0 then
     cli.wrong("SCAN is missing: give one scan or more")
 end
+if options.resume == true then
+    cli.wrong("--resume goes on with one scan: give --resume auto or --skip-done")
+end
+options.skip_done = options.skip_done or options.resume
 local replaces = false
 for _, word in ipairs(passed) do
     local name = word:match "^[^=]+"
@@ -133,15 +124,16 @@ local function quoted(words)
     return table.concat(list, " ")
 end
 
-local BEFORE <const> = before_command()
+local BEFORE <const> = batch_script.before_command()
 
 -- Reconstructs a scan: returns "done", "failed" or "interrupted", and the exit status.
 local function reconstruct(scan, name)
     local words = {core.system.program()}
     table.move(BEFORE, 1, #BEFORE, #words + 1, words)
     table.move({"reconstruct", scan, "-o", name}, 1, 4, #words + 1, words)
-    if core.unfinished.exists(name) and options.skip_done then
+    if options.skip_done then
         words[#words + 1] = "--resume"
+        words[#words + 1] = "auto"
     end
     table.move(passed, 1, #passed, #words + 1, words)
     io.stdout:flush()
@@ -152,19 +144,35 @@ local function reconstruct(scan, name)
     return (how == "signal" or status >= 128) and "interrupted" or "failed", status
 end
 
+-- Does another process work on a scan? Or has it been finished, where a process has failed for it?
+local function elsewhere(name, failed)
+    if not core.unfinished.exists(name) then
+        return failed and core.system.stat(name) ~= nil
+    end
+    local ok, run = pcall(core.unfinished.resume, name)
+    if ok then
+        run:close()
+    end
+    return not ok and tostring(run):find("at work on", 1, true) ~= nil
+end
+
 check()
 local lines, counts, stopped = {}, {done = 0, skipped = 0, failed = 0, interrupted = 0}, false
 for i, scan in ipairs(scans) do
     local name = result_of(scan)
     local what, status, began = "skipped", 0, mb.system.clock()
-    if not (options.skip_done and core.system.stat(name)) then
+    local others = options.skip_done and elsewhere(name)
+    if not others and not (options.skip_done and core.system.stat(name)) then
         cli.print(("scan       %d of %d: %s"):format(i, #scans, core.error.printable(scan)))
         what, status = reconstruct(scan, name)
+        others = what == "failed" and options.skip_done and elsewhere(name, true)
+        what = others and "skipped" or what
     end
     counts[what] = counts[what] + 1
     lines[i] = ("%-11s %s -> %s%s"):format(what, core.error.printable(scan),
         core.error.printable(name),
-        what == "skipped" and " (there already)" or what == "done"
+        others and " (another process works on it)" or what == "skipped" and " (there already)"
+        or what == "done"
         and (", %.1f s"):format(mb.system.clock() - began) or (" (exit status %d)"):format(status))
     if what == "interrupted" or what == "failed" and options.stop then
         stopped = true

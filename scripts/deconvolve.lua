@@ -20,8 +20,10 @@ local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
 local rank_lines = require "moonbeam.internal.deconvolve.rank_lines"
 local results = require "moonbeam.internal.deconvolve.results"
+local resuming = require "moonbeam.internal.command_line.resuming"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
+local tables = require "moonbeam.internal.tables"
 local way = require "moonbeam.internal.deconvolve.way"
 local work = require "moonbeam.internal.deconvolve.work"
 
@@ -51,7 +53,7 @@ local options = cli.parse(arg, {
     result_layouts.OPTIONS,
     image_list.OPTIONS,
     cli.shared.overwrite,
-    {"resume", doc = "go on with an interrupted run by tiles, from OUT.unfinished"},
+    resuming.option "go on with an interrupted run by tiles, from OUT.unfinished",
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", doc = "print grid, bytes and peak; compute and write nothing"},
     rank_lines.options,
@@ -297,6 +299,13 @@ stack_picture.check(shape, options.preview_z)
 if not options.plan and leads then
     check_outputs(true)
 end
+if not images then -- of several images each has its own end (image_list.lua)
+    resuming.settle(options, options.output and file_name.without_member(options.output), function()
+        if leads then
+            check_outputs(true)
+        end
+    end)
+end
 
 -- What a later process can go on with.
 local function new_journal(each)
@@ -325,6 +334,7 @@ say("image      %s%s, %s, %s", table.concat(shape, " x "), image:is_series()
     and (", %s, %s"):format(counted(image.channels, "channel"),
         counted(image.frames, "time")) or "", surface.TYPES[image.dtype] or image.dtype,
     options.image)
+say("device     %s (%s)", table.concat(tables.mapped(devices, "id"), ", "), devices[1].name)
 
 local noise = noise_told.new(options, say)
 local matters = options.gain or options.offset or options.curve or options.iterations == "auto"

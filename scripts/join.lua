@@ -7,6 +7,7 @@ local cli = require "moonbeam.internal.cli"
 local disk_space = require "moonbeam.pipeline.disk_space"
 local file_name = require "moonbeam.internal.file_name"
 local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
+local process_memory = require "moonbeam.internal.process_memory"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local progress = require "moonbeam.progress"
 local surface = require "moonbeam.internal.command_line.surface"
@@ -54,14 +55,13 @@ local joined <close> = cli.tried({}, joined_parts.open, options.part)
 cli.outputs(options, options.part, OUTPUTS)
 local parts, shape, dtype = joined.parts, joined.shape, joined.dtype
 
--- Slices at a time: 64 MiB, or fewer that fit.
+-- Slices at a time: as many as are usual, or fewer that fit.
 local function peak_of(count)
     return cli.tried({}, joined_parts.peak, joined, count)
 end
 local live = mb.pool.stats(host).live
 local available = mb.pool.stats(host).budget - live
-local slice = shape[2] * shape[3] * mb.pool.element_bytes(dtype)
-local most = math.max(1, math.min(shape[1], (64 << 20) // slice))
+local most = joined_parts.most(shape, dtype)
 while most > 1 and peak_of(most) > available do
     most = most // 2
 end
@@ -79,6 +79,7 @@ if options.plan then
     say("memory     peak %s (%d bytes) of %s available, %d slice%s at a time",
         mb.device.format_bytes(predicted), predicted, mb.device.format_bytes(available), most,
         most == 1 and "" or "s")
+    say("%s", process_memory.bound_text(predicted, 0))
     return
 end
 cli.tried({}, disk_space.check, {{folder = disk_space.folder_of(options.output), bytes = bytes,

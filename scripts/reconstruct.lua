@@ -2,11 +2,13 @@
 -- chunks of rows that fit.
 
 local mb = require "moonbeam"
+local batch_script = require "moonbeam.internal.command_line.batch_script"
 local cli = require "moonbeam.internal.cli"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local command = require "moonbeam.pipeline.command"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
 local declared = require "moonbeam.internal.declared"
+local resuming = require "moonbeam.internal.command_line.resuming"
 local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
@@ -46,7 +48,8 @@ local flips = cli.choice("none", "rows", "columns", "both")
 local FLIPS <const> = {["up-down"] = "rows", ud = "rows", flipud = "rows", flip_ud = "rows",
     ["left-right"] = "columns", lr = "columns", fliplr = "columns", flip_lr = "columns"}
 
-local options = cli.parse(arg, {
+local words <const>, sbatch <const> = batch_script.divided(arg)
+local options = cli.parse(words, {
     usage = "reconstruct SCAN [-o RESULT] [options]",
     summary = "Reconstructs a parallel-beam tomography scan by the direct Fourier method or "
     .. "filtered back-projection.",
@@ -56,7 +59,7 @@ local options = cli.parse(arg, {
     {"output", short = "o", value = "FILE", doc = "result: FILE.h5; a TIFF stack, FILE.tif or "
         .. "FILE.ome.tif; or OME-Zarr, FILE.zarr (default: SCAN with -volume.h5)"},
     cli.shared.overwrite,
-    {"resume", doc = "go on with an interrupted run, from RESULT.unfinished"},
+    resuming.option "go on with an interrupted run, from RESULT.unfinished",
     {"discard", doc = "remove what an interrupted run has left, and start anew"},
     {"plan", also = {"dry-run", "estimate"},
         doc = "print chunks, bytes and peak, read no frames, write nothing"},
@@ -205,12 +208,14 @@ local options = cli.parse(arg, {
             .. "finished: --resume goes on with it, --discard removes it.",
 })
 
+options.words, options.sbatch = words, sbatch
 local say, detail = cli.speakers(options.slurm and {quiet = true} or options)
+options.words, options.sbatch = words, sbatch
 local warn = cli.warn
 
 -- What an interrupted run has kept.
 function options.tell(text)
-    cli.tell(cli.spoken(text))
+    cli.tell(resuming.told(options, text))
 end
 if not options.recipe then
     command.refuse_without_recipe(options)
@@ -241,6 +246,10 @@ if options.reverse_rotation and options.no_reverse_rotation then
     cli.wrong("--reverse-rotation and --no-reverse-rotation say the opposite: give one of them")
 elseif options.no_reverse_rotation then
     options.reverse_rotation = false
+end
+if options.slurm and options.discard then
+    cli.wrong("a script for Slurm goes on with what --discard removes each time that it is "
+        .. "started: leave --discard out")
 end
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")
@@ -284,6 +293,7 @@ local function check_outputs(name)
         {"output", path = name, extensions = extensions},
         {"preview"}, {"center-picture"}})
 end
+options.result = output
 cli.slices_per_file(options, output)
 -- The file of a recipe's step save is not known yet.
 result_layouts.check(options, (options.output or not options.recipe) and output or nil)
@@ -340,6 +350,10 @@ end
 
 if not (options.plan or options.recipe) then
     check_outputs(output)
+    resuming.settle(options, options.part and part_rows.path(output, options.part) or output,
+        function()
+            check_outputs(output)
+        end)
 end
 
 -- A name that is FILE:/PATH; nil for a FILE.
@@ -536,7 +550,7 @@ if options.center_picture then
 end
 parts[#parts + 1] = options.preview and command.preview_part(options, preview_of(plan)) or nil
 command.plan_parts(plan.made, parts)
-plan.process = report.process(plan.made)
+plan.process = not options.ranks and report.process(plan.made) or nil -- else: that of a rank
 local taken <close> = setmetatable({}, {__close = function(scopes)
     for _, scope in pairs(scopes) do
         scope:finish()

@@ -309,7 +309,7 @@ function recon.describe(plan, options)
             lines[#lines + 1] = ("%-11s"):format(name) .. format:format(...)
         end
     end
-    line("plan", "device", "%s (%s)", plan.device_ids, plan.device.name)
+    line("run", "device", "%s (%s)", plan.device_ids, plan.device.name)
     line("all", "input", "%s in rows %d to %d", bytes(plan.input_bytes), plan.rows[1],
         plan.rows[2])
     line("run", "volume", "%s%d x %d x %d %s, %s", half, plan.volume[1], plan.volume[2],

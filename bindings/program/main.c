@@ -97,7 +97,7 @@ static int protected_main(lua_State *L)
     lua_gc(L, LUA_GCGEN, 0, 0);
     open_libraries(L, environment);
     mbm_find_files(L, environment);
-    if (!mbm_start_ranks(options.flags) || !mbm_check_prompt(options.flags))
+    if (!mbm_start_ranks(options.flags, argv + options.script) || !mbm_check_prompt(options.flags))
         return 0;
     if (options.flags & MBM_VERSION)
         mbm_print_version();

@@ -168,11 +168,17 @@ void mbm_plugin(const char *name, char *path, size_t bytes)
     snprintf(path, bytes, "%s/%s", plugins_folder, name);
 }
 
+bool mbm_is_command(const char *name)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, COMMANDS[i].name) == 0)
+            return true;
+    return false;
+}
+
 bool mbm_command_has_ranks(const char *name)
 {
-    bool known = false;
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        known = known || strcmp(name, COMMANDS[i].name) == 0;
+    const bool known = mbm_is_command(name);
     for (size_t i = 0; known && i < sizeof OF_RANKS / sizeof OF_RANKS[0]; i++)
         if (strcmp(name, OF_RANKS[i]) == 0)
             return true;

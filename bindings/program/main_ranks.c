@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Runs at exit, also by os.exit. A status has 8 bits: a failure of which they are 0 has the status
@@ -48,33 +49,51 @@ void mbm_say_failure(const char *line)
         fprintf(stderr, "%s\n", line);
 }
 
-/* Says that something works on one rank. */
-static void refuse(const char *what)
+/* A line of all processes, where MPI has not started: the first of them says it. The others end later,
+** because a launcher may end all at once. */
+static void say_first(const char *line)
+{
+    if (mb_cluster_is_first())
+        fprintf(stderr, "%s\n", line);
+    else
+        usleep(500000);
+}
+
+/* Says that something works on one rank, of so many. */
+static void refuse(const char *what, int ranks)
 {
     char line[200];
     snprintf(line, sizeof line,
              "%s: %s works on one rank, and there are %d: start it without the launcher, or with "
              "--no-mpi on one",
-             mbm_program, what, mb_cluster_place()->size);
+             mbm_program, what, ranks);
     mbm_failure_status = MBM_STATUS_MISUSE;
-    mbm_say_failure(line);
+    if (mbm_several_ranks())
+        mbm_say_failure(line);
+    else
+        say_first(line);
+}
+
+/* The same of a command, before MPI has started. Returns false. */
+static bool refuse_processes(const char *command, int launched)
+{
+    char what[120];
+    snprintf(what, sizeof what, "the command %s", command);
+    refuse(what, launched);
+    return false;
 }
 
 bool mbm_check_ranks(const char *command)
 {
-    char what[120];
-    if (!mbm_several_ranks() || mbm_command_has_ranks(command))
-        return true;
-    snprintf(what, sizeof what, "the command %s", command);
-    refuse(what);
-    return false;
+    return !mbm_several_ranks() || mbm_command_has_ranks(command) ||
+           refuse_processes(command, mb_cluster_place()->size);
 }
 
 bool mbm_check_prompt(unsigned flags)
 {
     if (!mbm_several_ranks() || !(flags & MBM_INTERACTIVE))
         return true;
-    refuse("the prompt");
+    refuse("the prompt", mb_cluster_place()->size);
     return false;
 }
 
@@ -83,13 +102,58 @@ bool mbm_several_ranks(void)
     return mb_cluster_place()->size > 1;
 }
 
-bool mbm_start_ranks(unsigned flags)
+/* What a command line asks for. A plan of several processes is that of ranks, where MPI can say so. */
+typedef enum { WORK, PLAN, HELP } asked;
+
+/* `script`: its words from the script on. */
+static asked asked_for(unsigned flags, char **script)
+{
+    asked found = WORK;
+    if (!script[0])
+        return (flags & (MBM_VERSION | MBM_EXECUTE | MBM_INTERACTIVE)) == MBM_VERSION ? HELP : WORK;
+    for (int i = 1; mbm_is_command(script[0]) && script[i] && strcmp(script[i], "--") != 0; i++) {
+        if (strcmp(script[i], "--help") == 0 || strcmp(script[i], "-h") == 0)
+            return HELP;
+        if (strcmp(script[i], "--plan") == 0)
+            found = PLAN;
+    }
+    return found;
+}
+
+/* What a launcher has started without a PMI: one process works without MPI, and so do several that
+** plan. Others are refused, by the first of them. */
+static bool goes_without(int launched, const char *variable, bool plans)
+{
+    if (launched == 1 || plans)
+        return true;
+    char line[500];
+    snprintf(
+        line, sizeof line,
+        "%s: the launcher has started %d processes (%s) without a PMI, by which MPI finds the "
+        "others: each would do the whole work; start them by srun --mpi=pmix (srun --mpi=list "
+        "shows what there is) or by mpirun, or one process alone with --no-mpi; --mpi starts an "
+        "MPI that needs no PMI",
+        mbm_program, launched, variable);
+    say_first(line);
+    return false;
+}
+
+bool mbm_start_ranks(unsigned flags, char **script)
 {
     const char *variable;
     char plugin[PATH_MAX + 64];
     const int launched = mb_cluster_launched(&variable);
+    const asked what = asked_for(flags, script);
     if (flags & MBM_ALONE || !(launched > 0 || flags & MBM_RANKS))
         return true;
+    if (!(flags & MBM_RANKS)) {
+        const bool alone = script[0] && !mbm_command_has_ranks(script[0]);
+        if (what == HELP || (launched == 1 && (what == PLAN || alone)))
+            return true;
+        if (!mb_cluster_has_pmi())
+            return alone ? refuse_processes(script[0], launched)
+                         : goes_without(launched, variable, what == PLAN);
+    }
     mbm_plugin("moonbeam_mpi.so", plugin, sizeof plugin);
     const char *given = getenv("MOONBEAM_MPI_PLUGIN");
     if (mb_cluster_start(given ? given : plugin) != MB_STATUS_OK) {

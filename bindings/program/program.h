@@ -62,6 +62,8 @@ void mbm_print_help(void);
 void mbm_plugin(const char *name, char *path, size_t bytes);
 /* Can several ranks run the command of this name together? A script can. */
 bool mbm_command_has_ranks(const char *name);
+/* Is there a command of this name? */
+bool mbm_is_command(const char *name);
 
 /*
 ** main_run.c: running Lua code, with its errors reported
@@ -84,8 +86,10 @@ int mbm_report(lua_State *L, int status);
 */
 
 /* Becomes a rank if a launcher has started the process, or with MBM_RANKS, and not with MBM_ALONE.
-** Returns false if that fails, which has been reported. */
-bool mbm_start_ranks(unsigned flags);
+** `script`: the words of the command line from the script on. --help and --version need no rank; nor
+** does a process that is alone for a plan or a command of one rank, or where the launcher gives it
+** no PMI. Returns false if that fails, which has been reported. */
+bool mbm_start_ranks(unsigned flags, char **script);
 /* Refuses a command that works on one rank, if there are several. Returns whether it may run. */
 bool mbm_check_ranks(const char *command);
 /* Refuses the prompt (MBM_INTERACTIVE) in the same way. */

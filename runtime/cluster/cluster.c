@@ -376,6 +376,27 @@ int mb_cluster_launched(const char **variable)
     return most;
 }
 
+bool mb_cluster_has_pmi(void)
+{
+    static const char *const names[] = {"PMIX_NAMESPACE", "PMIX_RANK",   "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_FD",         "PMI_PORT",    "PMI_RANK",
+                                        "PMI_SIZE",       "PALS_RANKID", "I_MPI_PMI_LIBRARY"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (getenv(names[i]))
+            return true;
+    return false;
+}
+
+bool mb_cluster_is_first(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                        "PALS_RANKID", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (getenv(names[i]))
+            return strcmp(getenv(names[i]), "0") == 0;
+    return true;
+}
+
 static mb_status load(const char *plugin)
 {
     const char *variable;

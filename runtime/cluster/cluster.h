@@ -19,6 +19,11 @@
 /* The number of ranks that a launcher says it has started (environment variables), 0 if no launcher
 ** has started this process; *variable names what says so. */
 int mb_cluster_launched(const char **variable);
+/* Has the launcher given this process what MPI needs to find the others (PMIx, PMI)? Without that
+** most MPIs end the process when they start. */
+bool mb_cluster_has_pmi(void);
+/* Is this the process that speaks for all that the launcher has started, where MPI does not say? */
+bool mb_cluster_is_first(void);
 /* Loads the plug-in and becomes a rank. Once, before any other thread uses the cluster. Fails where
 ** the plug-in is missing or does not work, and where the launcher has started several processes
 ** that do not know of each other. */

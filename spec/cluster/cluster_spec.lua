@@ -233,8 +233,8 @@ describe("mb.cluster", function()
     end)
 
     ranks.it("refuses processes that do not know of each other", function()
-        for _, variables in ipairs {"PMI_SIZE=2", "SLURM_STEP_NUM_TASKS=2",
-            "SLURM_NTASKS=2 SLURM_STEP_ID=0"} do
+        for _, variables in ipairs {"PMI_SIZE=2", "SLURM_STEP_NUM_TASKS=2 PMI_RANK=0",
+            "SLURM_NTASKS=2 SLURM_STEP_ID=0 PMI_FD=9", "SLURM_NTASKS=2 SLURM_STEP_ID=0"} do
             local output, _, status = files.run(("env %s '%s' -e 'print(1)'"):format(variables,
                 helper.program))
             assert.equal(1, status, output)
@@ -243,6 +243,51 @@ describe("mb.cluster", function()
             output = files.run(("env %s '%s' --no-mpi -e 'print(1)'"):format(variables,
                 helper.program))
             assert.equal("1\n", output)
+        end
+    end)
+
+    -- The program as srun without a kind of --mpi starts it: any MPI would say something.
+    local function launched(count, words, rank)
+        return files.run(("env MOONBEAM_MPI_PLUGIN=/nowhere/x.so SLURM_STEP_ID=0 SLURM_NTASKS=%d "
+            .. "SLURM_STEP_NUM_TASKS=%d SLURM_PROCID=%d '%s' %s"):format(count, count, rank or 0,
+            helper.program, words))
+    end
+
+    it("looks for a PMI before MPI starts", function()
+        assert.equal("1\n", (launched(1, "-e 'print(1)'")))
+        local output, _, status = launched(2, "-e 'print(1)'")
+        assert.equal(1, status)
+        assert.matches("^%S+: the launcher has started 2 processes %(SLURM_STEP_NUM_TASKS%) without a "
+            .. "PMI, .- srun %-%-mpi=pmix .-%-%-no%-mpi; [^\n]*\n$", output)
+        output, _, status = launched(2, "-e 'print(1)'", 1) -- one of them says it
+        assert.equal(1, status)
+        assert.equal("", output)
+        assert.equal("1\n", (launched(2, "--no-mpi -e 'print(1)'")))
+        output, _, status = launched(2, "--mpi -e 'print(1)'")
+        assert.equal(1, status)
+        assert.matches("need /nowhere/x%.so to work together", output)
+    end)
+
+    it("starts no MPI for a text and for commands of one rank", function()
+        for _, count in ipairs {1, 2} do
+            for words, expected in pairs {["--version"] = "^Moonbeam [%d.]+, Lua", ["join --help"] =
+                "^usage: moonbeam join", ["reconstruct -h"] = "^usage: moonbeam reconstruct"} do
+                local output, _, status = launched(count, words)
+                assert.equal(0, status, output)
+                assert.matches(expected, output)
+            end
+            local output, _, status = launched(count, "reconstruct nowhere.h5 --plan")
+            assert.equal(1, status)
+            assert.matches("^reconstruct: cannot open 'nowhere.h5'", output)
+        end
+        -- Also where there is a PMI, and one process.
+        local output = files.run(("env MOONBEAM_MPI_PLUGIN=/nowhere/x.so OMPI_COMM_WORLD_SIZE=1 "
+            .. "PMIX_RANK=0 '%s' join nowhere.h5 -o x.h5"):format(helper.program))
+        assert.matches("^join: cannot open 'nowhere.h5'", output)
+        for rank, said in pairs {[0] = "the command join works on one rank, and there are 2", ""} do
+            local text, _, status = launched(2, "join nowhere.h5 -o x.h5", rank)
+            assert.equal(2, status)
+            assert.matches(said, text, 1, true)
         end
     end)
 

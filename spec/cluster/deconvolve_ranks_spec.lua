@@ -289,13 +289,15 @@ end
             local peak = peak_of(text)
             assert.are_not.equal(peak_of(alone), peak)
             assert.matches("\nranks      3 on 1 node, 3 on each; %d+ tiles", text)
-            local bound = tonumber(text:match "process +at most [^\n]-%-%-mem=(%d+)M")
+            local bound = tonumber(text:match "process +at most ([%d.]+) MiB in all\n")
             local node = tonumber(text:match "node +the processes at most [^\n]-%-%-mem=(%d+)M")
-            assert.is_true(node <= 3 * bound and node > 3 * (bound - 1), text)
+            assert.is_true(node >= 3 * (bound - 0.1) and node < 3 * bound + 17, text)
+            assert.equal(1, select(2, text:gsub("%-%-mem=", ""))) -- one figure, of the node
+            assert.equal(0, node % 16)
             local output, _, status = files.run(ranks.command(3, words))
             assert.equal(0, status, output)
             assert.equal(peak, peak_of(output)) -- the plan of the ranks themselves
-            local most = tonumber(output:match "process +at most [^\n]-%-%-mem=(%d+)M")
+            local most = tonumber(output:match "process +at most ([%d.]+) MiB")
             assert.is_true(bound >= most, text .. output) -- MPI is in the plan
             local pinned = text:match "\npinned [^\n]*"
             assert.matches(pinned, output, 1, true)

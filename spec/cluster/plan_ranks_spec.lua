@@ -2,11 +2,18 @@
 
 local commands = require "spec.support.commands"
 local files = require "spec.support.files"
+local helper = require "spec.helper"
 local mb = require "moonbeam"
 local pace = require "moonbeam.pipeline.shares.pace"
 local ranks = require "spec.support.ranks"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local slurm = require "moonbeam.pipeline.shares.slurm"
+
+-- What each script for ranks says before the program's name.
+local THREADS <const> = "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK"
+local AGAIN <const> = "# Submitted again, it goes on where it was ended (scancel, a limit, a node)."
+local SRUN <const> = "exec srun --mpi=pmix --kill-on-bad-exit=1 "
+    .. "--cpus-per-task=$SLURM_CPUS_PER_TASK "
 
 local RECIPE <const> = {{"dezinger", size = 3, threshold = 50}, "flat_field", "minus_log",
     {"fbp", center = 31.5}}
@@ -46,7 +53,7 @@ describe("the plan of ranks", function()
         end
         assert.matches(("2 GPUs, [^\n]*%%(%d bytes%%) of pinned"):format(2 * made.pinned), text)
         assert.matches(("--mem=%dM"):format(rank_plan.megabytes(plan)), text, 1, true)
-        assert.equal(math.ceil(2 * plan.process / (1 << 20)), rank_plan.megabytes(plan))
+        assert.equal(16 * math.ceil(2 * plan.process / (1 << 24)), rank_plan.megabytes(plan))
         local later = string.rep("what the process has later does not count", 1 << 17)
         assert.equal(plan.process, rank_plan.of(made, own).process, #later)
         local script = slurm.script(made, {"scan.h5", "--plan", "--slurm", "--ranks", "6",
@@ -54,8 +61,9 @@ describe("the plan of ranks", function()
         assert.equal(table.concat({"#!/bin/sh", "#SBATCH --nodes=3", "#SBATCH --ntasks=6",
             "#SBATCH --ntasks-per-node=2", "#SBATCH --cpus-per-task=8",
             ("#SBATCH --mem=%dM"):format(rank_plan.megabytes(plan)), "#SBATCH --gres=gpu:2",
-            "#SBATCH --time=0:11:00", "srun --mpi=pmix --cpus-per-task=8 moonbeam reconstruct "
-            .. "scan.h5 -o 'it'\\''s.h5'"}, "\n"), script)
+            "#SBATCH --time=0:11:00", "#SBATCH --chdir=" .. mb.system.cwd(), AGAIN, THREADS,
+            SRUN .. helper.program .. " reconstruct scan.h5 -o 'it'\\''s.h5' --resume auto --device "
+            .. "cuda"}, "\n"), script)
     end)
 
     it("is of one rank for each node where a rank has several devices", function()
@@ -68,8 +76,7 @@ describe("the plan of ranks", function()
             assert.matches(("at most [^\n]*%%(%d bytes%%) on %s"):format(made.peaks[device.id],
                 device.id), rank_plan.text(plan))
         end
-        assert.matches("cpus%-per%-task=16\n.*gres=gpu:2\n.*srun %-%-mpi=pmix %-%-cpus%-per%-task=16 "
-            .. "moonbeam reconstruct s %-%-device all$",
+        assert.matches("cpus%-per%-task=16\n.*gres=gpu:2\n.* reconstruct s %-%-resume auto %-%-device all$",
             slurm.script(made, {"s", "-d", "2xplanned:h200"}, {ranks = 3}))
         local ok, problem = pcall(rank_plan.of, made, {ranks = 4, ranks_per_node = 2})
         assert.is_false(ok)
@@ -83,8 +90,7 @@ describe("the plan of ranks", function()
             local _ <close> = scan
             local script = slurm.script(p:plan(), {}, {ranks = 2})
             assert.matches(("\n#SBATCH --cpus-per-task=%d\n"):format(case[3]), script, 1, true)
-            assert.matches(("srun --mpi=pmix --cpus-per-task=%d moonbeam"):format(case[3]), script,
-                1, true)
+            assert.matches("\n" .. THREADS .. "\n" .. SRUN, script, 1, true)
         end
         local options = ("'%s' --center 31.5 --device host --plan --slurm"):format(path)
         assert.matches(("\n#SBATCH --cpus-per-task=%d\n"):format(math.max(1,
@@ -146,10 +152,10 @@ describe("the plan of ranks", function()
             process, peak = math.max(process, rank_plan.process(made)), math.max(peak, made.peak)
         end
         assert.equal(math.max(table.unpack(peaks)), peak)
-        assert.equal(math.ceil(process / (1 << 20)), tonumber(script:match "%-%-mem=(%d+)M"))
+        assert.equal(16 * math.ceil(process / (1 << 24)), tonumber(script:match "%-%-mem=(%d+)M"))
         assert.matches("#SBATCH --array=1-7", script, 1, true)
-        assert.matches("moonbeam reconstruct scan.h5 --part $SLURM_ARRAY_TASK_ID/7", script, 1,
-            true)
+        assert.matches("moonbeam reconstruct scan.h5 --resume auto --device host --part "
+            .. "$SLURM_ARRAY_TASK_ID/7", script, 1, true)
     end)
 
     for _, case in ipairs {{"of the fixed chain", "--center 31.5"}, {"of a recipe with a store",
@@ -171,8 +177,9 @@ describe("the plan of ranks", function()
                 local node = tonumber(text:match "  node [^\n]*%-%-mem=(%d+)M")
                 local there = files.run(ranks.command(count, ("reconstruct %s --plan"):format(
                     words)))
-                local process = tonumber(there:match "process[^\n]*%-%-mem=(%d+)M")
+                local process = tonumber(there:match "process +at most ([%d.]+) MiB")
                 assert.is_true(node >= count * process, there) -- MPI is in the plan
+                assert.equal(1, select(2, text:gsub("%-%-mem=", ""))) -- one figure
                 local output, _, status = files.run(ranks.command(count,
                     ("reconstruct %s --overwrite --verbose"):format(words)))
                 assert.equal(0, status, output)
@@ -207,8 +214,7 @@ describe("the plan of ranks", function()
             local script = commands.must("reconstruct.lua", options .. " --slurm")
             assert.matches("^#!/bin/sh\n", script)
             assert.matches("--nodes=8\n", script, 1, true)
-            assert.matches("srun --mpi=pmix --cpus-per-task=8 moonbeam reconstruct " .. path, script,
-                1, true)
+            assert.matches(SRUN .. helper.program .. " reconstruct " .. path, script, 1, true)
             assert.is_nil(script:find("--ranks", 1, true))
             assert.equal("", (files.run("sh -n -c '" .. script:gsub("'", "'\\''") .. "'")))
         end

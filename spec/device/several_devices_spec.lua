@@ -75,6 +75,23 @@ describe("devices are named together", function()
             text, 1, true)
     end)
 
+    it("by cuda, the GPU of this rank of the machine", function()
+        local list, place, open = core.device.list, core.cluster.place, core.device.open
+        local _ <close> = setmetatable({}, {__close = function()
+            core.device.list, core.cluster.place, core.device.open = list, place, open
+        end})
+        local rank, gpus = 0, {"host", "cuda:0", "cuda:1"}
+        core.device.list = function() return gpus end
+        core.cluster.place = function() return {node_rank = rank} end
+        core.device.open = function(id) return {id = id, kind = "cuda", planned = false} end
+        for number, id in pairs {[0] = "cuda:0", "cuda:1", "cuda:0"} do
+            rank = number
+            assert.same({id}, ids "cuda")
+        end
+        gpus = {"host"} -- what opens it says that there is none, and it is not the host
+        assert.same({"cuda:0"}, ids "cuda")
+    end)
+
     it("where one is planned for, as a node of them", function()
         assert.same({"planned:h200", "planned:h200:1", "planned:h200:2"}, ids "3xplanned:h200")
         local one, two = mb.device "planned:h200", mb.device "planned:h200:1"

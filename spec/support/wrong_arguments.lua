@@ -590,7 +590,7 @@ local INNER <const> = {"attempt to", "stack traceback", "bad argument", "binding
 local REMEDIES <const> = {";", "must ", "give ", "needs? ", "can ", "takes? ", "has no", "may ",
     "only ", "did you mean", "is for ", "cannot", "expected", "not ", "exists", "needed",
     "which has", "convert ", "exceeds", ": open it",
-    "and the sinogram has", "axes, the image", "axes and the grid", "with a colon", "are wavelength,",
+    "and the sinogram has", "axes, the image", "axis, the image", "axes and the grid", "with a colon", "are wavelength,",
     "name each once", "before the options", "images are ", "the root is", "itself", "deep",
     "selected part", "no tag ", "syntax error", ": name its dataset", "freed again", "write mb%.", "angles were given", "index 0 of axis"}
 

@@ -122,8 +122,8 @@ local function measured(strips)
         over_tiles(pixels, "add", 2)
 end
 
--- How many tiles are measured at once: fewer where the budget is small. A tile is measured alone, so
--- its values do not depend on it.
+-- How many tiles are measured at once: fewer where the budget is small. The values of a tile do not
+-- depend on it.
 local function tiles_at_once(host)
     local room = host:budget() - mb.pool.stats(host).live - OTHER_BYTES
     return math.max(1, math.min(TILES_AT_ONCE, room // TILE_BYTES))

@@ -120,8 +120,9 @@ cli.shared = {
     device = {"device", short = "d", value = "ID", default = "auto", also = GPU,
         doc = "host, cuda:0, ...; auto takes moonbeam's --device, or a GPU"},
     devices = {"device", short = "d", value = "ID,...", default = "auto", also = GPU,
-        doc = "host, cuda:0, cuda:0,cuda:1, all (GPUs of the model of the first), 2xplanned:h200, "
-            .. "...; auto takes moonbeam's --device, or a GPU"},
+        doc = "host, cuda:0, cuda:0,cuda:1, all (GPUs of the model of the first), cuda (of several "
+            .. "ranks on a machine each has its own), 2xplanned:h200, ...; auto takes moonbeam's "
+            .. "--device, or a GPU"},
     budget = {"budget", short = "b", value = "SIZE", type = cli.bytes, also = MEMORY,
         doc = "memory to use at most, e.g. 8G (default: 90 % of what is free)"},
     budget_of_each = {"budget", short = "b", value = "SIZE", type = cli.bytes, also = MEMORY,
@@ -160,6 +161,7 @@ function cli.help(spec)
         local name = option.positional and option[1]:upper()
             or (option.short and "-" .. option.short .. ", " or "") .. "--" .. option[1]
                 .. (option.value and " " .. option.value or "")
+                .. (option.words and (" [%s]"):format(table.concat(option.words, "|")) or "")
         cells[i] = {"  " .. name, option.doc .. (option.default ~= nil
             and (" (default %s)"):format(default_text(option.default)) or "")}
     end
@@ -555,6 +557,16 @@ function cli.missing(names, why)
     end
 end
 
+-- May this word follow a switch (its field `words`)?
+local function has_word(option, word)
+    for _, own in ipairs(option.words or {}) do
+        if own == word then
+            return true
+        end
+    end
+    return false
+end
+
 --- Parses `words` (the global `arg`). Returns a table keyed by option name, with `-` as `_`. The
 -- declaration may have a function `suggest`, which returns what an unknown word may mean beside an
 -- option, or nil; `absent`, {option of other commands = why this one has none}; `extra`, which gets
@@ -618,10 +630,15 @@ function cli.parse(words, spec)
                 cli.wrong("unknown option %s%s", name, suggestions.of(name, spec))
             end
             if not option.value then
-                if attached then
-                    cli.wrong("%s takes no value", name)
+                if not attached and has_word(option, words[at + 1]) then
+                    at = at + 1
+                    attached = words[at]
                 end
-                set({option[1]}, true)
+                if attached and not has_word(option, attached) then
+                    cli.wrong("%s takes no value%s", name, option.words
+                        and " but " .. table.concat(option.words, ", ") or "")
+                end
+                set({option[1]}, attached or true)
             else
                 if not attached then
                     at = at + 1

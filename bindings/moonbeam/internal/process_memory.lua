@@ -108,11 +108,21 @@ function process_memory.bound_text(on_host, pinned)
     return process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, pinned))
 end
 
---- A line of text for people: the bound, and what to do with it.
-function process_memory.text(bytes)
-    local form = "process    at most %s in all; what to give a batch system, "
-        .. "as in Slurm's --mem=%dM"
-    return form:format(mb.device.format_bytes(bytes), math.ceil(bytes / (1 << 20)))
+-- What is asked for is a multiple of so many MiB: the process has some more or less from call to
+-- call.
+local ASKED <const> = 16
+
+--- What to ask a batch system for, in MiB, where a process takes so many bytes at most.
+function process_memory.megabytes(bytes)
+    return math.ceil(bytes / (ASKED << 20)) * ASKED
+end
+
+--- A line of text for people: the bound, and what to do with it, unless a line about ranks says
+-- that.
+function process_memory.text(bytes, ranks)
+    local form = "process    at most %s in all" .. (ranks and ""
+        or "; what to give a batch system, as in Slurm's --mem=%dM")
+    return form:format(mb.device.format_bytes(bytes), process_memory.megabytes(bytes))
 end
 
 return process_memory

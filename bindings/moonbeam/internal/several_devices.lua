@@ -15,9 +15,14 @@ end
 -- "auto": the default device where one was chosen, else the first GPU, else the host. Of several
 -- ranks on a machine each has the GPU of its number, modulo the GPUs there.
 function several.auto()
-    local gpus = #core.device.list() - 1 -- the first is the host
-    return core.device.chosen() and core.device.default().id or gpus > 0
-        and ("cuda:%d"):format(core.cluster.place().node_rank % gpus) or "host"
+    return core.device.chosen() and core.device.default().id
+        or #core.device.list() > 1 and several.gpu() or "host" -- the first is the host
+end
+
+--- "cuda": the GPU of this rank of the machine; the first one where there is none, for the error.
+function several.gpu()
+    local gpus = math.max(1, #core.device.list() - 1)
+    return ("cuda:%d"):format(core.cluster.place().node_rank % gpus)
 end
 
 -- The GPUs of the model of the first one.
@@ -47,7 +52,8 @@ local function split(text)
             end
             return all()
         elseif not count then
-            ids[#ids + 1] = part == "auto" and several.auto() or part
+            ids[#ids + 1] = part == "auto" and several.auto() or part == "cuda" and several.gpu()
+                or part
         elseif not id:match "^planned:[^:]+$" or count < 1 or count > MOST then
             wrong("\"%s\" is wrong: 1 to %d devices that are planned for are named like "
                 .. "2xplanned:h200; devices that are here have ids of their own, such as "

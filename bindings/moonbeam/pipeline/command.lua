@@ -21,7 +21,9 @@ local recipe_text = require "moonbeam.pipeline.recipe"
 local report = require "moonbeam.pipeline.report"
 local shipped = require "moonbeam.pipeline.shipped"
 local statements = require "moonbeam.scan.statements.told"
+local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
+local resuming = require "moonbeam.internal.command_line.resuming"
 local slurm = require "moonbeam.pipeline.shares.slurm"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local run = require "moonbeam.pipeline.run"
@@ -570,6 +572,10 @@ local function run_whole(pipeline, options, talk)
         options.output = last.options.file
     end
     options.check_outputs(options.output)
+    resuming.settle(options, options.part and part_rows.path(options.output, options.part)
+        or options.output, function()
+            options.check_outputs(options.output)
+        end)
     if options.center_picture and not made.job.measured.center then
         cli.wrong("--center-picture shows the search for the axis; the recipe has none: use step "
             .. "center without a column")
@@ -691,11 +697,38 @@ function command.draw_plan(made, options, say)
     end
 end
 
+-- Says what a job would find beside the result, before it waits for its turn.
+local function warn_of_results(options)
+    local base, count = options.result, options.part and options.part[2] or 1
+    local there, kept
+    for number = 1, base and count or 0 do
+        local path = options.part and part_rows.path(base, {number, count}) or base
+        if core.unfinished.exists(path) then
+            kept = kept or path
+        elseif not options.overwrite and mb.system.stat(path) then
+            there = there or path
+        end
+    end
+    if there then
+        cli.warn("'%s' exists: the job finds it finished, and makes nothing; give --overwrite, or "
+            .. "another name", there)
+    end
+    if kept then
+        cli.warn("'%s.unfinished' exists: the job goes on with it, and fails if it is of another "
+            .. "run", kept)
+    end
+end
+
 --- Prints a plan: `text`, with what ranks take, or a script for Slurm. `plan_of(part)` plans
 -- another part.
 function command.print_plan(made, text, options, plan_of)
     if options.slurm then
-        return cli.print(cli.checked(slurm.script, made, arg, options, plan_of))
+        local script, idle = cli.checked(slurm.script, made, options.words, options, plan_of)
+        cli.print(script)
+        if idle > 0 then
+            cli.warn("there is nothing to do for %d of %d ranks: ask for less", idle, options.ranks)
+        end
+        return warn_of_results(options)
     end
     local shared = options.ranks and cli.checked(rank_plan.of, made, options)
     cli.print(text)
@@ -764,7 +797,7 @@ function command.run(scan, options, talk)
         tell_layout(pipeline, made, options, talk)
         plan_kind(scan, pipeline, source, options, made)
         command.print_plan(made, report.text(made, {level = options.verbose and "all"
-            or "plan"}), options, function(part)
+            or "plan", ranks = options.ranks}), options, function(part)
                 return pipeline:part({part = part}):plan()
             end)
         command.draw_plan(made, options, say)

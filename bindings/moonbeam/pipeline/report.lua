@@ -10,6 +10,7 @@ local schedule = require "moonbeam.stream.schedule"
 local sections = require "moonbeam.pipeline.sections"
 local surface = require "moonbeam.internal.command_line.surface"
 local several_devices = require "moonbeam.internal.several_devices"
+local tables = require "moonbeam.internal.tables"
 
 local report = {}
 
@@ -137,6 +138,8 @@ function report.text(made, options)
             lines[#lines + 1] = ("%-11s"):format(name) .. format:format(...)
         end
     end
+    line("run", "device", "%s (%s)", table.concat(tables.mapped(made.job.devices, "id"), ", "),
+        first.name)
     for _, section in ipairs(made.sections) do
         section_lines(made, section, line)
     end
@@ -158,7 +161,7 @@ function report.text(made, options)
     if made.scratch > 0 then
         line("plan", "scratch", "%s in %s", bytes_text(made.scratch), made.job.options.scratch)
     end
-    local process = report.process(made)
+    local process = not (options and options.ranks) and report.process(made) -- else: of a rank
     lines[#lines + 1] = process and level >= LEVELS.plan and process_memory.text(process) or nil
     local differ = several_devices.difference(made.job.devices)
     if differ then

@@ -63,6 +63,10 @@ return {
         says = "--skip-done goes on", before = {"!rm -rf o o.h5*",
             (KILLED:gsub("o%.h5", "into/sim.tif"):gsub("sim%.tif", "sim.h5"))},
         follows = {"batch sim.h5 --into into --skip-done -- -d host -c 11.5 --chunk 2"}},
+    {source = "--resume goes on with one scan: give", words = "batch sim.h5 --into into --resume",
+        says = "give --resume auto or --skip-done", follows = {
+            "batch sim.h5 --into into --resume auto -- -d host -c 11.5",
+            "batch sim.h5 --into into --skip-done -- -d host -c 11.5"}},
     {source = "--skip-done keeps the results that --overwrite", says = "give one of them",
         words = "batch sim.h5 --into into --skip-done -- --overwrite -d host -c 11.5",
         follows = {"batch sim.h5 --into into --skip-done -- -d host -c 11.5",

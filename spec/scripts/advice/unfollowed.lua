@@ -138,6 +138,7 @@ return {
         "--output-range is so wide that the values",
     },
     ["launchers and devices: spec/cluster/cluster_spec.lua"] = {
+        "without a PMI, by which MPI finds",
         "start it without mpirun",
     },
     ["volumes of one scan: spec/scripts/command_line/stitch_spec.lua"] = {

@@ -35,7 +35,7 @@ describe("a run that may go on", function()
         for _, name in ipairs(files.list "scripts") do
             local command = name:match "^(.*)%.lua$"
             local text = command and files.read("scripts/" .. name) or ""
-            if text:find '{"resume",' then
+            if text:find("resuming.option", 1, true) then
                 assert(resumed[command], command)
             end
         end

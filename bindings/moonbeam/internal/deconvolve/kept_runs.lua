@@ -5,6 +5,7 @@ local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local file_name = require "moonbeam.internal.file_name"
 local mb = require "moonbeam"
+local resuming = require "moonbeam.internal.command_line.resuming"
 local resumed = require "moonbeam.internal.command_line.resumed"
 
 local kept_runs = {}
@@ -61,7 +62,7 @@ function kept_runs.open(options, asked, image, output)
         overwrite = options.overwrite,
         resume = options.resume and (not options.into or kept_runs.exists(path)) or false,
         tell = function(text)
-            cli.tell(cli.spoken(text))
+            cli.tell(resuming.told(options, text))
         end})
 end
 

@@ -3,8 +3,9 @@
 
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
-local mb = require "moonbeam"
 local counted = require "moonbeam.internal.quantities.counted"
+local mb = require "moonbeam"
+local process_memory = require "moonbeam.internal.process_memory"
 
 local rank_lines = {}
 
@@ -56,7 +57,7 @@ function rank_lines.say_plan(job, plan, bytes)
         counted(nodes, "node"), per_node, counted(plan.total, "tile"), ranks > plan.total
         and (", nothing for %s"):format(counted(ranks - plan.total, "rank")) or "")
     job.say("  node     the processes at most %s: --mem=%dM",
-        mb.device.format_bytes(per_node * bytes), math.ceil(per_node * bytes / (1 << 20)))
+        mb.device.format_bytes(per_node * bytes), process_memory.megabytes(per_node * bytes))
 end
 
 --- Says what each rank has taken for a volume: what a dry run of its tiles takes (of a run that has

@@ -270,7 +270,7 @@ function way.say_process(job, plan)
     end
     local bytes = process_memory.bound(mb.pool.stats("host").live + on_host,
         plan and plan.pinned or 0, job.options.ranks and process_memory.of_rank())
-    job.say("%s", process_memory.text(bytes))
+    job.say("%s", process_memory.text(bytes, job.options.ranks))
     return bytes
 end
 

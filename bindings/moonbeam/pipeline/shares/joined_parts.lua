@@ -197,6 +197,12 @@ function joined_parts.copy(self, result, most, step)
     end)
 end
 
+--- How many slices of a volume of this shape are copied at a time: 64 MiB, or one slice.
+function joined_parts.most(shape, dtype)
+    local slice = shape[2] * shape[3] * mb.pool.element_bytes(dtype)
+    return math.max(1, math.min(shape[1], (64 << 20) // slice))
+end
+
 --- The bytes of host memory that copying so many slices at a time takes: a dry run.
 function joined_parts.peak(self, most)
     return mb.plan.peak(function()

@@ -148,7 +148,7 @@ end
 
 --- The memory to ask for on each node, in MiB.
 function rank_plan.megabytes(own)
-    return math.ceil(own.process * own.per_node / (1 << 20))
+    return process_memory.megabytes(own.process * own.per_node)
 end
 
 return rank_plan

@@ -1,8 +1,10 @@
 --- The Slurm script of a run: what to ask for, by the plan, and the command itself.
 
+local batch_script = require "moonbeam.internal.command_line.batch_script"
 local core = require "moonbeam.core"
-local fail = require "moonbeam.internal.fail"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
+local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
+local process_memory = require "moonbeam.internal.process_memory"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local pace = require "moonbeam.pipeline.shares.pace"
 
@@ -13,37 +15,42 @@ local VALUED <const> = {["--ranks"] = true, ["--ranks-per-node"] = true, ["--par
     ["--png"] = true}
 local BARE <const> = {["--plan"] = true, ["--slurm"] = true}
 
--- A word as the shell takes it.
--- Errors: argument (it has bytes that are no text, which the script would not keep).
-local function quoted(word)
-    if core.error.printable(word, true) ~= word then
-        fail("argument", nil, nil, "'%s' has bytes that are no text, and the script for Slurm is "
-            .. "one: give the file another name", core.error.printable(word))
-    end
-    return word:find "^[%w%-_./:=,+@%%]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'"
+-- What the job names where the plan was for such devices: those of the node, or the GPU of a rank.
+local function device_of(devices, per_node)
+    return devices[1].kind == "host" and "host" or #devices > 1 and "all"
+        or per_node > 1 and "cuda" or "cuda:0"
 end
 
--- The words of the run, those of a plan left out: GPUs that were planned for are those of the node.
-local function words_of(words, devices)
-    local list, at = {}, 1
+-- The words of the run, those of a plan left out. The device is always named, so that no job for a
+-- GPU runs on the host; and a job that is started again goes on.
+local function words_of(words, devices, per_node, makes_volume)
+    local list, at, device = {}, 1, nil
+    for _, word in ipairs(batch_script.before_command()) do
+        device = word:match "^%-%-device=(.*)$" or device
+        list[#list + 1] = word:find "^%-%-budget=" and batch_script.quoted(word) or nil
+    end
+    list[#list + 1] = "reconstruct"
     while at <= #words do
         local word = words[at]
         local name, value = word:match "^(%-%-[%w-]+)=(.*)$"
         if VALUED[name or word] then
             at = at + (name and 0 or 1)
         elseif (name or word) == "--device" or word == "-d" then
-            value = value or words[at + 1]
+            device = value or words[at + 1]
             at = at + (name and 0 or 1)
-            if not value:find "planned:" then
-                list[#list + 1] = "--device " .. quoted(value)
-            elseif devices > 1 then
-                list[#list + 1] = "--device all"
-            end
+        elseif (name or word) == "--resume" then
+            at = at + (words[at + 1] == "auto" and 1 or 0)
         elseif not BARE[word] then
-            list[#list + 1] = quoted(word)
+            list[#list + 1] = batch_script.quoted(word)
         end
         at = at + 1
     end
+    if makes_volume then
+        list[#list + 1] = "--resume auto"
+    end
+    local typed = device and device ~= "auto" and not device:find "planned:"
+    list[#list + 1] = "--device " .. (typed and batch_script.quoted(device)
+        or device_of(devices, per_node))
     return table.concat(list, " ")
 end
 
@@ -65,42 +72,53 @@ local function most_of(made, options, plan_of)
     return most
 end
 
+-- Is a folder on a disk of the node's own? Scratch elsewhere takes nothing of what --tmp asks for.
+local function is_own_disk(folder)
+    local path = core.system.real_path(folder) or folder
+    for _, root in ipairs {os.getenv "TMPDIR" or "/tmp", "/tmp", "/var/tmp"} do
+        root = (core.system.real_path(root) or root):gsub("/+$", "")
+        if path == root or path:sub(1, #root + 1) == root .. "/" then
+            return true
+        end
+    end
+    return false
+end
+
+-- The job that joins the parts of a result.
+local function join_of(made, options)
+    local last = made.sections[#made.sections]
+    local whole = {table.unpack(last.shape)}
+    whole[last.axis] = (last.whole and last.whole[2] - last.whole[1] or last.last - last.first) + 1
+    local most = joined_parts.most(whole, last.dtype)
+    local bytes = most * whole[2] * whole[3] * core.pool.element_bytes(last.dtype)
+    local count = options.part[2]
+    local before, behind = part_rows.path(options.result, {1, count}):match(
+        ("^(.*%%-part%%-)1(%%-of%%-%d.*)$"):format(count))
+    return {megabytes = process_memory.megabytes(process_memory.bound(bytes, 0)),
+        words = ("join %s*%s -o %s%s"):format(batch_script.quoted(before),
+            batch_script.quoted(behind), batch_script.quoted(options.result),
+            options.overwrite and " --overwrite" or "")}
+end
+
 --- The script of a plan. `words`: those of the command line that planned it. Options: ranks,
--- ranks_per_node, slices_per_file, part ({K, N}: an array of N jobs instead of ranks).
--- `plan_of(part)` plans another part.
+-- ranks_per_node, slices_per_file, part ({K, N}: an array of N jobs instead of ranks), result (the
+-- name of the whole), overwrite, sbatch (the words behind "--"), sweep and snapshots (no volume is
+-- made). `plan_of(part)` plans another part.
+-- Returns the text, and how many ranks have nothing to do.
 function slurm.script(made, words, options, plan_of)
-    local own = most_of(made, options, plan_of)
-    local lines, part = {"#!/bin/sh"}, options.part
-    local function ask(format, ...)
-        lines[#lines + 1] = "#SBATCH --" .. format:format(...)
-    end
-    if part then
-        ask("array=1-%d", part[2])
-    end
-    ask("nodes=%d", own.nodes)
-    ask("ntasks=%d", own.ranks)
-    if own.ranks > 1 then
-        ask("ntasks-per-node=%d", own.per_node)
-    end
-    ask("cpus-per-task=%d", own.processors)
-    ask("mem=%dM", rank_plan.megabytes(own))
-    if own.gpus > 0 then
-        ask("gres=gpu:%d", own.gpus * own.per_node)
-    end
-    if own.scratch > 0 and own.ranks == 1 then -- ranks have it on a disk that they share
-        ask("tmp=%dM", math.ceil(own.scratch / (1 << 20)))
-    end
-    if own.seconds then
-        local minutes = pace.minutes(own.seconds)
-        ask("time=%d:%02d:00", minutes // 60, minutes % 60)
-    end
-    -- srun takes no --cpus-per-task from the lines above.
-    local launcher = options.ranks
-        and ("srun --mpi=pmix --cpus-per-task=%d "):format(own.processors) or ""
-    lines[#lines + 1] = ("%smoonbeam reconstruct %s%s"):format(launcher,
-        words_of(words, #own.devices), part
-        and (" --part $SLURM_ARRAY_TASK_ID/%d"):format(part[2]) or "")
-    return table.concat(lines, "\n")
+    local own, part = most_of(made, options, plan_of), options.part
+    local makes_volume <const> = not (options.sweep or options.snapshots)
+    local scratch = own.ranks == 1 and own.scratch > 0 -- ranks have it on a disk that they share
+        and is_own_disk(made.job.options.scratch)
+    local text = batch_script.text({nodes = own.nodes, ranks = own.ranks, per_node = own.per_node,
+        processors = own.processors, megabytes = rank_plan.megabytes(own),
+        gpus = own.gpus * own.per_node, scratch = scratch and own.scratch or 0,
+        minutes = own.seconds and pace.minutes(own.seconds), array = part and part[2],
+        after = part and options.result and join_of(made, options) or nil,
+        launched = options.ranks ~= nil},
+        words_of(words, own.devices, own.per_node, makes_volume) .. (part
+        and (" --part $SLURM_ARRAY_TASK_ID/%d"):format(part[2]) or ""), options.sbatch)
+    return text, own.idle
 end
 
 return slurm
