@@ -391,9 +391,11 @@ bool mb_cluster_is_first(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                         "PALS_RANKID", "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (getenv(names[i]))
-            return strcmp(getenv(names[i]), "0") == 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *rank = getenv(names[i]);
+        if (rank)
+            return strcmp(rank, "0") == 0;
+    }
     return true;
 }
 
