@@ -182,7 +182,7 @@ local function limited(method)
     end, options = function(args)
         return {budget = args[1].options.available, host_budget = args[1].options.host_budget}
     end, again = function(f, args, changes)
-        return f(args[1]:part {available = changes.budget, host_budget = changes.host_budget},
+        return f(with(args[1], {available = changes.budget, host_budget = changes.host_budget}),
             table.unpack(args, 2, args.n))
     end}, "pipeline:" .. method
 end
