@@ -25,7 +25,7 @@ local FINE <const> = {right = true, warned = true, refused = true}
 -- Labels of lines of the report of a clean scan, as of a scan of the simulator; those before the
 -- axis say what the file was taken for.
 local LABELS <const> = {scan = true, frames = true, reference = true, angles = true, pixel = true,
-    axis = true, volume = true, chunks = true, time = true, memory = true, wrote = true}
+    axis = true, device = true, volume = true, chunks = true, time = true, memory = true, wrote = true}
 local MOST_HEAD <const> = 5
 
 -- A third of the scans run by a recipe that does what the options do; nil for the others.
