@@ -162,8 +162,9 @@ describe("mb.cluster", function()
             mb.cluster.barrier()
         ]], ranks.PATIENT)
         assert.equal(137, status, output)
-        assert.matches("\nrank 1 on %S+ has died without a word: killed, or out of memory; rank 0: ",
-            "\n" .. output)
+        -- Either of the others speaks: the launcher ends both as soon as it sees the death.
+        assert.matches("\nrank 1 on %S+ has died without a word: killed, or out of memory; "
+            .. "rank [02]: ", "\n" .. output)
         assert.is_true(mb.system.clock() - began < 10)
     end)
 
