@@ -138,8 +138,10 @@ static mb_status infer(const void *params, mb_spec *arrays)
     const mb_spec *a = &arrays[MB_PAD_A];
     const mb_margins *m = &p->margins;
     mb_spec result = *a;
-    if (p->mode == MB_PAD_CUSTOM)
+    if (p->mode == MB_PAD_CUSTOM) {
+        MB_TRY(check_value(&p->value, a->shape.rank));
         return infer_custom(p, arrays);
+    }
     if (p->rows_index.count || p->cols_index.count)
         return mb_fail(MB_STATUS_ARGUMENT, p->rows_index.count ? "rows_index" : "cols_index",
                        "rows_index and cols_index need mode custom; the mode is %s",

@@ -228,6 +228,8 @@ describe("pad", function()
             { "rows_index", { mode = "custom", rows_index = { 1.5 } }, "whole number" },
             { "rows_index", { mode = "custom", rows_index = { 0 } }, "it must lie in %[1, " },
             { "before", { mode = "custom", rows_index = { 1 }, before = 2 }, "not from" },
+            { "value", { mode = "custom", rows_index = { 1 }, value = { 1, 2, 3 } },
+                "value has 3 numbers" },
         } do
             local text, err = helper.failure(mb.pad, a, case[2])
             assert.equal("argument", err.code)
