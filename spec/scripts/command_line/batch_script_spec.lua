@@ -46,7 +46,8 @@ describe("a script for Slurm", function()
         local text = script()
         local plan = run "s.h5 -c 11.5 -o v.h5 --plan -d host"
         local memory = tonumber(text:match "\n#SBATCH %-%-mem=(%d+)M\n")
-        assert.equal(memory, tonumber(plan:match "%-%-mem=(%d+)M"))
+        -- Two processes differ by some pages, which may lie at a step of 16 MiB.
+        assert.is_true(math.abs(memory - tonumber(plan:match "%-%-mem=(%d+)M")) <= 16)
         assert.equal(0, memory % 16)
         assert.same({"#!/bin/sh", "#SBATCH --nodes=1", "#SBATCH --ntasks=1",
             "#SBATCH --cpus-per-task=" .. mb.system.processors(), ("#SBATCH --mem=%dM"):format(memory),
