@@ -579,11 +579,12 @@ chunked.plan = declared("chunked.plan", {
 }, function(fn, inputs, options)
     local job = job_of(fn, inputs, options)
     local plan = plan_of(job)
-    -- The array for the result does not exist yet: another stands in, and its bytes are kept free.
-    local stand_in <close> = core.array.empty({1}, {device = "host"})
+    -- The array for the result does not exist yet: another stands in, and the rest of its bytes is
+    -- kept free.
+    local stand_in <close> = plan.sink_bytes and core.array.empty({1}, {device = "host"}) or nil
     local sink = plan.sink_bytes and {array = stand_in} or sinks.of(options.sink, plan.result)
     job.sink_array, job.files = sink.array, sink.files
-    job.reserved = plan.sink_bytes
+    job.reserved = plan.sink_bytes and core.pool.round(plan.sink_bytes) - core.pool.round(1)
     return complete(job, plan)
 end)
 
