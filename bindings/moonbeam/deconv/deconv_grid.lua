@@ -259,10 +259,11 @@ end
 -- iterations the step gives way to that of heavy_ball. A background in the model (`options`) pulls
 -- the estimate, too, and a step that is measured by that would swing: there it is heavy_ball's.
 function grid.along(product, square, k, options)
-    local length = square > 0 and math.max(0, math.min(1, product / square)) or 0
     if options.background > 0 then
         return grid.momentum(k)
-    elseif k <= MEASURED then
+    end
+    local length = square > 0 and math.max(0, math.min(1, product / square)) or 0
+    if k <= MEASURED then
         return length
     end
     local part = (MEASURED / k) ^ 2

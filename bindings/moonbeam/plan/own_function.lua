@@ -3,6 +3,7 @@
 -- they keep are told, with the lines.
 
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 
 local own_function = {}
@@ -82,9 +83,8 @@ function own_function.watch(tags, devices)
         end
         local texts = {}
         for tag, all in pairs(kept_now()) do
-            texts[#texts + 1] = {tag = tag, text = ("keeps %d array%s of %s in all, made at %s")
-                :format(all.count, all.count == 1 and "" or "s",
-                core.device.format_bytes(all.bytes), all.first.owner)}
+            texts[#texts + 1] = {tag = tag, text = ("keeps %s of %s in all, made at %s"):format(
+                counted(all.count, "array"), core.device.format_bytes(all.bytes), all.first.owner)}
         end
         table.sort(texts, function(a, b) return a.tag < b.tag end)
         return texts

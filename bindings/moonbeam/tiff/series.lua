@@ -4,6 +4,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local counted = require "moonbeam.internal.quantities.counted"
 local fail = require "moonbeam.internal.fail"
 local file_name = require "moonbeam.internal.file_name"
 local tiff = require "moonbeam.tiff"
@@ -52,8 +53,8 @@ function series.names(name)
     if #names == 0 and not pattern and others[1] then
         table.sort(others)
         fail("io", "images.open", "name", "%s: the folder has no files that end in .tif or .tiff, "
-            .. "and %d TIFF file%s of other names, such as %s: give a pattern, such as %s/*%s, or "
-            .. "one of these files", name, #others, #others == 1 and "" or "s", others[1], folder,
+            .. "and %s of other names, such as %s: give a pattern, such as %s/*%s, or one of these "
+            .. "files", name, counted(#others, "TIFF file"), others[1], folder,
             others[1]:match "%.%w+$")
     elseif #names == 0 then
         fail("io", "images.open", "name", pattern and "%s: no file has such a name"
