@@ -118,7 +118,7 @@ describe("mb.chunked on ranks", function()
             if mb.cluster.rank == 0 then print(problem.message) end]])
         assert.equal(0, status, output)
         assert.matches("keeps the results of its blocks until all ranks are over, 8160 bytes, and "
-            .. "the host has 7487: give larger blocks, or more ranks", output)
+            .. "the host has 7999: give larger blocks, or more ranks", output)
     end)
 
     it("is nothing for one process", function()
