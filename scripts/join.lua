@@ -9,6 +9,7 @@ local file_name = require "moonbeam.internal.file_name"
 local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
 local process_memory = require "moonbeam.internal.process_memory"
 local result_layouts = require "moonbeam.internal.command_line.result_layouts"
+local resuming = require "moonbeam.internal.command_line.resuming"
 local progress = require "moonbeam.progress"
 local surface = require "moonbeam.internal.command_line.surface"
 
@@ -25,6 +26,8 @@ local options = cli.parse(arg, {
     result_layouts.OPTIONS, cli.shared.overwrite,
     {"slices-per-file", value = "N", type = cli.count, doc = "write an HDF5 result as files of N "
         .. "slices (default: as the parts were asked for)"},
+    {"resume", words = {"auto"}, doc = "auto: end well where the result is there: for batch "
+        .. "systems, which start commands again"},
     {"plan", doc = "check the parts, print rows, bytes and peak, write nothing"},
     cli.shared.budget, cli.shared.quiet, cli.shared.log, cli.shared.progress,
     suggest = function(word)
@@ -41,6 +44,11 @@ local options = cli.parse(arg, {
 local say = cli.speakers(options)
 
 local OUTPUTS <const> = {{"output", extensions = file_name.RESULTS}}
+if options.resume == true then
+    cli.wrong("--resume goes on with a run, and join begins anew: give --resume auto, or leave it "
+        .. "out")
+end
+resuming.settle(options, options.output, function() end)
 cli.outputs(options, false, OUTPUTS)
 local host <const> = mb.device "host"
 if options.budget then

@@ -110,6 +110,12 @@ return {
         words = "join o-x-part-1-of-2.h5 -o o.h5", follows = {
             "!$MOONBEAM_BIN reconstruct sim.h5 -o o-x.h5 -d host -c 11.5 -q --part 2/2 --resume && "
             .. "$MOONBEAM_BIN join o-x-part-1-of-2.h5 o-x-part-2-of-2.h5 -o o.h5"}},
+    {source = "--resume goes on with a run, and join", words = "join o-x-part-1-of-2.h5 "
+        .. "o-x-part-2-of-2.h5 -o o.h5 --resume", says = "give --resume auto, or leave it out",
+        before = {"!for k in 1 2; do $MOONBEAM_BIN reconstruct sim.h5 -o o-x.h5 -d host -c 11.5 -q "
+            .. "--overwrite --part $k/2; done"}, follows = {
+            "join o-x-part-1-of-2.h5 o-x-part-2-of-2.h5 -o o.h5 --resume auto",
+            "join o-x-part-1-of-2.h5 o-x-part-2-of-2.h5 -o o.h5"}},
     -- stitch
     {source = "--heights has %s for", words = S .. "--heights 0", says = "1 number for 2",
         follows = {S .. "--heights 0,0"}},

@@ -52,7 +52,8 @@ describe("a script for Slurm", function()
         assert.same({"#!/bin/sh", "#SBATCH --nodes=1", "#SBATCH --ntasks=1",
             "#SBATCH --cpus-per-task=" .. mb.system.processors(), ("#SBATCH --mem=%dM"):format(memory),
             "#SBATCH --chdir=" .. folder,
-            "# no --time: how fast the processors of a host are is not known",
+            "# no --time: how fast the processors of a host are is not known; sbatch "
+                .. "--time=H:MM:SS gives one",
             "# Submitted again, it goes on where it was ended (scancel, a limit, a node).",
             "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK",
             "exec " .. helper.program .. " reconstruct s.h5 -c 11.5 -o v.h5 --resume auto --device host"},
@@ -116,7 +117,9 @@ describe("a script for Slurm", function()
         for behind, expected in pairs {["--mem=10M"] = "less than what the plan takes, %d+M",
             ["--nodes=2"] = "%-%-nodes behind %-%- is what %-%-ranks says",
             ["-n 4"] = "%-%-ntasks behind %-%- is what %-%-ranks says",
-            ["--array=1-3"] = "%-%-array behind %-%- is what %-%-part says",
+            ["--array=1-3"] = "%-%-array behind %-%- is what %-%-part says: leave it out, or say how",
+            ["-a %0"] = "%-%-array behind %-%- is what %-%-part says",
+            ["--array=%4"] = "%-%-array=%%4 says .* this is none: give %-%-part",
             ["gpu"] = "'gpu' behind %-%- is no option of sbatch"} do
             local text, problem, status = run("s.h5 -c 11.5 --plan --slurm -d host -- " .. behind)
             assert.equal(2, status, behind)
@@ -177,18 +180,28 @@ describe("a script for Slurm", function()
 
     it("says how the parts of an array are joined, in a job after it", function()
         local text = script("-d host --part 1/3", "-p gpu --prefix='nice -n 1'")
-        local memory, words = text:match("\n# sbatch %-%-dependency=afterok:NUMBER %-%-ntasks=1 "
+        local memory, words = text:match("\n# sbatch %-%-dependency=afterany:NUMBER %-%-ntasks=1 "
             .. "%-%-mem=(%d+)M %-%-chdir=%S+ %-%-partition=gpu %-%-wrap=([^\n]+)\n")
-        assert.equal("'nice -n 1 " .. helper.program .. " join v-part-*-of-3.h5 -o v.h5'", words)
+        assert.equal("'nice -n 1 " .. helper.program .. " join v-part-*-of-3.h5 -o v.h5 --resume auto'",
+            words)
         files.run(("cd '%s'; rm -f v-part*; for k in 1 2 3; do '%s' reconstruct s.h5 -c 11.5 -o v.h5 -d "
             .. "host -q --part $k/3; done"):format(folder, helper.program))
         local plan = files.run(("cd '%s'; '%s' join v-part-*-of-3.h5 -o v.h5 --plan"):format(folder,
             helper.program))
         assert.is_true(tonumber(plan:match "%-%-mem=(%d+)M") <= tonumber(memory), plan)
-        local output, ok = files.run(("cd '%s'; sh -c %s"):format(folder, words))
-        assert.is_true(ok, output)
-        assert.is_nil(script():find("afterok", 1, true))
+        for _, expected in ipairs {"\nwrote      v.h5\n", "^finished   v.h5 is there"} do
+            local output, ok = files.run(("cd '%s'; sh -c %s"):format(folder, words))
+            assert.is_true(ok, output)
+            assert.matches(expected, output)
+        end
+        assert.is_nil(script():find("afterany", 1, true))
         files.run(("rm -f '%s'/v*.h5"):format(folder))
+    end)
+
+    it("limits how many tasks of an array work at a time", function()
+        for _, behind in ipairs {"--array=%2", "-a %2", "--array %2"} do
+            assert.same({"#SBATCH --array=1-3%2"}, lines_of(script("-d host --part 1/3", behind), "array"))
+        end
     end)
 
     it("asks for a disk of the node where scratch is on one", function()

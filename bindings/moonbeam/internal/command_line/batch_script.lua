@@ -19,6 +19,9 @@ local LONG <const> = {A = "account", a = "array", C = "constraint", c = "cpus-pe
     L = "licenses", N = "nodes", n = "ntasks", o = "output", p = "partition", q = "qos",
     s = "oversubscribe", t = "time", w = "nodelist", x = "exclude"}
 
+-- How many tasks of an array work at a time, as --array has it.
+local LIMIT <const> = "^%%[1-9]%d*$"
+
 -- Options that say how the work is shared, and the option of the command that says so.
 local SHARED <const> = {array = "--part", nodes = "--ranks", ntasks = "--ranks",
     ["ntasks-per-node"] = "--ranks-per-node"}
@@ -75,12 +78,13 @@ local function options_of(words, where)
         elseif not name then
             name, value = LONG[letter], rest ~= "" and rest or nil
         end
-        if SHARED[name] then
-            cli.wrong("--%s %s is what %s says: leave it out", name, where, SHARED[name])
-        end
         local following = words[at + 1]
         if not value and following and not following:find "^%-." then
             value, at = following, at + 1
+        end
+        if SHARED[name] and not (name == "array" and (value or ""):find(LIMIT)) then
+            cli.wrong("--%s %s is what %s says: leave it out%s", name, where, SHARED[name],
+                name == "array" and ", or say how many tasks work at a time, as in --array=%4" or "")
         end
         list[#list + 1] = {name = name, value = value}
         at = at + 1
@@ -113,6 +117,20 @@ local function words_in(line)
     return words
 end
 
+-- The words of lines that begin with "#SBATCH", and the other lines.
+local function asked_words(lines)
+    local words, others = {}, {}
+    for line in lines do
+        local asked = line:match "^#SBATCH%s+(.*)$"
+        if asked then
+            append(words, words_in(asked))
+        elseif not line:find "^#!" then
+            others[#others + 1] = line
+        end
+    end
+    return words, others
+end
+
 -- The site's file: its options, and its other lines.
 local function site()
     local path = os.getenv "MOONBEAM_SLURM"
@@ -124,16 +142,20 @@ local function site()
         cli.wrong("the environment variable MOONBEAM_SLURM names the site's lines for scripts: %s",
             problem)
     end
-    local words, lines = {}, {}
-    for line in file:lines() do
-        local asked = line:match "^#SBATCH%s+(.*)$"
-        if asked then
-            append(words, words_in(asked))
-        elseif not line:find "^#!" then
-            lines[#lines + 1] = line
-        end
-    end
+    local words, lines = asked_words(file:lines())
     return options_of(words, "in " .. path), lines
+end
+
+--- What a script asks for that text() has made: a table of values by the names of the options, and
+-- its last line, the command.
+function batch_script.asked_in(text)
+    local asked = {}
+    local words, lines = asked_words(text:gmatch "[^\n]+")
+    for _, word in ipairs(words) do
+        local name, value = word:match "^%-%-([%w-]+)=(.*)$"
+        asked[name] = value
+    end
+    return asked, lines[#lines]
 end
 
 -- The folder of the command line by the name that the user knows it by: links in it stay.
@@ -193,7 +215,7 @@ end
 
 -- The command that submits what is done after an array: {megabytes, words}.
 local function after_text(after, given, folder)
-    local list = {"sbatch", "--dependency=afterok:NUMBER", "--ntasks=1", ("--mem=%dM"):format(
+    local list = {"sbatch", "--dependency=afterany:NUMBER", "--ntasks=1", ("--mem=%dM"):format(
         after.megabytes), "--chdir=" .. batch_script.quoted(folder)}
     for _, name in ipairs(OF_USER) do
         list[#list + 1] = given[name] and given[name].value
@@ -207,9 +229,9 @@ end
 
 --- The text of a script. `asked` has what the plan asks for: nodes, ranks, per_node, processors (of
 -- a rank), megabytes (of a node), gpus (of a node), scratch (bytes of the node's own disk), minutes
--- (nil: not known), array (of so many tasks), after (what follows the array: {megabytes, words});
--- and launched, is it for srun? `words`: those behind
--- the program's name, as the shell takes them. `typed`: the words behind "--".
+-- (nil: not known), array (of so many tasks), after (what follows the array: {megabytes, words}),
+-- lines (of the shell, before the command); and launched, is it for srun? `words`: those behind the
+-- program's name, as the shell takes them. `typed`: the words behind "--".
 function batch_script.text(asked, words, typed)
     local options, lines = site()
     local given = {}
@@ -229,7 +251,13 @@ function batch_script.text(asked, words, typed)
         cli.wrong("--mem=%s is less than what the plan takes, %dM: give at least that, or less to "
             .. "do at once (--budget)", given.mem.value, asked.megabytes)
     end
-    ask("array", asked.array and "1-" .. asked.array)
+    local limit = given.array
+    if limit and not asked.array then
+        cli.wrong("--array=%s says how many tasks of an array work at a time, and this is none: "
+            .. "give --part", limit.value)
+    end
+    given.array = nil
+    ask("array", asked.array and "1-" .. asked.array .. (limit and limit.value or ""))
     ask("nodes", asked.nodes)
     ask("ntasks", asked.ranks)
     ask("ntasks-per-node", asked.ranks > 1 and asked.per_node)
@@ -251,19 +279,21 @@ function batch_script.text(asked, words, typed)
         end
     end
     if not (minutes or given.time) then
-        list[#list + 1] = "# no --time: how fast the processors of a host are is not known"
+        list[#list + 1] = "# no --time: how fast the processors of a host are is not known; sbatch "
+            .. "--time=H:MM:SS gives one"
     end
     if again then
         list[#list + 1] = "# Submitted again, it goes on where it was ended (scancel, a limit, a "
             .. "node)."
     end
     if asked.after and not body[1] then
-        list[#list + 1] = "# When all tasks are done, one job makes the whole; NUMBER is what "
-            .. "sbatch has printed:"
+        list[#list + 1] = "# When all tasks have ended, one job makes the whole, or names what is "
+            .. "missing; NUMBER is what sbatch has printed:"
         list[#list + 1] = "# " .. after_text(asked.after, given, folder)
     end
     append(list, lines)
     append(list, body)
+    append(list, asked.lines or {})
     list[#list + 1] = "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK"
     local function said(name)
         return given[name] and given[name].value or OURS[name]

@@ -95,7 +95,7 @@ local function join_of(made, options)
     local before, behind = part_rows.path(options.result, {1, count}):match(
         ("^(.*%%-part%%-)1(%%-of%%-%d.*)$"):format(count))
     return {megabytes = process_memory.megabytes(process_memory.bound(bytes, 0)),
-        words = ("join %s*%s -o %s%s"):format(batch_script.quoted(before),
+        words = ("join %s*%s -o %s --resume auto%s"):format(batch_script.quoted(before),
             batch_script.quoted(behind), batch_script.quoted(options.result),
             options.overwrite and " --overwrite" or "")}
 end
