@@ -2,6 +2,7 @@
 -- costs no other. One summary, one exit status.
 
 local batch_script = require "moonbeam.internal.command_line.batch_script"
+local scan_array = require "moonbeam.internal.command_line.scan_array"
 local core = require "moonbeam.core"
 local cli = require "moonbeam.internal.cli"
 local mb = require "moonbeam"
@@ -29,6 +30,14 @@ local function divided(words)
     return own, scans, passed
 end
 
+local own, scans, passed = divided(arg)
+local sbatch = {}
+for _, word in ipairs(own) do
+    if word == "--slurm" then
+        passed, sbatch = scan_array.divided(passed)
+    end
+end
+
 -- What other programs, and reconstruct, call options of this one.
 local MEANT <const> = {o = "--into FOLDER", output = "--into FOLDER",
     ["output-dir"] = "--into FOLDER", ["out-dir"] = "--into FOLDER", outdir = "--into FOLDER",
@@ -36,9 +45,8 @@ local MEANT <const> = {o = "--into FOLDER", output = "--into FOLDER",
     continue = "--skip-done", plan = "reconstruct --plan of one scan",
     ["dry-run"] = "reconstruct --plan of one scan"}
 
-local own, scans, passed = divided(arg)
 local options = cli.parse(own, {
-    usage = "batch SCAN... [options] [-- OPTIONS OF reconstruct]",
+    usage = "batch SCAN... [options] [-- OPTIONS OF reconstruct [-- OPTIONS OF sbatch]]",
     summary = "Reconstructs several scans, one after the other, with the same options.",
     {"into", value = "FOLDER", doc = "write FOLDER/NAME.h5 for the scan NAME.h5 (default: "
         .. "NAME-volume.h5 beside the scan)"},
@@ -48,6 +56,8 @@ local options = cli.parse(own, {
         .. "interrupted"},
     {"resume", words = {"auto"}, doc = "auto: the same; several processes may work on one list"},
     {"stop", doc = "stop at the first scan that fails"},
+    {"slurm", doc = "print a Slurm script instead: an array with a task for each scan, with the "
+        .. "memory of the one that takes most; options of sbatch stand behind a second --"},
     suggest = function(word, exact)
         return MEANT[word] or not exact
             and ("-- --%s (options of reconstruct stand behind --)"):format(word) or nil
@@ -66,11 +76,18 @@ end
 if options.resume == true then
     cli.wrong("--resume goes on with one scan: give --resume auto or --skip-done")
 end
+if options.slurm and options.stop then
+    cli.wrong("--stop is for scans one after the other, and the tasks of an array do not wait: "
+        .. "leave it out")
+end
 options.skip_done = options.skip_done or options.resume
 local replaces = false
 for _, word in ipairs(passed) do
     local name = word:match "^[^=]+"
-    if name == "-o" or name == "--output" or name == "--resume" or name == "--plan" then
+    if name == "--slurm" or options.slurm and name == "--part" then
+        cli.wrong(name == "--slurm" and "--slurm stands before --: it is an option of batch"
+            or "--part cannot be used here: each scan is a task; plan one scan with reconstruct")
+    elseif name == "-o" or name == "--output" or name == "--resume" or name == "--plan" then
         cli.wrong("%s cannot be used here: %s", name, (name == "-o" or name == "--output")
             and "--into and --format say where results go" or name == "--resume"
             and "--skip-done goes on with interrupted scans" or "plan one scan with reconstruct")
@@ -110,34 +127,31 @@ local function check()
         taken[name] = scan
         existing[#existing + 1] = core.system.stat(name) and name
     end
-    if #existing > 0 and not (options.skip_done or replaces) then
+    if #existing > 0 and not (options.skip_done or options.slurm or replaces) then
         cli.wrong("%d of %d results exist, such as '%s': give --skip-done, or -- --overwrite",
             #existing, #scans, existing[1])
     end
 end
 
-local function quoted(words)
-    local list = {}
-    for i, word in ipairs(words) do
-        list[i] = "'" .. word:gsub("'", "'\\''") .. "'"
-    end
-    return table.concat(list, " ")
-end
-
 local BEFORE <const> = batch_script.before_command()
+
+-- The command that reconstructs a scan, for a shell. `more`: words at its end.
+local function command_of(scan, name, more)
+    local words = {core.system.program()}
+    for _, list in ipairs {BEFORE, {"reconstruct", scan, "-o", name}, passed, more} do
+        table.move(list, 1, #list, #words + 1, words)
+    end
+    for i, word in ipairs(words) do
+        words[i] = "'" .. word:gsub("'", "'\\''") .. "'"
+    end
+    return table.concat(words, " ")
+end
 
 -- Reconstructs a scan: returns "done", "failed" or "interrupted", and the exit status.
 local function reconstruct(scan, name)
-    local words = {core.system.program()}
-    table.move(BEFORE, 1, #BEFORE, #words + 1, words)
-    table.move({"reconstruct", scan, "-o", name}, 1, 4, #words + 1, words)
-    if options.skip_done then
-        words[#words + 1] = "--resume"
-        words[#words + 1] = "auto"
-    end
-    table.move(passed, 1, #passed, #words + 1, words)
     io.stdout:flush()
-    local ok, how, status = os.execute(quoted(words))
+    local ok, how, status = os.execute(command_of(scan, name, options.skip_done
+        and {"--resume", "auto"} or {}))
     if ok then
         return "done", 0
     end
@@ -156,7 +170,30 @@ local function elsewhere(name, failed)
     return not ok and tostring(run):find("at work on", 1, true) ~= nil
 end
 
+-- After a failure: another process may begin or end just now, and looking takes the lock for a
+-- moment.
+local function soon_elsewhere(name)
+    local others = elsewhere(name, true)
+    for _ = 1, 20 do
+        if others or not core.system.stat(name .. ".unfinished") then
+            break
+        end
+        core.system.sleep(0.1)
+        others = elsewhere(name, true)
+    end
+    return others
+end
+
 check()
+if options.slurm then
+    local tasks = {}
+    for i, scan in ipairs(scans) do
+        tasks[i] = {scan = scan, result = result_of(scan)}
+        tasks[i].command = command_of(scan, tasks[i].result, {"--plan", "--slurm"})
+    end
+    cli.print(scan_array.script(tasks, sbatch))
+    return
+end
 local lines, counts, stopped = {}, {done = 0, skipped = 0, failed = 0, interrupted = 0}, false
 for i, scan in ipairs(scans) do
     local name = result_of(scan)
@@ -165,7 +202,7 @@ for i, scan in ipairs(scans) do
     if not others and not (options.skip_done and core.system.stat(name)) then
         cli.print(("scan       %d of %d: %s"):format(i, #scans, core.error.printable(scan)))
         what, status = reconstruct(scan, name)
-        others = what == "failed" and options.skip_done and elsewhere(name, true)
+        others = what == "failed" and options.skip_done and soon_elsewhere(name)
         what = others and "skipped" or what
     end
     counts[what] = counts[what] + 1

@@ -92,6 +92,13 @@ return {
         words = "--plan batch sim.h5", follows = {"reconstruct sim.h5 --plan -d host"}},
     {source = "plan one scan with reconstruct", words = "batch sim.h5 -- --plan",
         says = "plan one scan with reconstruct", follows = {"reconstruct sim.h5 --plan -d host"}},
+    {source = "--stop is for scans one after the other", words = "batch sim.h5 --slurm --stop",
+        says = "leave it out", follows = {"batch sim.h5 --slurm"}},
+    {source = "--slurm stands before --: it is", words = "batch sim.h5 -- --slurm",
+        says = "an option of batch", follows = {"batch sim.h5 --slurm"}},
+    {source = "each scan is a task; plan one scan", words = "batch sim.h5 --slurm -- --part 1/2",
+        says = "plan one scan with reconstruct",
+        follows = {"reconstruct sim.h5 -d host -o o-n.h5 --part 1/2 --plan --slurm"}},
     -- parts and join
     {source = "is no part of a run: give files that", words = "join a.h5 b.h5 -o o.h5",
         says = "reconstruct --part K/N", follows = {

@@ -23,7 +23,7 @@ local LONG <const> = {A = "account", a = "array", C = "constraint", c = "cpus-pe
 local LIMIT <const> = "^%%[1-9]%d*$"
 
 -- Options that say how the work is shared, and the option of the command that says so.
-local SHARED <const> = {array = "--part", nodes = "--ranks", ntasks = "--ranks",
+local SHARED <const> = {nodes = "--ranks", ntasks = "--ranks",
     ["ntasks-per-node"] = "--ranks-per-node"}
 
 -- Options that are not for sbatch.
@@ -82,9 +82,11 @@ local function options_of(words, where)
         if not value and following and not following:find "^%-." then
             value, at = following, at + 1
         end
-        if SHARED[name] and not (name == "array" and (value or ""):find(LIMIT)) then
-            cli.wrong("--%s %s is what %s says: leave it out%s", name, where, SHARED[name],
-                name == "array" and ", or say how many tasks work at a time, as in --array=%4" or "")
+        if SHARED[name] then
+            cli.wrong("--%s %s is what %s says: leave it out", name, where, SHARED[name])
+        elseif name == "array" and not (value or ""):find(LIMIT) then
+            cli.wrong("--array %s is what --part or the list of scans says: leave it out, or say "
+                .. "how many tasks work at a time, as in --array=%%4", where)
         end
         list[#list + 1] = {name = name, value = value}
         at = at + 1
@@ -254,7 +256,7 @@ function batch_script.text(asked, words, typed)
     local limit = given.array
     if limit and not asked.array then
         cli.wrong("--array=%s says how many tasks of an array work at a time, and this is none: "
-            .. "give --part", limit.value)
+            .. "give --part, or leave it out", limit.value)
     end
     given.array = nil
     ask("array", asked.array and "1-" .. asked.array .. (limit and limit.value or ""))
