@@ -244,6 +244,9 @@ function way.say_tiles(job, plan)
     say("tiles      %d, %s%s%s", plan.total, exact and "exact seams" or "blended",
         exact and "; image, estimate and ratio " .. places[plan.place] or "",
         job.why and "; " .. job.why or "")
+    local tile = table.concat(plan.tile, ",")
+    say("           of at most %s; --tiles %s --tile %s gives the same bits with any budget, place "
+        .. "and number of ranks", (tile:gsub(",", " x ")), job.mode, tile)
     job.detail("%s", mb.tiles.table(plan))
     say_peak(job)
     for i = 2, #job.devices do
