@@ -168,6 +168,7 @@ end
 -- A candidate, with reading and writing beside the work and without, as far as the job allows.
 local function add_candidate(list, job, made)
     local work, reading, writing = job.seconds(made)
+    made.works = {work, reading, writing}
     for _, overlap in ipairs(job.overlaps) do
         local all, most = work + reading + writing, math.max(work, reading, writing)
         local one = setmetatable({overlap = overlap, seconds = all}, {__index = made})
@@ -308,8 +309,8 @@ end
 -- limits (search.available), seconds(candidate), which returns those of computing, reading and
 -- writing, peaks(candidate, all), which sets what it takes (peaks) and how far it takes the pools
 -- (reach), and `what`. Returns the candidate {counts, tile, grid, total, points, work,
--- overlap, seconds, peaks}, with `candidates`, the ones that were looked at, quickest first. Raises
--- a budget error where none fits.
+-- overlap, seconds, works, peaks}, with `candidates`, the ones that were looked at, quickest first;
+-- works are the seconds of computing, reading and writing. Raises a budget error where none fits.
 function search.best(job)
     local _ <close> = in_a_row()
     job.everywhere, job.holes = {mb.device("host"), table.unpack(job.devices)}, false
