@@ -2,6 +2,8 @@
 -- in and out.
 
 local mb = require "moonbeam"
+local batch_script = require "moonbeam.internal.command_line.batch_script"
+local batch_words = require "moonbeam.internal.command_line.batch_words"
 local channel_psfs = require "moonbeam.internal.deconvolve.channel_psfs"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
@@ -19,8 +21,10 @@ local noise_told = require "moonbeam.internal.command_line.noise_told"
 local process_memory = require "moonbeam.internal.process_memory"
 local psf_options = require "moonbeam.internal.command_line.psf_options"
 local rank_lines = require "moonbeam.internal.deconvolve.rank_lines"
+local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local results = require "moonbeam.internal.deconvolve.results"
 local resuming = require "moonbeam.internal.command_line.resuming"
+local slurm_job = require "moonbeam.internal.deconvolve.slurm_job"
 local stack_picture = require "moonbeam.pipeline.pictures.stack_picture"
 local surface = require "moonbeam.internal.command_line.surface"
 local tables = require "moonbeam.internal.tables"
@@ -36,7 +40,8 @@ local tikhonov = declared.of(mb.deconv.tikhonov).options
 local crop = declared.of(mb.psf.crop).options
 local RL_ITERATIONS <const>, UNKNOWN_ITERATIONS <const> = 20, 10
 
-local options = cli.parse(arg, {
+local words <const>, sbatch <const> = batch_script.divided(arg)
+local options = cli.parse(words, {
     usage = "deconvolve IMAGE [PSF] -o OUT [options], or IMAGE... --into FOLDER [options]",
     summary = "Deconvolves an image or a stack (z, y, x) with a measured point spread function, "
         .. "or a model of one.",
@@ -154,7 +159,9 @@ local cluster, leads = mb.cluster, mb.cluster.rank == 0
 if not leads then
     options.quiet, options.snapshots, options.every = true, nil, nil
 end
-local say, detail = cli.speakers(options)
+options.words, options.sbatch = words, sbatch
+batch_words.check(options)
+local say, detail = cli.speakers(options.slurm and {quiet = true} or options)
 local images = image_list.of(options)
 local one = {image = options.image, output = options.output, preview = options.preview,
     preview_image = options.preview_image}
@@ -227,9 +234,11 @@ end
 
 -- Checks what is written: the names, or with `inputs` (true) the files, too.
 local function check_outputs(inputs)
-    local replaces = setmetatable({overwrite = options.overwrite or options.resume},
-        {__index = options})
     for _, each in ipairs(images or {one}) do
+        -- A job goes on with a result that is there, and is not asked to replace it.
+        local replaces = setmetatable({overwrite = options.overwrite or options.resume
+            or options.slurm and resuming.finds(file_name.without_member(each.output))},
+            {__index = options})
         local log_name = options.write_log and results.log_of(each.output)
         inputs = inputs and {each.image, options.psf, options.mask}
         cli.outputs(replaces, inputs, each.what and {} or {
@@ -242,13 +251,14 @@ local function check_outputs(inputs)
 end
 local check_psf = options.psf and psf_options.refuse or psf_options.check
 check_psf(options)
-if not options.plan and leads then
+if (options.slurm or not options.plan) and leads then
     check_result()
     check_outputs(false)
 end
 local first_output <const> = images and images[1].output or options.output
 result_layouts.check(options, first_output)
-local devices = cli.devices_with_data(options)
+local devices = cli.devices_with_data(options, options.ranks ~= nil or options.slurm)
+cli.checked(rank_plan.check, options.ranks or 1, options.ranks_per_node or 1, devices)
 local watched <close> = process_memory.watch(devices[1])
 if images and not image_list.compare(images, options) then
     return image_list.finish(images)
@@ -296,7 +306,7 @@ if options.mask then
     given_image.check_mask(options.mask, shape)
 end
 stack_picture.check(shape, options.preview_z)
-if not options.plan and leads then
+if (options.slurm or not options.plan) and leads then
     check_outputs(true)
 end
 if not images then -- of several images each has its own end (image_list.lua)
@@ -401,8 +411,8 @@ settings.weights = weights
 
 local job = {options = options, image = image, psfs = psfs, noise = noise, device = devices[1],
     devices = devices, run = run, taken = taken, settings = settings, automatic = automatic,
-    many = images ~= nil, dtype = surface.library_type(options.output_dtype), say = say,
-    detail = detail}
+    many = images ~= nil, results = slurm_job.results(options, images),
+    dtype = surface.library_type(options.output_dtype), say = say, detail = detail}
 way.choose(job)
 local working = work.new(job)
 one.meta = image.meta
@@ -481,7 +491,7 @@ if job.mode ~= "none" then
     journal = journal or not images and cli.tried(nil, new_journal, options) or nil
     cli.tried(nil, way.plan_tiles, job, journal or new_journal())
 end
-job.prepared = watched.peak()
+job.prepared, job.prepared_host = watched.peak()
 call_budget.planned("what comes before the plan", {[job.device.id] = job.prepared})
 way.note(job, job.plan)
 plan_pictures()
@@ -497,9 +507,10 @@ end
 result_layouts.tell(say, options, first_output, {shape = shape, dtype = job.dtype,
     count = image.channels * image.frames}, image.meta)
 local bound = way.say_process(job, job.plan)
-if options.plan then
-    rank_lines.say_plan(job, job.plan, bound)
-    return
+if options.slurm then
+    return slurm_job.print(job, job.plan, bound)
+elseif options.plan then
+    return rank_lines.say_plan(job, job.plan, bound)
 end
 
 -- ---- the work ----

@@ -3,6 +3,7 @@
 
 local mb = require "moonbeam"
 local batch_script = require "moonbeam.internal.command_line.batch_script"
+local batch_words = require "moonbeam.internal.command_line.batch_words"
 local cli = require "moonbeam.internal.cli"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local command = require "moonbeam.pipeline.command"
@@ -230,9 +231,8 @@ if cli.preview_range(options) and options.output_dtype ~= "float32" then
     cli.wrong("--preview-range is in the values of a float32 volume; --output-dtype %s stores "
         .. "codes", options.output_dtype)
 end
-if options.slurm and not options.plan then
-    cli.wrong("--slurm needs --plan: it prints what to ask a batch system for")
-elseif options.ranks and not options.plan then
+batch_words.check(options)
+if options.ranks and not options.plan then
     cli.wrong("--ranks needs --plan: start a run with mpirun -n %d or srun", options.ranks)
 elseif options.ranks_per_node and not options.ranks then
     cli.wrong("--ranks-per-node needs --ranks: how many there are in all")
@@ -246,10 +246,6 @@ if options.reverse_rotation and options.no_reverse_rotation then
     cli.wrong("--reverse-rotation and --no-reverse-rotation say the opposite: give one of them")
 elseif options.no_reverse_rotation then
     options.reverse_rotation = false
-end
-if options.slurm and options.discard then
-    cli.wrong("a script for Slurm goes on with what --discard removes each time that it is "
-        .. "started: leave --discard out")
 end
 if options.resume and options.discard then
     cli.wrong("--resume goes on with what --discard removes: give one of them")

@@ -391,10 +391,12 @@ function cli.plan_all(more)
 end
 
 --- The same for a command whose --plan needs the data, which a planned device does not hold: its
--- --plan on such a device is that of `moonbeam --plan`.
-function cli.devices_with_data(options)
+-- --plan on such a device is that of `moonbeam --plan`. `own`: it is its own --plan, in a dry run.
+function cli.devices_with_data(options, own)
     local list = cli.devices(options)
-    if list[1].planned and options.plan and not device.dry() then
+    if own and list[1].planned and options.plan and not device.dry() then
+        os.exit(require "moonbeam.internal.script".dry(arg[0]), true)
+    elseif list[1].planned and options.plan and not device.dry() then
         -- What is planned needs the name of a result, which --plan does not, and writes nothing.
         cli.plan_all(not (options.output or options.into) and {"-o", "result.tif"} or {})
     elseif list[1].planned and not device.dry() then

@@ -20,6 +20,19 @@ process_memory.OTHER_OF_GPU = 32 << 20
 -- What MPI takes of a rank before it works: Open MPI 4 on one node took 9 MiB.
 process_memory.OTHER_OF_RANK = 16 << 20
 
+-- What a GPU takes of the host with its context, where it can only be planned for.
+local CONTEXT <const> = 512 << 20
+
+--- What planned devices take of the host, beside their work, where they are devices of a process.
+function process_memory.of_planned(devices)
+    local bytes = 0
+    for _, device in ipairs(devices) do
+        bytes = bytes + (device.planned and device.kind ~= "host"
+            and CONTEXT + process_memory.OTHER_OF_GPU or 0)
+    end
+    return bytes
+end
+
 --- What a rank takes more than this process has: MPI, where it is only planned for.
 function process_memory.of_rank()
     return mb.cluster.library ~= "" and 0 or process_memory.OTHER_OF_RANK

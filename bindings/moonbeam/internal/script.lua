@@ -200,6 +200,19 @@ function script.plan(name, statements)
     return status
 end
 
+--- Runs the script, whose words have --plan, in a dry run: for the plan of a command on a device
+-- that holds no data. What it says is printed. Returns the exit status: the script's own, or 1
+-- after an error.
+function script.dry(name)
+    local status = run(name, nil, function(body)
+        core.dry.begin()
+        local _ <close> = end_dry_run
+        local formats <close> = unknown.formatted() -- luacheck: ignore
+        body()
+    end, {})
+    return status
+end
+
 --- Plans the script, runs it, and prints both side by side, unless it fails. If the run has found a
 -- value that the plan could only bound (the rotation axis), the script is planned again with that
 -- value: the run must equal that plan and must not exceed the first one. Returns the script's exit

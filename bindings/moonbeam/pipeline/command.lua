@@ -697,26 +697,13 @@ function command.draw_plan(made, options, say)
     end
 end
 
--- Says what a job would find beside the result, before it waits for its turn.
+-- Says what a job would find beside its results, before it waits for its turn.
 local function warn_of_results(options)
-    local base, count = options.result, options.part and options.part[2] or 1
-    local there, kept
-    for number = 1, base and count or 0 do
-        local path = options.part and part_rows.path(base, {number, count}) or base
-        if core.unfinished.exists(path) then
-            kept = kept or path
-        elseif not options.overwrite and mb.system.stat(path) then
-            there = there or path
-        end
+    local base, paths = options.result, {}
+    for number = 1, base and (options.part and options.part[2] or 1) or 0 do
+        paths[number] = options.part and part_rows.path(base, {number, options.part[2]}) or base
     end
-    if there then
-        cli.warn("'%s' exists: the job finds it finished, and makes nothing; give --overwrite, or "
-            .. "another name", there)
-    end
-    if kept then
-        cli.warn("'%s.unfinished' exists: the job goes on with it, and fails if it is of another "
-            .. "run", kept)
-    end
+    resuming.foresee(paths, options.overwrite)
 end
 
 --- Prints a plan: `text`, with what ranks take, or a script for Slurm. `plan_of(part)` plans

@@ -21,7 +21,13 @@
 -- what iterations carry further than the margin is lost. How well the seams are hidden is measured.
 --
 -- Tiles are read and written while others are worked on (moonbeam.stream). The result depends on
--- their extents alone, not on overlap, place or devices.
+-- their extents alone, not on overlap, place, devices or ranks: a transform rounds by the size of
+-- its grid, and by where in it a value is. Which tiles are the quickest depends on more. In memory
+-- that is the whole as one tile, if it fits; in files, which ranks share, reading and writing hide
+-- behind the work on other tiles, and a tile for each rank is worth more than few elements around
+-- them. So the choice is not the same for one process and for ranks, and that of a large budget is
+-- not that of a small one. A plan names its tiles: the option tile = plan.tile gives them, and the
+-- same bits, to any other run.
 
 local mb = require "moonbeam"
 local alive = require "moonbeam.stream.alive"
@@ -194,8 +200,10 @@ end
 
 --- How a deconvolution would be done and what it would take, without running: {mode, place, tile,
 -- counts, grid, total, overlap, peak, host_peak, peaks, pinned, work, seconds, candidates}, see
--- tiles.convolve_volume. `sink` nil: the result becomes an array on the device. See
--- richardson_lucy_volume.
+-- tiles.convolve_volume. `sink` nil: the result becomes an array on the device. The option tile =
+-- plan.tile cuts any other run into the same tiles, whatever its budget and place, and how many
+-- devices and ranks it has:
+-- it has the same bits. See richardson_lucy_volume.
 function tiled.plan(source, psf, sink, options)
     local device = sweep.devices(options, psf.device)[1]
     return (select(2, job_of(source, psf, sink or maker(source.shape, device),

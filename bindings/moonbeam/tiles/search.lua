@@ -127,8 +127,9 @@ end
 
 -- Numbers of tiles along an axis that are worth looking at: {count, extent, size of the grid,
 -- least}. least: the size for the largest tile, which has nothing beyond the image. A larger number
--- with the same grid is not. `wanted`: this number alone, or nil; `whole`: the extent of the whole
--- image as a tile with what surrounds it, or nil (as the kernel says).
+-- with the same grid is not. The number is the least with that extent, so that the extent, given as
+-- the option tile, is cut into as many. `wanted`: this number alone, or nil; `whole`: the extent of
+-- the whole image as a tile with what surrounds it, or nil (as the kernel says).
 local function choices_of(n, kernel, most, wanted, whole, place)
     local list, count, last = {}, 1, nil
     if wanted then
@@ -139,7 +140,8 @@ local function choices_of(n, kernel, most, wanted, whole, place)
         local extent = (n + count - 1) // count
         local size = mb.fft.good_size(extent + kernel - 1, place)
         if size ~= last then
-            list[#list + 1] = {count = count, extent = extent, size = size, least = whole
+            list[#list + 1] = {count = wanted and count or (n + extent - 1) // extent,
+                extent = extent, size = size, least = whole
                 and math.min(size, mb.fft.good_size(whole, place)) or size}
             last = size
         end
@@ -166,6 +168,7 @@ end
 -- A candidate, with reading and writing beside the work and without, as far as the job allows.
 local function add_candidate(list, job, made)
     local work, reading, writing = job.seconds(made)
+    made.works = {work, reading, writing}
     for _, overlap in ipairs(job.overlaps) do
         local all, most = work + reading + writing, math.max(work, reading, writing)
         local one = setmetatable({overlap = overlap, seconds = all}, {__index = made})
@@ -306,8 +309,8 @@ end
 -- limits (search.available), seconds(candidate), which returns those of computing, reading and
 -- writing, peaks(candidate, all), which sets what it takes (peaks) and how far it takes the pools
 -- (reach), and `what`. Returns the candidate {counts, tile, grid, total, points, work,
--- overlap, seconds, peaks}, with `candidates`, the ones that were looked at, quickest first. Raises
--- a budget error where none fits.
+-- overlap, seconds, works, peaks}, with `candidates`, the ones that were looked at, quickest first;
+-- works are the seconds of computing, reading and writing. Raises a budget error where none fits.
 function search.best(job)
     local _ <close> = in_a_row()
     job.everywhere, job.holes = {mb.device("host"), table.unpack(job.devices)}, false

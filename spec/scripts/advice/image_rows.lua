@@ -189,4 +189,12 @@ return {
         words = D .. "--tiles blended --tile 4,16,16 --tolerance 1e-3",
         follows = {D .. "--tiles blended --tile 4,16,16",
             D .. "--tiles exact --tile 4,16,16 --tolerance 1e-3"}},
+    {source = "gives the same bits with any budget, place and number of ranks", warns = true,
+        words = D .. "--tiles exact", says = "--tiles exact --tile 10,22,22 gives the same bits",
+        repeats = true, follows = {D .. "--tiles exact --tile 10,22,22 --place file"}},
+    {source = "there is nothing to do for %d of %d ranks: ask for less, or", warns = true,
+        words = D .. "--tiles exact --tile 10,22,22 --plan --slurm --ranks 2",
+        says = "ask for less, or for more tiles, by a smaller --tile",
+        follows = {D .. "--tiles exact --tile 10,22,22 --plan --slurm --ranks 1",
+            D .. "--tiles exact --tile 10,11,22 --plan --slurm --ranks 2"}},
 }

@@ -57,9 +57,10 @@ resumed.reconstruct = {
 resumed.deconvolve = {
     output = NAME, into = NAME, format = NAME, ["skip-done"] = ITSELF, overwrite = ITSELF,
     resume = ITSELF, discard = ITSELF, plan = PLAN, ranks = PLAN, ["ranks-per-node"] = PLAN,
-    psf = "part", ["output-dtype"] = "part", iterations = "part", acceleration = "part",
-    ["total-variation"] = "part", tolerance = "part", metrics = "part", background = "part",
-    boundary = "part", center = "part", ["psf-background"] = "part", ["psf-crop"] = "part",
+    slurm = PLAN, psf = "part", ["output-dtype"] = "part", iterations = "part",
+    acceleration = "part", ["total-variation"] = "part", tolerance = "part", metrics = "part",
+    background = "part", boundary = "part", center = "part", ["psf-background"] = "part",
+    ["psf-crop"] = "part",
     ["psf-spacing"] = "part", model = "part", na = "part", index = "part",
     ["index-sample"] = "part", depth = "part", pinhole = "part", sheet = "part",
     ["sheet-na"] = "part", field = "part", polarization = "part", ["psf-size"] = "part",

@@ -47,6 +47,29 @@ function resuming.settle(options, path, check)
     end
 end
 
+--- Is there anything of a result, complete or kept?
+function resuming.finds(path)
+    return found(path) ~= "nothing"
+end
+
+--- Warns of what a job with --resume auto would find beside its results, a list of paths, before it
+-- waits for its turn.
+function resuming.foresee(paths, overwrite)
+    local first = {}
+    for _, path in ipairs(paths) do
+        local what = found(path, overwrite)
+        first[what] = first[what] or path
+    end
+    if first.complete then
+        cli.warn("'%s' exists: the job finds it finished, and makes nothing; give --overwrite, or "
+            .. "another name", first.complete)
+    end
+    if first.kept then
+        cli.warn("'%s.unfinished' exists: the job goes on with it, and fails if it is of another "
+            .. "run", first.kept)
+    end
+end
+
 --- What an interrupted run has kept, as `text` of the library, in the words of the command: after
 -- --resume auto the same command goes on.
 function resuming.told(options, text)

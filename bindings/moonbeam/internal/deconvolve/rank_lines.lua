@@ -15,6 +15,8 @@ rank_lines.options = {
         .. "or srun starts, which share the tiles"},
     {"ranks-per-node", value = "N", type = cli.count,
         doc = "how many of them share a node (default: 1)"},
+    {"slurm", doc = "with --plan: print a Slurm script that asks for what the plan takes, over "
+        .. "--ranks, and names its tiles"},
 }
 
 --- Ends the program where the options make no sense. From here on it plans as one of the ranks of a
@@ -52,10 +54,10 @@ function rank_lines.say_plan(job, plan, bytes)
     if not ranks then
         return
     end
-    local nodes = math.ceil(ranks / per_node)
-    job.say("ranks      %d on %s, %d on each; %s, taken when a rank is free%s", ranks,
-        counted(nodes, "node"), per_node, counted(plan.total, "tile"), ranks > plan.total
-        and (", nothing for %s"):format(counted(ranks - plan.total, "rank")) or "")
+    local nodes, total = math.ceil(ranks / per_node), plan and plan.total
+    job.say("ranks      %d on %s, %d on each; %s%s", ranks, counted(nodes, "node"), per_node, total
+        and counted(total, "tile") .. ", taken when a rank is free" or "the whole image", total
+        and ranks > total and (", nothing for %s"):format(counted(ranks - total, "rank")) or "")
     job.say("  node     the processes at most %s: --mem=%dM",
         mb.device.format_bytes(per_node * bytes), process_memory.megabytes(per_node * bytes))
 end

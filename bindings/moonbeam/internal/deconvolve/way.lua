@@ -222,12 +222,17 @@ function way.peak(job)
     return call_budget.peak(job.device.id)
 end
 
+--- The extents of the grid of an image that is not cut.
+function way.grid(job)
+    return mb.deconv.layout(job.image.shape, job.psfs:of(1), {center = job.psfs.center,
+        boundary = job.options.boundary or job.taken.boundary.default}).grid
+end
+
 --- Says how an image that is not cut is worked on.
 function way.say_whole(job)
     local options, id = job.options, job.device.id
-    local grid = mb.deconv.layout(job.image.shape, job.psfs:of(1), {center = job.psfs.center,
-        boundary = options.boundary or job.taken.boundary.default}).grid
-    job.say("grid       %s%s", table.concat(grid, " x "), job.why and "; " .. job.why or "")
+    job.say("grid       %s%s", table.concat(way.grid(job), " x "),
+        job.why and "; " .. job.why or "")
     say_peak(job)
     if #job.devices > 1 then
         job.say("devices    %s alone: several devices share tiles, and there are none%s", id,
@@ -244,6 +249,9 @@ function way.say_tiles(job, plan)
     say("tiles      %d, %s%s%s", plan.total, exact and "exact seams" or "blended",
         exact and "; image, estimate and ratio " .. places[plan.place] or "",
         job.why and "; " .. job.why or "")
+    local tile = table.concat(plan.tile, ",")
+    say("           of at most %s; --tiles %s --tile %s gives the same bits with any budget, place "
+        .. "and number of ranks", (tile:gsub(",", " x ")), job.mode, tile)
     job.detail("%s", mb.tiles.table(plan))
     say_peak(job)
     for i = 2, #job.devices do
@@ -269,7 +277,8 @@ function way.say_process(job, plan)
         on_host = on_host + plan.reserved[job.devices[i].id]
     end
     local bytes = process_memory.bound(mb.pool.stats("host").live + on_host,
-        plan and plan.pinned or 0, job.options.ranks and process_memory.of_rank())
+        plan and plan.pinned or 0, process_memory.of_planned(job.devices)
+        + (job.options.ranks and process_memory.of_rank() or 0))
     job.say("%s", process_memory.text(bytes, job.options.ranks))
     return bytes
 end

@@ -15,16 +15,12 @@ local rank_plan = {}
 
 -- ---- what it takes ----
 
--- What a GPU takes of the host with its context, where it can only be planned for.
-local CONTEXT <const> = 512 << 20
-
 local function process_of(made)
     local job, scan = made.job, made.job.chain.source.scan
-    local pool, host, contexts = 0, false, 0
+    local pool, host, contexts = 0, false, process_memory.of_planned(job.devices)
     for _, device in ipairs(job.devices) do
         pool = pool + (device.kind == "host" and made.at_most_of[device.id] or 0)
         host = host or device.id == "host"
-        contexts = contexts + (device.planned and CONTEXT + process_memory.OTHER_OF_GPU or 0)
     end
     if not host then
         pool = pool + (made.at_most_of.host or 0)
@@ -46,10 +42,9 @@ end
 -- Processors of a rank for each of its GPUs: with more, blocks are not copied more quickly.
 local OF_GPU <const> = 8
 
--- The processors of a rank: those of a host that computes, as the plan has them; with GPUs those
--- that read and write.
-local function processors_of(made, gpus)
-    local threads = made.job.options.threads
+--- The processors of a rank: those of a host that computes, as the plan has them; with GPUs those
+-- that read and write, `threads` each (nil: not given).
+function rank_plan.processors(gpus, threads)
     return gpus == 0 and core.system.processors() or threads and 2 * threads or OF_GPU * gpus
 end
 
@@ -63,6 +58,18 @@ local function stores_of(made)
     return list
 end
 
+--- Raises where so many ranks cannot share nodes, each with these devices. Errors: argument.
+function rank_plan.check(ranks, per_node, devices)
+    if per_node > ranks then
+        fail("argument", "pipeline.plan", "ranks_per_node", "%d ranks on a node are more than all "
+            .. "%d", per_node, ranks)
+    elseif per_node > 1 and #devices > 1 then
+        fail("argument", "pipeline.plan", "ranks_per_node", "%d ranks on a node with %d devices "
+            .. "for each would all take the same ones: give one rank for each node, which drives "
+            .. "all of its devices, or one device for each rank", per_node, #devices)
+    end
+end
+
 --- What a plan takes over ranks. Options: ranks (nil: one process without MPI), ranks_per_node
 -- (default 1), slices_per_file.
 -- Returns {ranks, per_node, nodes, rows (the most of a rank), idle (ranks without any), peaks (of a
@@ -70,14 +77,7 @@ end
 -- seconds (pace.lua; nil where they are not known)}.
 function rank_plan.of(made, options)
     local ranks, per_node = options.ranks or 1, options.ranks_per_node or 1
-    if per_node > ranks then
-        fail("argument", "pipeline.plan", "ranks_per_node", "%d ranks on a node are more than all "
-            .. "%d", per_node, ranks)
-    elseif per_node > 1 and #made.job.devices > 1 then
-        fail("argument", "pipeline.plan", "ranks_per_node", "%d ranks on a node with %d devices "
-            .. "for each would all take the same ones: give one rank for each node, which drives "
-            .. "all of its devices, or one device for each rank", per_node, #made.job.devices)
-    end
+    rank_plan.check(ranks, per_node, made.job.devices)
     local last = made.sections[#made.sections]
     local rows, packet = last.last - last.first + 1, sections.packet(last)
     local packets = math.ceil(rows / packet)
@@ -91,7 +91,7 @@ function rank_plan.of(made, options)
     for _, device in ipairs(made.job.devices) do
         own.gpus = own.gpus + (device.kind ~= "host" and 1 or 0)
     end
-    own.processors = processors_of(made, own.gpus)
+    own.processors = rank_plan.processors(own.gpus, made.job.options.threads)
     own.seconds = pace.of(made, ranks, own.nodes, options.slices_per_file)
     return own
 end

@@ -1,6 +1,7 @@
 --- The Slurm script of a run: what to ask for, by the plan, and the command itself.
 
 local batch_script = require "moonbeam.internal.command_line.batch_script"
+local batch_words = require "moonbeam.internal.command_line.batch_words"
 local core = require "moonbeam.core"
 local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local joined_parts = require "moonbeam.pipeline.shares.joined_parts"
@@ -9,50 +10,6 @@ local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local pace = require "moonbeam.pipeline.shares.pace"
 
 local slurm = {}
-
--- Options of a command line that the script leaves out: with a value, and without.
-local VALUED <const> = {["--ranks"] = true, ["--ranks-per-node"] = true, ["--part"] = true,
-    ["--png"] = true}
-local BARE <const> = {["--plan"] = true, ["--slurm"] = true}
-
--- What the job names where the plan was for such devices: those of the node, or the GPU of a rank.
-local function device_of(devices, per_node)
-    return devices[1].kind == "host" and "host" or #devices > 1 and "all"
-        or per_node > 1 and "cuda" or "cuda:0"
-end
-
--- The words of the run, those of a plan left out. The device is always named, so that no job for a
--- GPU runs on the host; and a job that is started again goes on.
-local function words_of(words, devices, per_node, makes_volume)
-    local list, at, device = {}, 1, nil
-    for _, word in ipairs(batch_script.before_command()) do
-        device = word:match "^%-%-device=(.*)$" or device
-        list[#list + 1] = word:find "^%-%-budget=" and batch_script.quoted(word) or nil
-    end
-    list[#list + 1] = "reconstruct"
-    while at <= #words do
-        local word = words[at]
-        local name, value = word:match "^(%-%-[%w-]+)=(.*)$"
-        if VALUED[name or word] then
-            at = at + (name and 0 or 1)
-        elseif (name or word) == "--device" or word == "-d" then
-            device = value or words[at + 1]
-            at = at + (name and 0 or 1)
-        elseif (name or word) == "--resume" then
-            at = at + (words[at + 1] == "auto" and 1 or 0)
-        elseif not BARE[word] then
-            list[#list + 1] = batch_script.quoted(word)
-        end
-        at = at + 1
-    end
-    if makes_volume then
-        list[#list + 1] = "--resume auto"
-    end
-    local typed = device and device ~= "auto" and not device:find "planned:"
-    list[#list + 1] = "--device " .. (typed and batch_script.quoted(device)
-        or device_of(devices, per_node))
-    return table.concat(list, " ")
-end
 
 -- What a plan takes; where it is of a part, what any part may take at most.
 local function most_of(made, options, plan_of)
@@ -116,7 +73,8 @@ function slurm.script(made, words, options, plan_of)
         minutes = own.seconds and pace.minutes(own.seconds), array = part and part[2],
         after = part and options.result and join_of(made, options) or nil,
         launched = options.ranks ~= nil},
-        words_of(words, own.devices, own.per_node, makes_volume) .. (part
+        batch_words.of("reconstruct", words, {devices = own.devices, per_node = own.per_node,
+        resumes = makes_volume}) .. (part
         and (" --part $SLURM_ARRAY_TASK_ID/%d"):format(part[2]) or ""), options.sbatch)
     return text, own.idle
 end
