@@ -501,6 +501,7 @@ if options.plan then
     rank_lines.say_plan(job, job.plan, bound)
     return
 end
+cli.tried(nil, way.admit, job, job.plan)
 
 -- ---- the work ----
 
