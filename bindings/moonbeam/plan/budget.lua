@@ -140,7 +140,9 @@ function budget.remedy(device, bytes)
         return nil
     end
     local room = process_limit.room(table.unpack(latest))
-    return room and bytes > room and process_limit.remedy(bytes, table.unpack(latest)) or nil
+    if room and bytes > room then
+        return process_limit.remedy(bytes, table.unpack(latest))
+    end
 end
 
 --- Puts into a budget error how to raise the limit of the process, where that is in the way of what

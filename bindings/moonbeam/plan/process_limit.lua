@@ -18,9 +18,10 @@ local OTHER <const> = 48 << 20
 -- the first launch. Two H200 took 35 MiB more than what a host takes.
 process_limit.OTHER_OF_GPU = 32 << 20
 
--- The stack of a thread that reads or writes, as ulimit -s usually has it. It takes addresses.
+-- The stack of a thread that reads or writes, as ulimit -s usually has it. All of it counts for
+-- ulimit -v and -d, and what is touched of it for a control group.
 local STACK <const> = 8 << 20
--- So many threads are in what a limit of addresses keeps free.
+-- So many threads are in what is kept free of these limits (host_limits.c).
 local USUAL_THREADS <const> = 4
 
 -- The devices on the host that are open.
@@ -59,9 +60,14 @@ function process_limit.committed()
     return bytes
 end
 
--- The addresses that `beside` bytes take, with the stacks of so many threads (nil: the usual ones).
-local function addresses_of(beside, threads)
+-- `beside` bytes with the stacks of so many threads (nil: the usual ones).
+local function with_stacks(beside, threads)
     return beside + STACK * math.max(0, (threads or 0) - USUAL_THREADS)
+end
+
+-- What `beside` bytes are for a limit on the memory that is used.
+local function counted_by(used, beside, threads)
+    return used.name:find "^RLIMIT" and with_stacks(beside, threads) or beside
 end
 
 --- The bytes that the pools of the host may have in all, where the process takes `beside` bytes
@@ -70,9 +76,10 @@ function process_limit.room(beside, threads)
     local limits = process_limit.read()
     local used, addresses, room = limits.used, limits.addresses, nil
     if used then
-        room = process_limit.committed() + used.left // limits.processes - beside
+        room = process_limit.committed() + used.left // limits.processes
+            - counted_by(used, beside, threads)
     end
-    if addresses and addresses_of(beside, threads) > addresses.left then
+    if addresses and with_stacks(beside, threads) > addresses.left then
         room = 0
     end
     return room and math.max(0, room)
@@ -91,16 +98,19 @@ end
 local SLACK <const> = 4 << 20
 
 -- The addresses that are enough for a pool of so many bytes and `own` bytes beside it, where the
--- process has `now` (host_limits.c: for_pool, of which a budget is nine tenths).
-local function addresses_for(pool, own, kept, now)
+-- process has `now` (host_limits.c: for_pool, of which a budget is nine tenths). Each of `count`
+-- pools leaves a quarter to the next one.
+local function addresses_for(pool, own, kept, now, count)
     local others = own <= kept and 2 * kept or 4 * own
-    return now + math.max(pool * 10 // 9 + kept, 40 * pool // 27, others)
+    return now + (1 << 2 * (count - 1))
+        * math.max(pool * 10 // 9 + kept, 40 * pool // 27, others)
 end
 
 -- The limit that is needed, in bytes, where a pool takes so many bytes.
 local function needed_of(limits, pool, beside, threads)
     local used, addresses, committed = limits.used, limits.addresses, process_limit.committed()
-    local grows = math.max(0, pool - committed) + beside
+    local grows = math.max(0, pool - committed)
+        + (used and counted_by(used, beside, threads) or beside)
     if used and grows > used.left // limits.processes then
         return used, used.most - used.left + limits.processes * grows + SLACK
     elseif addresses then
@@ -110,8 +120,8 @@ local function needed_of(limits, pool, beside, threads)
         end
         local stacks = limits.kept - (128 << 20)
         local free = addresses.left + stacks + reserved
-        return addresses, addresses_for(pool, addresses_of(beside, threads) + stacks, limits.kept,
-            addresses.most - free) + SLACK
+        return addresses, addresses_for(pool, with_stacks(beside, threads) + stacks, limits.kept,
+            addresses.most - free, #pools()) + SLACK
     end
 end
 

@@ -100,12 +100,19 @@ static void host_close(void *self)
 
 static mb_status fail_reserve(uint64_t bytes, int cause)
 {
-    char text[32];
+    char text[32], own[64] = "";
+    mb_host_limits limits;
+    mb_host_limits_read(omp_get_max_threads(), 0, &limits);
+    const uint64_t has = mb_host_figure("/proc/self/status", "VmSize:") << 10;
+    const uint64_t mib = (has + 2 * limits.address_kept) >> 20;
+    if (limits.address_most != UINT64_MAX)
+        snprintf(own, sizeof own, "the program alone needs about %llu MiB; ",
+                 (unsigned long long)(mib + 1));
     return mb_fail_bytes(
         MB_STATUS_MEMORY, bytes, 0,
-        "no address space for a pool of %s: %s; raise the limit of the shell or of the batch "
+        "no address space for a pool of %s: %s; %sraise the limit of the shell or of the batch "
         "job (ulimit -v, h_vmem, pvmem)",
-        mb_bytes_format(bytes, text, sizeof text), strerror(cause));
+        mb_bytes_format(bytes, text, sizeof text), strerror(cause), own);
 }
 
 static mb_status host_reserve(void *self, uint64_t bytes, void **base)
