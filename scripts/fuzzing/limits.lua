@@ -229,7 +229,15 @@ function limits.try(campaign, index, tell)
     tell {name = name, run = kind, verdict = verdict, result = result}
     if verdict == "refused" then
         local again, killed_then = run(campaign, words, kind, advised)
-        local second = verdict_of(campaign, again, killed_then)
+        local second, more = verdict_of(campaign, again, killed_then)
+        -- A message of the library speaks of one call of a script; the next one may need more.
+        for _ = 1, words[1]:find "%.lua$" and second == "refused" and more > advised and 3 or 0 do
+            again, killed_then = run(campaign, words, kind, more)
+            second, more = verdict_of(campaign, again, killed_then)
+            if second ~= "refused" then
+                break
+            end
+        end
         tell {name = ("%s, as advised with %d MiB"):format(name, advised), run = kind .. " advised",
             verdict = second == "done" and second or "advice failed", result = again}
     end

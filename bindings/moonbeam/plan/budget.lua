@@ -23,7 +23,7 @@ local PART <const>, ENOUGH <const> = 9 / 10, 19 / 20
 local kept = {}
 
 -- Default budgets that were fitted to the limit of the process, by the ids of devices; and what the
--- latest work takes beside the pools, {beside, threads}.
+-- latest work takes beside the pools, {beside, threads, part = what each pool has then}.
 local fitted, latest = {}, {0}
 
 -- Was this budget of a device not given by the user?
@@ -110,6 +110,7 @@ function budget.fit(devices, pinned, buffers, threads)
     latest = {process_limit.beside(pinned, buffers), threads}
     local list = on_host(devices)
     local part = part_of(list, table.unpack(latest))
+    latest.part = part
     for _, device in ipairs(list) do
         local stats = core.pool.stats(device)
         if is_default(device, stats.budget) and (part or fitted[device.id]) then
@@ -129,31 +130,43 @@ function budget.part_of_pinned(devices, device, pinned)
         or not is_default(device, bytes) then
         return 0
     end
-    local part = part_of(on_host(devices), process_limit.beside(pinned), latest[2])
-    return part and math.max(0, bytes - part) or 0
+    local beside = process_limit.beside(pinned)
+    if not process_limit.has_addresses(beside, latest[2]) then
+        return bytes
+    end
+    -- As of when it was fitted: the plans since then have grown the process for a while.
+    local part = latest.part and latest.part - (beside - latest[1]) // #on_host(devices)
+    return part and math.max(0, bytes - math.max(0, part)) or 0
 end
 
 --- How to raise the limit of the process (process_limit.remedy) so that the pool of a device may
--- have `bytes`, where no budget that the user gives would do; else nil.
-function budget.remedy(device, bytes)
+-- have `bytes` beside `pinned` bytes (nil: those of budget.fit), where no budget that the user
+-- gives would do; else nil.
+function budget.remedy(device, bytes, pinned)
     if device.kind ~= "host" or device.planned then
         return nil
     end
-    local room = process_limit.room(table.unpack(latest))
+    local beside, threads = math.max(latest[1], process_limit.beside(pinned or 0)), latest[2]
+    local room = process_limit.room(beside, threads)
+    if process_limit.read().addresses then -- no budget is larger than the range of its pool
+        room = math.min(room or math.huge, core.pool.stats(device).reserved)
+    end
     if room and bytes > room then
-        return process_limit.remedy(bytes, table.unpack(latest))
+        return process_limit.remedy(bytes, beside, threads)
     end
 end
 
 --- Puts into a budget error how to raise the limit of the process, where that is in the way of what
 -- is enough: as `remedy` and in its message; `process_limit`: the bytes that are enough.
-function budget.explain(err)
+-- err.pinned: the pinned memory that goes with it, where budget.fit was not told; `problem`: what
+-- is wrong (nil: err.problem).
+function budget.explain(err, problem)
     if not err.device or not err.enough then
         return
     end
-    local text, bytes = budget.remedy(core.device.open(err.device), err.enough)
+    local text, bytes = budget.remedy(core.device.open(err.device), err.enough, err.pinned)
     if text then
-        err.problem = err.problem or err.message
+        err.problem = problem or err.problem or err.message
         err.remedy, err.process_limit = text, bytes
         err.message = ("%s; %s%s"):format(err.problem, text, err.also or "")
     end

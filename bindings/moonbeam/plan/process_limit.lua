@@ -70,16 +70,22 @@ local function counted_by(used, beside, threads)
     return used.name:find "^RLIMIT" and with_stacks(beside, threads) or beside
 end
 
+--- Has the process addresses for `beside` bytes, with the stacks of so many threads?
+function process_limit.has_addresses(beside, threads)
+    local addresses = process_limit.read().addresses
+    return not addresses or with_stacks(beside, threads) <= addresses.left
+end
+
 --- The bytes that the pools of the host may have in all, where the process takes `beside` bytes
 -- more (process_limit.beside) and `threads` threads read and write; nil where nothing limits it.
 function process_limit.room(beside, threads)
     local limits = process_limit.read()
-    local used, addresses, room = limits.used, limits.addresses, nil
+    local used, room = limits.used, nil
     if used then
         room = process_limit.committed() + used.left // limits.processes
             - counted_by(used, beside, threads)
     end
-    if addresses and with_stacks(beside, threads) > addresses.left then
+    if not process_limit.has_addresses(beside, threads) then
         room = 0
     end
     return room and math.max(0, room)

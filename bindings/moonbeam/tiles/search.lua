@@ -272,12 +272,15 @@ local function fail_smallest(job, smallest)
     local need = need_of(job, smallest, mb.device(id), smallest.reserved[id])
     local limit = job.limits[id]
     local live = limit and 0 or mb.pool.stats(id).live
-    local problem = ("the smallest tiles (%s) take %s%s; %s are available"):format(
-        table.concat(smallest.tile, " x "), bytes(need),
+    local problem = ("the smallest tiles (%s) take %s%s%s; %s are available"):format(
+        table.concat(smallest.tile, " x "), bytes(need), need > smallest.reserved[id]
+        and " with their pinned memory" or "",
         id == job.devices[1].id and "" or " on the " .. id,
         bytes(math.max(0, job.available[id])))
     local err = mb.error("budget", problem .. (job.advice or ""), {op = job.what, arg = "budget"})
-    err.problem, err.enough, err.device, err.also = problem, need + live, id, job.advice
+    err.problem, err.enough, err.device, err.also = problem, smallest.reserved[id] + live, id,
+        job.advice
+    err.pinned = smallest.pinned
     err.limited_by = limit
     error(err, 0)
 end

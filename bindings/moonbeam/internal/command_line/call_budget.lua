@@ -241,13 +241,14 @@ function call_budget.explain(problem)
         return own, lacks
     end)
     if bytes then
+        local own = problem.problem
         if problem.problem and bytes > (problem.enough or 0) then
             problem.problem = ("%s; the whole command needs %s"):format(problem.problem,
                 core.device.format_bytes(bytes))
         end
         problem.problem = problem.problem or problem.message
         problem.enough, problem.option = bytes, option
-        budgets.explain(problem)
+        budgets.explain(problem, own)
     elseif refused then
         problem.total = total
     end
