@@ -4,6 +4,7 @@
 
 local mb = require "moonbeam"
 local core = require "moonbeam.core"
+local budget = require "moonbeam.plan.budget"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local counted = require "moonbeam.internal.quantities.counted"
@@ -232,6 +233,7 @@ local function from_file_to_file()
     check_outputs {options.image, options.psf}
     local watched <close> = process_memory.watch(device)
     local psf <close> = load_psf(source.shape)
+    budget.fit({device}, 0)
     local limit, live = mb.pool.stats(device).budget, mb.pool.stats(device).live
     local settings = {boundary = boundary, normalize = options.normalize}
     local function whole()
@@ -316,6 +318,7 @@ local function from_file_to_file()
     if options.plan then
         return
     end
+    cli.tried(nil, budget.admit, "the convolution", mb.pool.stats("host").live + on_host, pinned)
     local _ <close> = process_memory.hold(device, call_budget.peak(id) - live)
     local out <close> = mb.images.create(options.output, {shape = source.shape, dtype = "f32",
         meta = next(typed) and voxel_size.said(meta, typed) or meta,

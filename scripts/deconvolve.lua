@@ -512,6 +512,7 @@ if options.slurm then
 elseif options.plan then
     return rank_lines.say_plan(job, job.plan, bound)
 end
+cli.tried(nil, way.admit, job, job.plan)
 
 -- ---- the work ----
 

@@ -14,6 +14,7 @@ local surface = require "moonbeam.internal.command_line.surface"
 local process_memory = require "moonbeam.internal.process_memory"
 local file_name = require "moonbeam.internal.file_name"
 local rank_journal = require "moonbeam.pipeline.shares.rank_journal"
+local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local rank_result = require "moonbeam.pipeline.shares.rank_result"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local axis_edges = require "moonbeam.tomo.axis.axis_edges"
@@ -630,6 +631,7 @@ if options.plan then
     command.draw_plan(plan.made, options, say)
     return
 end
+cli.tried(nil, rank_plan.admit, plan.made)
 phase("plan")
 
 kept = cli.tried(nil, rank_journal.open, ranks, plan.made, output, options)

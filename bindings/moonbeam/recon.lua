@@ -12,6 +12,7 @@ local geometry = require "moonbeam.pipeline.geometry"
 local pipeline_plan = require "moonbeam.pipeline.plan"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local pipeline_run = require "moonbeam.pipeline.run"
+local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local OPTIONS = require "moonbeam.tomo.recon_options"
 local process_memory = require "moonbeam.internal.process_memory"
 local progress = require "moonbeam.progress"
@@ -371,6 +372,7 @@ recon.check_bytes = pipeline_run.check_bytes
 -- everything was lost: nothing finite, no beam, everything clipped.
 function recon.run(scan, plan, sink, each)
     local journal = plan.journal
+    rank_plan.admit(plan.made)
     look(scan, plan.settings)
     plan = recon.settle(scan, plan)
     local out = not sink and plan.settings.out or nil

@@ -7,6 +7,7 @@
 #include "call/lua_table.h"
 #include "core/clock.h"
 #include "call/lua_owner.h"
+#include "device/device.h"
 #include "device/host/host_limits.h"
 #include "device/numa.h"
 #include "lua_modules.h"
@@ -305,6 +306,34 @@ static int system_memory_limits(lua_State *L)
     return 1;
 }
 
+static void set_limit(lua_State *L, const char *key, uint64_t most, uint64_t left, const char *name)
+{
+    if (most == UINT64_MAX)
+        return;
+    lua_createtable(L, 0, 3);
+    mbl_set_integer(L, "most", (int64_t)most);
+    mbl_set_integer(L, "left", (int64_t)left);
+    mbl_set_string(L, "name", name);
+    lua_setfield(L, -2, key);
+}
+
+/* process_limits(): {used, addresses: each nil or {most, left, name}, the limit that leaves least
+** of the memory that is used, and that of addresses; kept: addresses that a pool leaves at least;
+** processes: those of a run that share the machine, this one included; available: bytes on the
+** machine}. What is left of addresses is beside the pools of the devices that are open. */
+static int system_process_limits(lua_State *L)
+{
+    mb_host_limits limits;
+    mb_host_limits_read(omp_get_max_threads(), 0, &limits);
+    lua_createtable(L, 0, 5);
+    set_limit(L, "used", limits.used_most, limits.used_left, limits.used_name);
+    set_limit(L, "addresses", limits.address_most, limits.address_left, "RLIMIT_AS (ulimit -v)");
+    mbl_set_integer(L, "kept", (int64_t)limits.address_kept);
+    mbl_set_integer(L, "processes", mb_device_sharing());
+    mbl_set_integer(L, "available", (int64_t)mb_host_available());
+    return 1;
+}
+
 /* set_home(folder): where the module's own Lua files are; called by init.lua. */
 static int system_set_home(lua_State *L)
 {
@@ -403,6 +432,7 @@ int mbl_open_system(lua_State *L)
                                          {"processors", system_processors},
                                          {"stop_signal", system_stop_signal},
                                          {"memory_limits", system_memory_limits},
+                                         {"process_limits", system_process_limits},
                                          {"set_home", system_set_home},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);

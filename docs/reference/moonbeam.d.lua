@@ -3076,6 +3076,9 @@ function mb.system.mkdir(name) end
 ---The number of the process.
 function mb.system.pid() end
 
+---The limits on the memory that the process uses, and on its addresses: {used, addresses, kept, processes, available}.
+function mb.system.process_limits() end
+
 ---How many processors the process may use.
 function mb.system.processors() end
 

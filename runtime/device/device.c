@@ -3,6 +3,7 @@
 */
 #include "device/device.h"
 #include "device/host/host_backend.h"
+#include "device/host/host_limits.h"
 #include "device/numa.h"
 #include "device/planned/planned_backend.h"
 #include <dlfcn.h>
@@ -45,6 +46,11 @@ static int processes_here = 1;
 void mb_device_set_sharing(int processes)
 {
     processes_here = processes;
+}
+
+int mb_device_sharing(void)
+{
+    return processes_here;
 }
 
 /* The processes that share a device's memory. */
@@ -237,12 +243,15 @@ static mb_status open_device(const mb_backend *backend, int index, int copy, mb_
         .commit = source_commit,
         .decommit = source_decommit,
         .granularity = device->facts.commit_granularity,
-        .capacity = total_bytes,
+        /* a limit of the process on the memory that it uses is none on addresses */
+        .capacity = backend == &mb_host_backend ? mb_host_total() : total_bytes,
         .host_memory = backend == &mb_host_backend,
         .fill = source_fill,
         .read = source_read,
     };
-    device->default_budget = free_bytes / sharing(backend) / 10 * 9;
+    device->default_budget = backend == &mb_host_backend
+                                 ? mb_host_budget(device->facts.threads, 0, sharing(backend))
+                                 : free_bytes / sharing(backend) / 10 * 9;
     status = mb_pool_create(&source, device->default_budget, &device->pool);
     if (status != MB_STATUS_OK)
         goto fail_open;

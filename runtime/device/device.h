@@ -72,6 +72,7 @@ void mb_device_set_plugin_folder(const char *folder);
 /* Says that so many processes of one run are on this machine: each takes its part of the host's
 ** memory, and of a GPU's if there are fewer GPUs. Before a device is opened. */
 void mb_device_set_sharing(int processes);
+int mb_device_sharing(void);
 
 /* Sets the operators, by number: their names and their kernels on the host. Devices that are opened
 ** later look up their kernels in it. The list must remain valid. */

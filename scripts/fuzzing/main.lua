@@ -5,6 +5,7 @@ local mb = require "moonbeam"
 local cli = require "moonbeam.internal.cli"
 local core = require "moonbeam.core"
 local files = require "scripts.fuzzing.files"
+local limits = require "scripts.fuzzing.limits"
 local report = require "scripts.fuzzing.report"
 local seeds = require "scripts.fuzzing.seeds"
 
@@ -22,7 +23,7 @@ local options = cli.parse(arg, {
         doc = "of all that is random: the same seed makes the same mutants"},
     {"from", value = "N", type = cli.count, default = 1, doc = "number of the first mutant"},
     {"only", value = "KIND", type = cli.choice("scan", "values", "image", "texts", "npy", "zarr",
-        "list", "recipe", "journal", "operators", "recipes"), doc = "this kind alone"},
+        "list", "recipe", "journal", "operators", "recipes", "limits"), doc = "this kind alone"},
     {"keep", value = "FOLDER", doc = "where mutants that break a promise are kept"},
     {"measure", value = "FILE", required = true, doc = "the built measure.c"},
     {"again", value = "WORDS", default = "scripts/fuzz",
@@ -75,6 +76,11 @@ local function try_calls(kind, index)
     report.calls(tallies, kind, how, out, err, log)
 end
 
+-- What calls under limits need; these are made with --only limits alone.
+local limits_of = {program = campaign.program, measure = campaign.measure, seed = campaign.seed,
+    seconds = 10 * SECONDS, folder = folder .. "/limits", name = "limits"}
+assert(mb.system.mkdir(limits_of.folder))
+
 local function try(index)
     -- Each round begins with another kind, so that every process meets every kind.
     local round = (index - 1) // #KINDS
@@ -83,6 +89,12 @@ local function try(index)
         options.seed, kind, index))
     if CALLS[kind] then
         return try_calls(kind, index)
+    end
+    if kind == "limits" then
+        limits_of.kinds = limits_of.kinds or limits.kinds()
+        return limits.try(limits_of, index, function(entry)
+            report.file(tallies, kind, limits_of, entry)
+        end)
     end
     local list = by_kind[kind] or by_kind.scan
     local seed = list[(options.only and index or round) % #list + 1]

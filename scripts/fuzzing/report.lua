@@ -10,7 +10,7 @@ for _, word in ipairs {"crash", "hang", "memory", "sanitizer", "traceback", "sta
     "several lines", "left behind",
     "accepted, changed in silence", "accepted, without a result", "accepted, not read again",
     "lost", "wrong estimate", "input changed", "accepted, wrong", "lost what was kept",
-    "advice failed",
+    "advice failed", "killed", "failed in another way",
     "not repeatable", "internal error", "plain Lua error", "leak", "guard damage"} do
     BAD[word] = true
 end

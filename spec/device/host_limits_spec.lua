@@ -149,7 +149,7 @@ describe("a limit of the shell", function()
         local budget, _, most, name = run("-d 1000000", "")
         assert.equal(1024000000, most)
         assert.equal("RLIMIT_DATA (ulimit -d)", name)
-        assert.truthy(budget < 1024000000 - 128 * MIB and budget > 256 * MIB, budget)
+        assert.truthy(budget < 1024000000 - 96 * MIB and budget > 256 * MIB, budget)
     end)
 
     it("that leaves no room at all is told in one line with the remedy", function()

@@ -327,10 +327,19 @@ local function is_free(job)
     return #job.devices > 1 and job.streams and job.options.schedule == "free"
 end
 
+-- What stream.run is told of the work.
+local function stream_options(job)
+    local options = job.options
+    return {threads = options.threads, pinned = options.pinned,
+        writes = job.streams, files = job.files,
+        schedule = is_free(job) and "free" or "fixed",
+        tallies = #job.devices > 1 and not job.streams and 1 or nil, -- on one device alone, too
+        source = source_arrays(job), sink = job.sink_array}
+end
+
 -- Works on blocks, both run and planned. Without a `sink` nothing is written. `lists`: the blocks
 -- of each device, if they are known.
 local function work(job, devices, blocks, overlap, sink, lists)
-    local options = job.options
     local held <close> = new_group()
     for _, device in ipairs(devices) do
         held.values[device.id] = hold(job, device)
@@ -352,11 +361,7 @@ local function work(job, devices, blocks, overlap, sink, lists)
                 sink:write(slices.array, block.first, block.last, carrier)
             end
         end,
-    }, {overlap = overlap, threads = options.threads, pinned = options.pinned,
-        writes = job.streams, files = job.files, lists = lists,
-        schedule = is_free(job) and "free" or "fixed",
-        tallies = #job.devices > 1 and not job.streams and 1 or nil, -- on one device alone, too
-        source = source_arrays(job), sink = job.sink_array})
+    }, tables.merged(stream_options(job), {overlap = overlap, lists = lists}))
 end
 
 -- The same in a dry run. Partial results are combined as in the run; other results are not kept.
@@ -552,6 +557,8 @@ local function complete(job, plan)
         fail("argument", OP, "block", "block is %d rows; it must be a multiple of the packet, %d",
             job.options.block, packet)
     end
+    budgets.fit(job.devices, stream.pinned_bytes(job.devices, stream_options(job)), 0,
+        job.options.threads and 2 * job.options.threads)
     local fits, tight = fit(job, plan, available_of(job))
     if not fits then
         too_small(job, tight)
@@ -662,6 +669,8 @@ local function run(fn, inputs, options)
     end)
     job.sink_array, job.files = sink.array, sink.files
     complete(job, plan)
+    budgets.admit("the work in blocks", budgets.taken(job.devices, plan.peak), plan.pinned,
+        plan.kept_bytes)
     if job.shared then
         share(job, plan)
     end

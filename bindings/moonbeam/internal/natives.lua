@@ -395,6 +395,11 @@ native "system.memory_limits(root: string?)"
 native "system.mkdir(name: string)"
 --- The number of the process.
 native "system.pid()"
+--- The limits on the memory that the process uses, and on its addresses: {used, addresses, kept,
+-- processes, available}. used and addresses are nil or {most, left, name}; kept: addresses that a
+-- pool leaves to the rest of the process; processes: those of a run that share the machine;
+-- available: bytes on the machine.
+native "system.process_limits()"
 --- How many processors the process may use.
 native "system.processors()"
 --- The absolute name of the running program.

@@ -6,16 +6,9 @@
 -- a bound, not exact to the byte.
 
 local mb = require "moonbeam"
+local process_limit = require "moonbeam.plan.process_limit"
 
 local process_memory = {}
-
--- File buffers and caches of HDF5, tables of FFT plans, stacks of threads, pages at the edges of
--- holes.
-process_memory.OTHER = 48 << 20
-
--- What each GPU takes of the host from its context on: code of kernels and of cuFFT, loaded at
--- the first launch. Two H200 took 35 MiB more than what a host takes.
-process_memory.OTHER_OF_GPU = 32 << 20
 
 -- What MPI takes of a rank before it works: Open MPI 4 on one node took 9 MiB.
 process_memory.OTHER_OF_RANK = 16 << 20
@@ -28,7 +21,7 @@ function process_memory.of_planned(devices)
     local bytes = 0
     for _, device in ipairs(devices) do
         bytes = bytes + (device.planned and device.kind ~= "host"
-            and CONTEXT + process_memory.OTHER_OF_GPU or 0)
+            and CONTEXT + process_limit.OTHER_OF_GPU or 0)
     end
     return bytes
 end
@@ -56,12 +49,8 @@ end
 function process_memory.bound(pool, pinned, buffers)
     local now = process_memory.resident()
     local committed = mb.pool.stats("host").committed
-    local gpus = 0
-    for _, device in ipairs(mb.device.opened()) do
-        gpus = gpus + (device.kind ~= "host" and not device.planned and 1 or 0)
-    end
-    return math.max(0, now - committed) + math.max(pool, committed) + pinned + (buffers
-        or 0) + process_memory.OTHER + gpus * process_memory.OTHER_OF_GPU
+    return math.max(0, now - committed) + math.max(pool, committed)
+        + process_limit.beside(pinned, buffers)
 end
 
 --- Lowers the budget of the host device to `bytes` above what is live, if it is larger, until the
@@ -121,14 +110,8 @@ function process_memory.bound_text(on_host, pinned)
     return process_memory.text(process_memory.bound(mb.pool.stats("host").live + on_host, pinned))
 end
 
--- What is asked for is a multiple of so many MiB: the process has some more or less from call to
--- call.
-local ASKED <const> = 16
-
 --- What to ask a batch system for, in MiB, where a process takes so many bytes at most.
-function process_memory.megabytes(bytes)
-    return math.ceil(bytes / (ASKED << 20)) * ASKED
-end
+process_memory.megabytes = process_limit.megabytes
 
 --- A line of text for people: the bound, and what to do with it, unless a line about ranks says
 -- that.

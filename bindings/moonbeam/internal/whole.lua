@@ -10,6 +10,7 @@
 -- describes the request.
 
 local arguments = require "moonbeam.internal.arguments"
+local budgets = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local least = require "moonbeam.plan.least"
@@ -143,6 +144,7 @@ local function explain(err, room, list, takes, limits, what)
     end
     err.problem = err.problem or err.message
     core.error.enough(err, only and room or budget or room, what)
+    budgets.explain(err)
 end
 
 -- The least room of a call in bytes, and what it takes on each device; nil if that cannot be

@@ -9,6 +9,7 @@ local part_record = require "moonbeam.pipeline.shares.part_record"
 local part_rows = require "moonbeam.pipeline.shares.part_rows"
 local plan = require "moonbeam.pipeline.plan"
 local rank_journal = require "moonbeam.pipeline.shares.rank_journal"
+local rank_plan = require "moonbeam.pipeline.shares.rank_plan"
 local rank_result = require "moonbeam.pipeline.shares.rank_result"
 local rank_run = require "moonbeam.pipeline.shares.rank_run"
 local recipe_text = require "moonbeam.pipeline.recipe"
@@ -126,6 +127,7 @@ end
 function output.run(self, options)
     file_name.check(options.output, file_name.RESULTS, nil, "pipeline:run")
     local planned, part = self:plan(), self.options.part
+    rank_plan.admit(planned)
     if part then
         part_record.check(self.scan)
         options = setmetatable({output = part_rows.path(options.output, part), tiff_layout = false,

@@ -148,10 +148,22 @@ local function made_of(job)
     return made
 end
 
+-- Fits the budgets of the host to the limit of the process, beside what the plan takes of it.
+local function fit_budgets(job)
+    local pinned = 0
+    for _, section in ipairs(job.sections) do
+        pinned = math.max(pinned, stream.pinned_bytes(job.devices, plan.stream_options(job,
+            section)))
+    end
+    local threads = job.options.threads
+    budget.fit(job.devices, pinned, dry_work.decoding_bytes(job), threads and 2 * threads)
+end
+
 -- Plan A: chooses blocks and ways of all sections of a job. Raises where the least do not fit. Of
 -- several ranks, stores go to files if blocks do not fit beside them.
 local function make(job, agreed)
     local _ <close> = in_a_row()
+    fit_budgets(job)
     job.available, job.live = room_of(job, agreed)
     job.places = places.of(job, places.left(job, agreed))
     job.look = dry_work.look_peaks(job)

@@ -229,10 +229,16 @@ local function candidates_of(job)
     return all
 end
 
+-- What a candidate takes of a budget: its bytes there, and its pinned memory where the limit of the
+-- process counts that, too.
+local function need_of(job, made, device, bytes)
+    return bytes + budgets.part_of_pinned(job.devices, device, made.pinned or 0)
+end
+
 -- The device on which a candidate takes more than is available, or nil.
 local function short(job, made)
     for _, device in ipairs(job.everywhere) do
-        if made.reserved[device.id] > job.available[device.id] then
+        if need_of(job, made, device, made.reserved[device.id]) > job.available[device.id] then
             return device.id
         end
     end
@@ -242,7 +248,7 @@ end
 local function fits_whole(job, made)
     for _, device in ipairs(job.everywhere) do
         local ends = made.reach[device.id]
-        if ends[1] + ends[2] > mb.pool.stats(device).budget then
+        if need_of(job, made, device, ends[1] + ends[2]) > mb.pool.stats(device).budget then
             job.holes = true -- which smaller ones would not have
             return false
         end
@@ -266,14 +272,18 @@ local function fail_smallest(job, smallest)
     local bytes = mb.device.format_bytes
     job.peaks(smallest, false)
     local id = short(job, smallest) or job.devices[1].id
-    local need, limit = smallest.reserved[id], job.limits[id]
+    local need = need_of(job, smallest, mb.device(id), smallest.reserved[id])
+    local limit = job.limits[id]
     local live = limit and 0 or mb.pool.stats(id).live
-    local problem = ("the smallest tiles (%s) take %s%s; %s are available"):format(
-        table.concat(smallest.tile, " x "), bytes(need),
+    local problem = ("the smallest tiles (%s) take %s%s%s; %s are available"):format(
+        table.concat(smallest.tile, " x "), bytes(need), need > smallest.reserved[id]
+        and " with their pinned memory" or "",
         id == job.devices[1].id and "" or " on the " .. id,
         bytes(math.max(0, job.available[id])))
     local err = mb.error("budget", problem .. (job.advice or ""), {op = job.what, arg = "budget"})
-    err.problem, err.enough, err.device, err.also = problem, need + live, id, job.advice
+    err.problem, err.enough, err.device, err.also = problem, smallest.reserved[id] + live, id,
+        job.advice
+    err.pinned = smallest.pinned
     err.limited_by = limit
     error(err, 0)
 end
@@ -358,6 +368,7 @@ end
 -- options where these leave less.
 function search.available(devices, options)
     local available, limits = {}, {}
+    budgets.fit(devices, 0)
     local function least(name, id)
         local free = available[id] or budgets.available(mb.device(id))
         local given = options[name] and mb.device.bytes(options[name])

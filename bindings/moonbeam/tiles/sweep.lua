@@ -3,6 +3,7 @@
 -- moonbeam.tiled_deconv have in common; it is planned by a dry run of the same functions.
 
 local mb = require "moonbeam"
+local budget = require "moonbeam.plan.budget"
 local deals = require "moonbeam.plan.deals"
 local declared = require "moonbeam.internal.declared"
 local fail = require "moonbeam.internal.fail"
@@ -502,6 +503,7 @@ end
 -- memory is refused, and what there is to report.
 local function commit(job, plan)
     local _ <close> = in_a_row() -- what is garbage does not count
+    budget.admit(job.what, budget.taken(job.devices, plan.reserved), plan.pinned)
     local own, committed, reason, budgets = secure.commit({devices = job.devices, op = job.what,
         what = "the work in tiles", reach = function(each)
             local taken = run_of(job, each, true, {dealt = deals.all})

@@ -5,11 +5,13 @@
 #include "device/host/host_backend.h"
 #include "device/host/host_limits.h"
 #include <errno.h>
+#include <malloc.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,10 +47,8 @@ static int host_count(void)
 static mb_status host_memory(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     const struct host_state *state = self;
-    uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t available = mb_host_figure("/proc/meminfo", "MemAvailable:") * 1024;
-    if (!available)
-        available = total / 2;
+    uint64_t total = mb_host_total();
+    uint64_t available = mb_host_available();
     mb_host_limits limits; /* of a batch job or a container: they bind like the machine's memory */
     mb_host_limits_read(omp_get_max_threads(), state->reserved, &limits);
     if (limits.most < total)
@@ -75,8 +75,20 @@ static mb_status host_describe(int index, mb_device_facts *facts)
     return MB_STATUS_OK;
 }
 
+/* Under a limit of addresses all threads share one arena of the heap: the 64 MiB of addresses that
+** each thread would reserve for its own are needed for their stacks. */
+static void save_addresses(void)
+{
+#ifdef M_ARENA_MAX
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 static mb_status host_open(int index, void **self, mb_device_facts *facts)
 {
+    save_addresses();
     *self = &host_instances[index];
     return host_describe(index, facts);
 }
@@ -88,12 +100,19 @@ static void host_close(void *self)
 
 static mb_status fail_reserve(uint64_t bytes, int cause)
 {
-    char text[32];
+    char text[32], own[64] = "";
+    mb_host_limits limits;
+    mb_host_limits_read(omp_get_max_threads(), 0, &limits);
+    const uint64_t has = mb_host_figure("/proc/self/status", "VmSize:") << 10;
+    const uint64_t mib = (has + 2 * limits.address_kept) >> 20;
+    if (limits.address_most != UINT64_MAX)
+        snprintf(own, sizeof own, "the program alone needs about %llu MiB; ",
+                 (unsigned long long)(mib + 1));
     return mb_fail_bytes(
         MB_STATUS_MEMORY, bytes, 0,
-        "no address space for a pool of %s: %s; raise the limit of the shell or of the batch "
+        "no address space for a pool of %s: %s; %sraise the limit of the shell or of the batch "
         "job (ulimit -v, h_vmem, pvmem)",
-        mb_bytes_format(bytes, text, sizeof text), strerror(cause));
+        mb_bytes_format(bytes, text, sizeof text), strerror(cause), own);
 }
 
 static mb_status host_reserve(void *self, uint64_t bytes, void **base)

@@ -14,23 +14,26 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define KEPT_BYTES                                                                                 \
-    (UINT64_C(64) << 20) /* kept of a limited address space for the heap and libraries */
-#define THREAD_BYTES (UINT64_C(16) << 20)  /* kept for the stack and the arena of each thread */
+    (UINT64_C(128) << 20) /* kept of a limited address space: the heap, libraries, usual rings */
+#define THREAD_BYTES (UINT64_C(16) << 20)  /* kept for the stacks of each thread and its carriers */
+#define BESIDE_BYTES (UINT64_C(48) << 20)  /* file buffers, tables of FFT plans, touched stacks */
 #define NO_LIMIT_BYTES (UINT64_C(1) << 60) /* version 1 writes "no limit" as a larger number */
 
 /* The files of one version. */
 typedef struct group_files {
-    const char *limits[2]; /* each a limit; NULL: none */
-    const char *used;
-    const char *cache[2]; /* keys of memory.stat: page cache that can be reclaimed */
+    const char *limits[2]; /* each a limit */
+    const char *used[2];   /* what counts against each; version 1 has one of memory and swap */
+    const char *cache[2];  /* keys of memory.stat: page cache that can be reclaimed */
 } group_files;
 
-static const group_files VERSION_2 = {
-    {"memory.max", "memory.high"}, "memory.current", {"inactive_file ", "active_file "}};
-static const group_files VERSION_1 = {{"memory.limit_in_bytes", NULL},
-                                      "memory.usage_in_bytes",
+static const group_files VERSION_2 = {{"memory.max", "memory.high"},
+                                      {"memory.current", "memory.current"},
+                                      {"inactive_file ", "active_file "}};
+static const group_files VERSION_1 = {{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"},
+                                      {"memory.usage_in_bytes", "memory.memsw.usage_in_bytes"},
                                       {"total_inactive_file ", "total_active_file "}};
 
 uint64_t mb_host_figure(const char *path, const char *key)
@@ -71,17 +74,27 @@ static void lower(mb_host_limits *limits, uint64_t most, uint64_t left, const ch
     }
 }
 
+/* The same of a limit on memory that is used. */
+static void lower_used(mb_host_limits *limits, uint64_t most, uint64_t left, const char *name)
+{
+    if (left < limits->used_left) {
+        limits->used_most = most;
+        limits->used_left = left;
+        snprintf(limits->used_name, sizeof limits->used_name, "%s", name);
+    }
+}
+
 /* The limits of the group in `folder`, an absolute path without the root. */
 static void read_group(const char *root, const char *folder, const group_files *files,
                        mb_host_limits *limits)
 {
     char path[4400];
-    for (int i = 0; i < 2 && files->limits[i]; i++) {
+    for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s%s/%s", root, folder, files->limits[i]);
         const uint64_t limit = read_limit(path);
         if (limit == UINT64_MAX)
             continue;
-        snprintf(path, sizeof path, "%s%s/%s", root, folder, files->used);
+        snprintf(path, sizeof path, "%s%s/%s", root, folder, files->used[i]);
         uint64_t used = mb_host_figure(path, "");
         snprintf(path, sizeof path, "%s%s/memory.stat", root, folder);
         uint64_t cache =
@@ -89,6 +102,7 @@ static void read_group(const char *root, const char *folder, const group_files *
         used = used > cache ? used - cache : 0;
         snprintf(path, sizeof path, "%s/%s", folder, files->limits[i]);
         lower(limits, limit, limit > used ? limit - used : 0, path);
+        lower_used(limits, limit, limit > used ? limit - used : 0, path);
     }
 }
 
@@ -122,7 +136,13 @@ static bool names_memory(const char *controllers)
 void mb_host_limits_of_groups(const char *root, mb_host_limits *limits)
 {
     char line[4200];
-    *limits = (mb_host_limits){UINT64_MAX, UINT64_MAX, UINT64_MAX, ""};
+    *limits = (mb_host_limits){.most = UINT64_MAX,
+                               .left = UINT64_MAX,
+                               .address_space = UINT64_MAX,
+                               .used_most = UINT64_MAX,
+                               .used_left = UINT64_MAX,
+                               .address_most = UINT64_MAX,
+                               .address_left = UINT64_MAX};
     snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
     FILE *file = fopen(line, "r");
     while (file && fgets(line, sizeof line, file)) { /* NUMBER:CONTROLLER,CONTROLLER:PATH */
@@ -143,27 +163,67 @@ void mb_host_limits_of_groups(const char *root, mb_host_limits *limits)
         fclose(file);
 }
 
-/* What a resource limit leaves: the limit without the bytes that count against it now (a line of
-** /proc/self/status; `own` of them are free again) and without what the rest of the process
-** needs. */
-static uint64_t left_of(uint64_t limit, const char *used_key, uint64_t own, int threads)
+static uint64_t without(uint64_t bytes, uint64_t others)
+{
+    return bytes > others ? bytes - others : 0;
+}
+
+/* What a resource limit leaves: the limit without the bytes that count against it now, a line of
+** /proc/self/status. */
+static uint64_t left_of(uint64_t limit, const char *used_key)
+{
+    return without(limit, mb_host_figure("/proc/self/status", used_key) * 1024);
+}
+
+/* What a pool may take of the bytes that a resource limit leaves: a part is for the rest of the
+** process. A quarter of a large one is, so that rings of any size fit under a larger limit. */
+static uint64_t for_pool(uint64_t left, int threads)
 {
     const uint64_t kept = KEPT_BYTES + THREAD_BYTES * (uint64_t)threads;
-    uint64_t used = mb_host_figure("/proc/self/status", used_key) * 1024;
-    used = used > own ? used - own : 0;
-    const uint64_t left = limit > used ? limit - used : 0;
-    return left / 2 > kept ? left - kept : left / 2;
+    const uint64_t part = left / 4 > kept ? left / 4 : kept;
+    return left / 2 > part ? left - part : left / 2;
 }
 
 void mb_host_limits_read(int threads, uint64_t reserved, mb_host_limits *limits)
 {
     struct rlimit limit;
+    const uint64_t stacks = THREAD_BYTES * (uint64_t)threads;
     mb_host_limits_of_groups("", limits);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        limits->address_space = left_of(limit.rlim_cur, "VmSize:", reserved, threads);
+        const uint64_t left = left_of(limit.rlim_cur, "VmSize:");
+        limits->address_most = limit.rlim_cur;
+        limits->address_left = without(left, stacks);
+        limits->address_kept = KEPT_BYTES + stacks;
+        limits->address_space = for_pool(left + reserved, threads);
         lower(limits, limit.rlim_cur, limits->address_space, "RLIMIT_AS (ulimit -v)");
     }
-    if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        lower(limits, limit.rlim_cur, left_of(limit.rlim_cur, "VmData:", 0, threads),
-              "RLIMIT_DATA (ulimit -d)");
+    if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        const uint64_t left = left_of(limit.rlim_cur, "VmData:");
+        lower(limits, limit.rlim_cur, for_pool(left, threads), "RLIMIT_DATA (ulimit -d)");
+        lower_used(limits, limit.rlim_cur, without(left, stacks), "RLIMIT_DATA (ulimit -d)");
+    }
+}
+
+uint64_t mb_host_total(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t mb_host_available(void)
+{
+    const uint64_t bytes = mb_host_figure("/proc/meminfo", "MemAvailable:") * 1024;
+    return bytes ? bytes : mb_host_total() / 2;
+}
+
+uint64_t mb_host_budget(int threads, uint64_t reserved, uint64_t processes)
+{
+    mb_host_limits limits;
+    mb_host_limits_read(threads, reserved, &limits);
+    uint64_t budget = mb_host_available() / processes / 10 * 9;
+    const uint64_t used = limits.used_left / processes;
+    const uint64_t left = used / 2 > BESIDE_BYTES ? used - BESIDE_BYTES : used / 2;
+    if (left < budget)
+        budget = left;
+    const uint64_t addresses = limits.address_space / 10 * 9;
+    return addresses < budget ? addresses : budget;
 }

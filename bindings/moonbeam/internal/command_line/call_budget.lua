@@ -7,6 +7,7 @@
 -- --plan, it is that which is rehearsed, so no work is planned twice. Nothing is read, written or
 -- said meanwhile.
 
+local budgets = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
 local least = require "moonbeam.plan.least"
 local log = require "moonbeam.internal.log"
@@ -201,7 +202,7 @@ local searching = false
 --- Puts the least budget with which the whole command runs into a budget error: `enough`, and
 -- `option`, by which it is given. The error stays as it is where that cannot be determined.
 function call_budget.explain(problem)
-    if searching or core.dry.on() or not current.spec or not arg then
+    if searching or core.dry.on() or not current.spec or not arg or problem.refused then
         return
     end
     searching = true
@@ -226,6 +227,8 @@ function call_budget.explain(problem)
     for id in pairs(ids) do
         total = math.max(total, select(2, core.device.open(id):memory()))
     end
+    -- A limit of the process is not what the machine has.
+    total = ids.host and math.max(total, core.system.process_limits().available) or total
     local live = 0
     for id in pairs(ids) do
         live = math.max(live, core.pool.stats(core.device.open(id)).live)
@@ -238,12 +241,14 @@ function call_budget.explain(problem)
         return own, lacks
     end)
     if bytes then
+        local own = problem.problem
         if problem.problem and bytes > (problem.enough or 0) then
             problem.problem = ("%s; the whole command needs %s"):format(problem.problem,
                 core.device.format_bytes(bytes))
         end
         problem.problem = problem.problem or problem.message
         problem.enough, problem.option = bytes, option
+        budgets.explain(problem, own)
     elseif refused then
         problem.total = total
     end

@@ -6,6 +6,7 @@
 -- adds: mode, why, known and searched (bytes by device), live, limit; `plan_tiles`: tile_settings,
 -- plan, planned_for (the kind of file that it is for).
 
+local budget = require "moonbeam.plan.budget"
 local call_budget = require "moonbeam.internal.command_line.call_budget"
 local cli = require "moonbeam.internal.cli"
 local declared = require "moonbeam.internal.declared"
@@ -138,6 +139,7 @@ end
 --- Chooses whether the image is cut.
 function way.choose(job)
     local options, device = job.options, job.device
+    budget.fit({device}, 0)
     local stats = mb.pool.stats(device)
     job.limit, job.live = stats.budget, stats.live
     local one <close> = job.image:volume(1, 1)
@@ -268,17 +270,26 @@ function way.say_tiles(job, plan)
     end
 end
 
---- Says what the process takes at most, and returns the bytes.
-function way.say_process(job, plan)
-    -- The pool of the host, and pinned memory: what the process takes beside itself.
+-- The pool of the host, pinned memory and other bytes: what the process takes beside itself.
+local function taken_of(job, plan)
     local on_host = math.max(0, call_budget.peak(job.device.kind == "host" and job.device.id
         or "host") - mb.pool.stats("host").live)
     for i = 2, plan and job.device.kind == "host" and #job.devices or 0 do
         on_host = on_host + plan.reserved[job.devices[i].id]
     end
-    local bytes = process_memory.bound(mb.pool.stats("host").live + on_host,
-        plan and plan.pinned or 0, process_memory.of_planned(job.devices)
-        + (job.options.ranks and process_memory.of_rank() or 0))
+    return mb.pool.stats("host").live + on_host, plan and plan.pinned or 0,
+        process_memory.of_planned(job.devices)
+        + (job.options.ranks and process_memory.of_rank() or 0)
+end
+
+--- Ends where the work takes more of the host than the limit of the process leaves.
+function way.admit(job, plan)
+    budget.admit("the deconvolution", taken_of(job, plan))
+end
+
+--- Says what the process takes at most, and returns the bytes.
+function way.say_process(job, plan)
+    local bytes = process_memory.bound(taken_of(job, plan))
     job.say("%s", process_memory.text(bytes, job.options.ranks))
     return bytes
 end

@@ -332,6 +332,7 @@ local examples = {
     ["system.hostname"] = "mb.system.hostname()", ["system.cwd"] = "mb.system.cwd()",
     ["system.processors"] = "mb.system.processors()",
     ["system.memory_limits"] = "mb.system.memory_limits()",
+    ["system.process_limits"] = "mb.system.process_limits().available",
     ["system.isatty"] = "mb.system.isatty(\"stdout\")",
     ["system.terminal_width"] = "mb.system.terminal_width()",
     ["system.terminal_pixels"] = "mb.system.terminal_pixels()",

@@ -27,6 +27,12 @@ function dry_work.reductions(section, pass)
     return list
 end
 
+--- What decoding frames takes beside the pools: threads decode beside each other.
+function dry_work.decoding_bytes(job)
+    local scan = job.chain.source.scan
+    return scan and scan.chunk_rows and (job.options.threads or 8) * scan.decoding_bytes or 0
+end
+
 --- The number of passes that the reductions of a section take.
 function dry_work.passes(section)
     local most = 1

@@ -5,7 +5,9 @@
 -- What is stored between sections is in the memory of all of them, or in files that all see.
 
 local mb = require "moonbeam"
+local budget = require "moonbeam.plan.budget"
 local core = require "moonbeam.core"
+local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local fail = require "moonbeam.internal.fail"
 local pace = require "moonbeam.pipeline.shares.pace"
 local process_memory = require "moonbeam.internal.process_memory"
@@ -15,27 +17,34 @@ local rank_plan = {}
 
 -- ---- what it takes ----
 
-local function process_of(made)
-    local job, scan = made.job, made.job.chain.source.scan
+-- What a plan takes of the pools of the host, and beside them.
+local function host_of(made)
+    local job = made.job
     local pool, host, contexts = 0, false, process_memory.of_planned(job.devices)
     for _, device in ipairs(job.devices) do
-        pool = pool + (device.kind == "host" and made.at_most_of[device.id] or 0)
+        pool = pool + (device.kind == "host" and not device.planned
+            and mb.pool.stats(device).live + made.at_most_of[device.id] or 0)
         host = host or device.id == "host"
     end
     if not host then
-        pool = pool + (made.at_most_of.host or 0)
+        pool = pool + mb.pool.stats("host").live + (made.at_most_of.host or 0)
     end
     pool = math.max(pool, made.beside or 0)
-    -- Threads decode frames beside each other.
-    local frames = not scan.chunk_rows and 0 or (job.options.threads or 8) * scan.decoding_bytes
-    return process_memory.bound(pool, made.pinned, frames + contexts)
+    return pool, made.pinned, dry_work.decoding_bytes(job) + contexts
+end
+
+--- Raises where a plan takes more of the host than the limit of the process leaves (budget.admit).
+function rank_plan.admit(made)
+    local threads = made.job.options.threads
+    local pool, pinned, buffers = host_of(made)
+    budget.admit("the work", pool, pinned, buffers, threads and 2 * threads)
 end
 
 --- A bound for the resident bytes of the process of a plan. `made.beside`, if it is there: what the
 -- command takes of the host's pool before and after the run, such as for pictures. What the process
 -- has already counts when the plan is first asked: its texts and its batch script name one figure.
 function rank_plan.process(made)
-    made.process = made.process or process_of(made)
+    made.process = made.process or process_memory.bound(host_of(made))
     return made.process
 end
 
