@@ -289,15 +289,28 @@ static uint64_t pause_after(uint64_t last_ns)
     return pause < POLL_NS ? POLL_NS : pause < LONGEST_POLL_NS ? pause : LONGEST_POLL_NS;
 }
 
-/* A message of the main thread leaves. Where rank 0 is gone, nothing more is dealt: the main thread
-** does not wait for that in vain. */
+/* Where rank 0 is gone, nothing more is dealt: the main thread does not wait for that in vain. */
+static void deal_none(void)
+{
+    if (mb_mailbox_send(&come, 0, &(mb_mail_head){.kind = DEALT}, NULL, 0) != MB_STATUS_OK)
+        end_all(EXIT_FAILURE);
+}
+
+/* All ranks begin to end. The main thread may have asked rank 0 for a number. */
+static void begin_to_end(void)
+{
+    mb_spread_end();
+    if (mb_ending_lost(0))
+        deal_none();
+}
+
+/* A message of the main thread leaves. */
 static void leave(const mb_mail *mail)
 {
-    const mb_mail_head none = {.kind = DEALT};
-    if (mail->head.kind != NEXT || !mb_ending_lost(0))
+    if (mail->head.kind == NEXT && mb_ending_lost(0))
+        deal_none();
+    else
         send_to(mail->rank, &mail->head, mail->text, mb_mail_text_bytes(mail));
-    else if (mb_mailbox_send(&come, 0, &none, NULL, 0) != MB_STATUS_OK)
-        end_all(EXIT_FAILURE);
 }
 
 /* The main thread waits for this. */
@@ -321,7 +334,7 @@ static void *work(void *unused)
         return NULL;
     }
     mb_ending_start(
-        &(mb_ending_links){.engine = engine, .place = &place, .sign = sign, .ends = mb_spread_end});
+        &(mb_ending_links){.engine = engine, .place = &place, .sign = sign, .ends = begin_to_end});
     send_to(0, &(mb_mail_head){.kind = HERE}, place.node, strlen(place.node) + 1);
     while (!gone) {
         while (receive_one())

@@ -258,6 +258,8 @@ static void lose(int rank, bool cut)
     }
     if (!begun && (tells || rank == 0 || finishing))
         begin(EXIT_FAILURE);
+    else if (begun)
+        links.ends();
 }
 
 void mb_ending_sign(int rank, mb_sign sign)

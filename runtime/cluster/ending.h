@@ -28,7 +28,7 @@ typedef struct mb_ending_links {
     const mb_place *place;
     /* Sends a sign to a rank by the engine. */
     void (*sign)(int rank, mb_sign sign);
-    /* Called when all ranks begin to end. */
+    /* Called when all ranks begin to end, and when another one is gone then. */
     void (*ends)(void);
 } mb_ending_links;
 

@@ -103,7 +103,8 @@ static bool is_late(void)
 
 void mb_spread_end(void)
 {
-    ends_at = mb_now_ns();
+    if (ends_at == 0)
+        ends_at = mb_now_ns();
 }
 
 void mb_spread_link(const mb_spread_links *given)
