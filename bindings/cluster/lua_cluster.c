@@ -107,6 +107,22 @@ static int cluster_failing(lua_State *L)
     return 0;
 }
 
+/* speaks(): does this rank speak for all? Rank 0 does, or another one where that has died. */
+static int cluster_speaks(lua_State *L)
+{
+    lua_pushboolean(L, mb_cluster_speaks());
+    return 1;
+}
+
+/* await_others(): on rank 0, if all ranks end before their time, waits until the others have noted
+** what was in flight. */
+static int cluster_await_others(lua_State *L)
+{
+    (void)L;
+    mb_cluster_await_others();
+    return 0;
+}
+
 /* post(text): gives a text to all ranks. */
 static int cluster_post(lua_State *L)
 {
@@ -155,6 +171,8 @@ int mbl_open_cluster(lua_State *L)
                                          {"tell", cluster_tell},
                                          {"done", cluster_done},
                                          {"failing", cluster_failing},
+                                         {"speaks", cluster_speaks},
+                                         {"await_others", cluster_await_others},
                                          {"post", cluster_post},
                                          {"collect", cluster_collect},
                                          {"note_failure", cluster_note_failure},

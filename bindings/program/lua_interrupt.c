@@ -49,6 +49,7 @@ static uint64_t looked;  /* when that was counted last */
 static volatile sig_atomic_t stop_signal; /* the signal that stopped the last mbl_call, or 0 */
 static volatile sig_atomic_t holding;     /* stops are held back */
 static volatile sig_atomic_t waiting;     /* one is */
+static volatile sig_atomic_t by_ranks;    /* it is that of ranks that end, and of no one else yet */
 
 static const struct {
     int number;
@@ -132,9 +133,24 @@ static void hold_back(void)
         return; /* nobody reads the message */
 }
 
-/* Does only what is allowed in a signal handler. */
-static void on_interrupt(int number)
+/* Ranks that end stop each other, and their launcher stops them, too: that is one stop. Returns
+** whether this is the second half of it. */
+static bool is_same_stop(const siginfo_t *info)
 {
+    const bool ours = mb_cluster_stops(info);
+    if (!ours)
+        mb_cluster_stopped();
+    const bool same = stop_signal != 0 && (ours || by_ranks);
+    by_ranks = ours && stop_signal == 0;
+    return same;
+}
+
+/* Does only what is allowed in a signal handler. */
+static void on_interrupt(int number, siginfo_t *info, void *unused)
+{
+    (void)unused;
+    if (is_same_stop(info))
+        return;
     if (stop_signal != 0 && !waiting) { /* the default action follows when the handler returns */
         mb_target_remove_parts();
         signal(number, SIG_DFL);
@@ -269,7 +285,8 @@ int mbl_call(lua_State *L, int arguments, int results)
     lua_pushcfunction(L, add_traceback);
     lua_insert(L, base);
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_interrupt;
+    action.sa_sigaction = on_interrupt;
+    action.sa_flags = SA_SIGINFO;
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < STOP_COUNT; i++) /* one handler at a time */
         sigaddset(&action.sa_mask, STOPS[i].number);
@@ -277,7 +294,7 @@ int mbl_call(lua_State *L, int arguments, int results)
     base_state = running_state = L;
     fired = raised = false;
     gone_on = 0;
-    stop_signal = holding = waiting = 0;
+    stop_signal = holding = waiting = by_ranks = 0;
     for (int i = 0; i < STOP_COUNT; i++) {
         sigaction(STOPS[i].number, &action, &before[i]);
         if (STOPS[i].number != SIGINT && before[i].sa_handler == SIG_IGN) /* nohup */

@@ -9,11 +9,12 @@
 */
 #define _GNU_SOURCE
 #include "cluster/cluster.h"
+#include "cluster/ending.h"
 #include "cluster/mail.h"
-#include "cluster/peers.h"
 #include "cluster/spread_thread.h"
 #include "core/clock.h"
 #include <dlfcn.h>
+#include <errno.h>
 #include <sys/prctl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -29,15 +30,15 @@
 #define QUIET 64
 /* While bytes move. A thread that does not sleep takes processors from those that compute. */
 #define HASTE_NS UINT64_C(10000)
-#define GRACE_NS UINT64_C(500000000)      /* in which other ranks may fail in the same way */
-#define CLEANING_NS UINT64_C(3000000000)  /* in which the main thread may end what it does */
-#define PATIENCE_NS UINT64_C(10000000000) /* after which a failed rank ends all by itself */
+#define PATIENCE_NS UINT64_C(15000000000) /* after which a failed rank ends all by itself */
+#define HANG_NS UINT64_C(3000000000)      /* which that may take */
+#define FINISHING_NS UINT64_C(50000000)   /* between two looks at whether the engine has ended */
 
 /* The kinds of messages. NEXT (number of the deal, a = its count, b = work done), PART (text) and
-** FAIL (a = exit status, text = node, 0, line), BYE and HERE (a = process, text = node) go to rank
-** 0. DEALT (a = number), ALL (text) and GO come from it. Those from MB_SPREAD_KINDS on are for
-** spread.c. */
-enum { NEXT, DEALT, PART, ALL, FAIL, BYE, GO, HERE };
+** FAIL (a = exit status, text = node, 0, line), BYE and HERE (text = node) go to rank 0. DEALT (a =
+** number), ALL (text), GO and MEET (text of ending.c) come from it, and SIGN (a = the sign) both
+** ways. Those from MB_SPREAD_KINDS on are for spread.c. */
+enum { NEXT, DEALT, PART, ALL, FAIL, BYE, GO, HERE, MEET, SIGN };
 
 /* A deal: how many numbers have gone, and how much work has been told of. */
 typedef struct deal {
@@ -49,7 +50,7 @@ static const mb_engine *engine;
 static pthread_t thread;
 static mb_mailbox leaving, come;
 static char start_problem[400];
-static atomic_bool gone, desperate, ending, main_over, failing;
+static atomic_bool gone, desperate, finishing;
 
 /* The main thread's. */
 static int64_t deal_number, deal_count;
@@ -60,11 +61,7 @@ static pthread_mutex_t dealt_lock = PTHREAD_MUTEX_INITIALIZER;
 static deal *deals;
 static int64_t deals_count, deals_room;
 static mb_mail **parts;
-static int parts_count, byes, failures;
-static mb_mail *failure; /* the first one */
-static bool failures_differ;
-static bool overtaken; /* its own failure is older than the first one, and has not been told of */
-static uint64_t failed_at;
+static int parts_count, byes;
 
 const mb_place *mb_cluster_place(void)
 {
@@ -73,7 +70,27 @@ const mb_place *mb_cluster_place(void)
 
 bool mb_cluster_ending(void)
 {
-    return ending;
+    return mb_ending_begun();
+}
+
+void mb_cluster_stopped(void)
+{
+    mb_ending_stopped();
+}
+
+bool mb_cluster_stops(const siginfo_t *info)
+{
+    return info->si_code == SI_QUEUE && info->si_value.sival_ptr == mb_ending_signal_value();
+}
+
+bool mb_cluster_speaks(void)
+{
+    return mb_ending_speaks();
+}
+
+void mb_cluster_await_others(void)
+{
+    mb_ending_await_others();
 }
 
 /* ---- deals ---- */
@@ -114,16 +131,18 @@ int64_t mb_cluster_done(void)
 
 /* ---- the thread ---- */
 
-static void end_all(int status)
+static _Noreturn void end_all(int status)
 {
-    engine->abort(status);
-    _exit(status);
+    mb_ending_now(status);
 }
 
 static void handle(int from, const mb_mail_head *head, const char *text, size_t bytes);
 
+/* To a rank that is gone nothing goes. */
 static void send_to(int rank, const mb_mail_head *head, const void *text, size_t bytes)
 {
+    if (mb_ending_lost(rank))
+        return;
     mb_mail *mail = mb_mail_new(rank, head, text, bytes);
     if (!mail)
         end_all(EXIT_FAILURE);
@@ -197,60 +216,18 @@ static void take_part(int from, const mb_mail_head *head, const char *text, size
         check_waiting();
 }
 
-static void take_failure(int from, const mb_mail_head *head, const char *text, size_t bytes)
+static void meet(int rank, const char *node)
 {
-    if (failures++ == 0) {
-        failed_at = mb_now_ns();
-        failure = mb_mail_new(from, head, text, bytes);
-        overtaken = failing && from != place.rank;
+    const char *text = mb_ending_meet(rank, node);
+    if (!text)
         return;
-    }
-    const char *line = text + strlen(text) + 1;
-    failures_differ =
-        failures_differ || !failure || strcmp(failure->text + strlen(failure->text) + 1, line) != 0;
-    if (overtaken && from == place.rank) {
-        free(failure);
-        failure = mb_mail_new(from, head, text, bytes);
-        overtaken = false;
-    }
+    for (int i = 1; i < place.size; i++)
+        send_to(i, &(mb_mail_head){.kind = MEET}, text, strlen(text) + 1);
 }
 
-static void tell_failure(void)
+static void sign(int rank, mb_sign what)
 {
-    const char *line = failure->text + strlen(failure->text) + 1;
-    const int dead = mb_peers_dead();
-    if (dead >= 0) /* the launcher has ended the others for it */
-        fprintf(stderr,
-                "rank %d on %s has died without a word: killed, or out of memory; rank %d: %s\n",
-                dead, place.node, failure->rank, line);
-    else if (failures == place.size && !failures_differ)
-        fprintf(stderr, "%s\n", line);
-    else
-        fprintf(stderr, "rank %d on %s: %s\n", failure->rank, failure->text, line);
-    fflush(stderr);
-}
-
-/* Ends all ranks once every rank has had the time to fail in the same way. The main thread of rank
-** 0 is stopped before, as by a signal from outside, so that it says what is kept, and leaves nothing
-** that is worth nothing. */
-static void judge_failures(void)
-{
-    if (failures == 0)
-        return;
-    if (!ending) {
-        const uint64_t grace = overtaken ? CLEANING_NS : GRACE_NS;
-        if (failures < place.size && mb_now_ns() - failed_at < grace)
-            return;
-        if (!failure)
-            end_all(EXIT_FAILURE);
-        tell_failure();
-        ending = true;
-        failed_at = mb_now_ns();
-        if (!main_over)
-            kill(getpid(), SIGTERM);
-    }
-    if (main_over || mb_now_ns() - failed_at > CLEANING_NS)
-        end_all((int)failure->head.a);
+    send_to(rank, &(mb_mail_head){.kind = SIGN, .a = what}, NULL, 0);
 }
 
 static void handle(int from, const mb_mail_head *head, const char *text, size_t bytes)
@@ -264,7 +241,7 @@ static void handle(int from, const mb_mail_head *head, const char *text, size_t 
         return;
     }
     case PART: take_part(from, head, text, bytes); return;
-    case FAIL: take_failure(from, head, text, bytes); return;
+    case FAIL: mb_ending_fail(from, (int)head->a, text, bytes); return;
     case BYE:
         if (++byes == place.size)
             for (int i = 0; i < place.size; i++)
@@ -273,10 +250,9 @@ static void handle(int from, const mb_mail_head *head, const char *text, size_t 
             check_waiting();
         return;
     case GO: gone = true; return;
-    case HERE:
-        if (strcmp(text, place.node) == 0)
-            mb_peers_note(from, head->a);
-        return;
+    case HERE: meet(from, text); return;
+    case MEET: mb_ending_join(text); return;
+    case SIGN: mb_ending_sign(from, (mb_sign)head->a); return;
     default: /* DEALT, ALL, and the kinds of spread.c */
         if (head->kind >= MB_SPREAD_KINDS)
             mb_spread_handle(from, head, text);
@@ -294,6 +270,7 @@ static bool receive_one(void)
         return false;
     mb_mail_head head;
     memcpy(&head, data, sizeof head);
+    mb_ending_heard(from);
     handle(from, &head, (const char *)data + sizeof head, bytes - sizeof head);
     free(data);
     return true;
@@ -312,21 +289,53 @@ static uint64_t pause_after(uint64_t last_ns)
     return pause < POLL_NS ? POLL_NS : pause < LONGEST_POLL_NS ? pause : LONGEST_POLL_NS;
 }
 
+/* Where rank 0 is gone, nothing more is dealt: the main thread does not wait for that in vain. */
+static void deal_none(void)
+{
+    if (mb_mailbox_send(&come, 0, &(mb_mail_head){.kind = DEALT}, NULL, 0) != MB_STATUS_OK)
+        end_all(EXIT_FAILURE);
+}
+
+/* All ranks begin to end. The main thread may have asked rank 0 for a number. */
+static void begin_to_end(void)
+{
+    mb_spread_end();
+    if (mb_ending_lost(0))
+        deal_none();
+}
+
+/* A message of the main thread leaves. */
+static void leave(const mb_mail *mail)
+{
+    if (mail->head.kind == NEXT && mb_ending_lost(0))
+        deal_none();
+    else
+        send_to(mail->rank, &mail->head, mail->text, mb_mail_text_bytes(mail));
+}
+
+/* The main thread waits for this. */
+static void tell_start(bool started)
+{
+    mb_mailbox_send(&come, 0, &(mb_mail_head){.a = started}, NULL, 0);
+}
+
 static void *work(void *unused)
 {
     (void)unused;
+    bool told = false;
     uint64_t last_ns = mb_now_ns();
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* HASTE_NS is short */
     const bool started = engine->start(&place, start_problem, sizeof start_problem);
     parts = started ? calloc((size_t)place.size, sizeof(mb_mail *)) : NULL;
     mb_spread_link(
         &(mb_spread_links){.engine = engine, .tell = send_to, .ask = ask, .end = end_all});
-    mb_mailbox_send(&come, 0, &(mb_mail_head){.a = started && parts}, NULL, 0);
-    if (!started)
+    if (!started || !parts) {
+        tell_start(false);
         return NULL;
-    if (place.rank != 0)
-        send_to(0, &(mb_mail_head){.kind = HERE, .a = getpid()}, place.node,
-                strlen(place.node) + 1);
+    }
+    mb_ending_start(
+        &(mb_ending_links){.engine = engine, .place = &place, .sign = sign, .ends = begin_to_end});
+    send_to(0, &(mb_mail_head){.kind = HERE}, place.node, strlen(place.node) + 1);
     while (!gone) {
         while (receive_one())
             last_ns = mb_now_ns();
@@ -334,16 +343,21 @@ static void *work(void *unused)
         const bool moving = mb_spread_work(), hurries = !engine->sent() || moving;
         mb_mail *mail = mb_mailbox_take(&leaving, hurries ? HASTE_NS : pause_after(last_ns));
         if (mail)
-            send_to(mail->rank, &mail->head, mail->text, mb_mail_text_bytes(mail));
+            leave(mail);
         if (mail || hurries)
             last_ns = mb_now_ns();
         free(mail);
-        judge_failures();
+        mb_ending_work();
+        if (!told && mb_ending_is_connected()) {
+            tell_start(true);
+            told = true;
+        }
         if (desperate)
             end_all(EXIT_FAILURE);
     }
     while (!engine->sent())
         ;
+    finishing = true;
     engine->finish();
     return NULL;
 }
@@ -444,6 +458,7 @@ static mb_status check_singleton(void)
 mb_status mb_cluster_start(const char *plugin)
 {
     sigset_t all, before;
+    MB_TRY(mb_ending_read_environment());
     MB_TRY(load(plugin));
     mb_mailbox_open(&leaving);
     mb_mailbox_open(&come);
@@ -469,17 +484,27 @@ mb_status mb_cluster_start(const char *plugin)
 
 void mb_cluster_stop(void)
 {
+    struct timespec until;
     if (!engine)
         return;
-    main_over = true;
-    if (mb_mailbox_send(&leaving, 0, &(mb_mail_head){.kind = BYE}, NULL, 0) == MB_STATUS_OK)
-        pthread_join(thread, NULL);
+    mb_ending_main_over();
+    if (mb_mailbox_send(&leaving, 0, &(mb_mail_head){.kind = BYE}, NULL, 0) == MB_STATUS_OK) {
+        do {
+            if (finishing)
+                mb_ending_look_finishing();
+            clock_gettime(CLOCK_REALTIME, &until);
+            until.tv_nsec += (long)FINISHING_NS;
+            until.tv_sec += until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+        } while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
+        mb_lifeline_close();
+    }
     engine = NULL;
 }
 
 void mb_cluster_failing(void)
 {
-    failing = true;
+    mb_ending_failing();
 }
 
 void mb_cluster_fail(const char *text, int status)
@@ -490,14 +515,15 @@ void mb_cluster_fail(const char *text, int status)
     const int length = snprintf(line, sizeof line, "%s%c%s", place.node, '\0', text);
     const size_t bytes = (size_t)length < sizeof line ? (size_t)length + 1 : sizeof line;
     line[sizeof line - 1] = '\0';
-    main_over = true;
+    mb_ending_main_over();
     mb_mailbox_send(&leaving, 0, &(mb_mail_head){.kind = FAIL, .a = status}, line, bytes);
     const uint64_t began = mb_now_ns();
     while (mb_now_ns() - began < PATIENCE_NS)
         usleep(10000);
     desperate = true;
-    for (;;)
-        pause();
+    while (mb_now_ns() - began < PATIENCE_NS + HANG_NS)
+        usleep(10000);
+    _exit(status);
 }
 
 /* ---- what the main thread asks ---- */

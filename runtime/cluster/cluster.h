@@ -15,6 +15,7 @@
 
 #include "cluster/engine.h"
 #include "core/status.h"
+#include <signal.h>
 
 /* The number of ranks that a launcher says it has started (environment variables), 0 if no launcher
 ** has started this process; *variable names what says so. */
@@ -48,13 +49,22 @@ mb_status mb_cluster_post(const void *data, size_t bytes);
 ** free(). Waits at most `wait_ns`; *all is NULL if some ranks have not posted by then. */
 mb_status mb_cluster_collect(uint64_t wait_ns, char **all, size_t *bytes);
 
-/* Does rank 0 end all ranks because one has failed? Safe in a signal handler. */
+/* Do all ranks end because one has failed, or is gone? Safe in a signal handler. */
 bool mb_cluster_ending(void);
+/* A signal from outside stops this rank: what ends after that is no death. Safe in a signal
+** handler. */
+void mb_cluster_stopped(void);
+/* Is this signal the one by which the cluster stops the main thread, because all ranks end? */
+bool mb_cluster_stops(const siginfo_t *info);
+/* Is this the rank that speaks for all? Rank 0, or another one where that has died. */
+bool mb_cluster_speaks(void);
+/* On rank 0: if all ranks end, waits until the others have noted what was in flight. */
+void mb_cluster_await_others(void);
 /* This rank removes what others use, because it fails. If it is rank 0, a failure of another rank
 ** that follows is not told as the first one. */
 void mb_cluster_failing(void);
-/* Ends all ranks with this exit status. Rank 0 prints one line: the text, with the rank and its node
-** unless all ranks say the same. Does not return if there are several ranks. */
+/* Ends all ranks with this exit status (ending.h). Rank 0 prints one line: the text, with the rank
+** and its node unless all ranks say the same. Does not return if there are several ranks. */
 void mb_cluster_fail(const char *text, int status);
 
 #endif

@@ -18,9 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AWAKE_NS UINT64_C(1000000)        /* after a piece the next one comes soon */
-#define LOOK_NS UINT64_C(50000000)        /* between two looks at the cancel flag */
-#define GRACE_NS UINT64_C(3000000000)     /* in which an owner that has closed may end all ranks */
+#define AWAKE_NS UINT64_C(1000000) /* after a piece the next one comes soon */
+#define LOOK_NS UINT64_C(50000000) /* between two looks at the cancel flag */
+#define GRACE_NS                                                                                   \
+    UINT64_C(3000000000) /* in which an owner that has closed, or is gone, may end all ranks */
 #define PATIENCE_NS UINT64_C(10000000000) /* after which closing waits no more */
 
 /* Number: of the spread memory. `a`: number of the asker's piece; of ASK, its question. READ and
@@ -72,7 +73,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static mb_spread_links links;
 static mb_spread *all;
 static int64_t opened;
-static uint64_t moved_at; /* when a piece was last under way; of the thread for messages */
+static _Atomic uint64_t ends_at; /* when all ranks began to end; 0: they do not */
+static uint64_t moved_at;        /* when a piece was last under way; of the thread for messages */
 
 static void prepare(void)
 {
@@ -90,6 +92,19 @@ static void sleep_a_little(void)
     const struct timespec time = {(time_t)(until / UINT64_C(1000000000)),
                                   (long)(until % UINT64_C(1000000000))};
     pthread_cond_timedwait(&changed, &lock, &time);
+}
+
+/* Do all ranks end, and has an owner had its time to answer? */
+static bool is_late(void)
+{
+    const uint64_t now = mb_now_ns(), since = ends_at;
+    return since > 0 && now - since > GRACE_NS;
+}
+
+void mb_spread_end(void)
+{
+    if (ends_at == 0)
+        ends_at = mb_now_ns();
 }
 
 void mb_spread_link(const mb_spread_links *given)
@@ -362,7 +377,7 @@ static question *take_question(mb_spread *s)
 {
     question *q = NULL;
     pthread_mutex_lock(&lock);
-    while (!q && !s->closed && !mb_cancelled()) {
+    while (!q && !s->closed && !mb_cancelled() && !is_late()) {
         for (int i = 0; i < MB_SPREAD_ASKING && !q; i++)
             if (s->questions[i].state == FREE)
                 q = &s->questions[i];
@@ -401,18 +416,25 @@ static mb_status fail_refused(int owner)
                    owner);
 }
 
+static mb_status fail_late(void)
+{
+    return mb_fail(MB_STATUS_CANCELLED, NULL, "all ranks end: one is gone or has failed");
+}
+
 /* Waits for the answer. The question is free afterwards, or will be. */
 static mb_status wait_for(question *q, void *memory)
 {
     const int owner = q->owner;
     pthread_mutex_lock(&lock);
-    while (q->state < DONE && !mb_cancelled())
+    while (q->state < DONE && !mb_cancelled() && !is_late())
         sleep_a_little();
     const bool over = q->state >= DONE, done = q->state == DONE;
     q->left = !over;
     pthread_mutex_unlock(&lock);
-    if (!over)
-        return mb_cancel_check();
+    if (!over) {
+        MB_TRY(mb_cancel_check());
+        return fail_late();
+    }
     if (done && !q->writing)
         memcpy(memory, piece_of(q->spread, q->slot), bytes_of(&q->lines));
     free_question(q);
@@ -422,6 +444,8 @@ static mb_status wait_for(question *q, void *memory)
 static mb_status fail_closed(void)
 {
     MB_TRY(mb_cancel_check());
+    if (is_late())
+        return fail_late();
     return mb_fail(MB_STATUS_ARGUMENT, NULL, "the memory that the ranks share has been closed");
 }
 
@@ -556,7 +580,7 @@ bool mb_spread_close(mb_spread *s)
     pthread_mutex_lock(&lock);
     s->closed = true;
     pthread_cond_broadcast(&changed);
-    while (in_use(s) && mb_now_ns() - began < PATIENCE_NS)
+    while (in_use(s) && !is_late() && mb_now_ns() - began < PATIENCE_NS)
         sleep_a_little();
     const bool stays = in_use(s); /* a rank is dead: all will be */
     for (mb_spread **at = &all; *at && !stays; at = &(*at)->next)

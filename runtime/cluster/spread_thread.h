@@ -30,4 +30,7 @@ void mb_spread_handle(int from, const mb_mail_head *head, const char *text);
 ** soon. */
 bool mb_spread_work(void);
 
+/* All ranks end: an owner that is gone is not waited for. */
+void mb_spread_end(void);
+
 #endif

@@ -175,9 +175,7 @@ function cli.help(spec)
 end
 
 -- Of several ranks one says what all of them know.
-local function speaks()
-    return core.cluster.place().rank == 0
-end
+local speaks = core.cluster.speaks
 
 -- The program's own name, for its messages, and what library functions call its options; set by
 -- `parse`.

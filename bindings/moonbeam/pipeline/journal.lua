@@ -356,6 +356,7 @@ end
 function methods:close()
     local kept, last = self.kept, self.last
     if self.tell and self.looked and kept.run and kept:keeps() then
+        core.cluster.await_others()
         self.tell(("'%s' keeps %d of %d rows: go on with the option resume = true, or start anew "
             .. "with the option discard = true"):format(kept.folder, kept:count(last.number),
             last.last - last.first + 1))

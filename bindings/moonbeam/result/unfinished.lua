@@ -560,6 +560,18 @@ function methods:count(number)
     return count
 end
 
+--- The same for a folder, of a rank that has not begun the run itself.
+function unfinished.count(folder, number)
+    local self = new()
+    self.folder, self.run = folder, core.unfinished.join(folder, "journal", false)
+    local ok, problem = pcall(read, self)
+    self.run:close()
+    if not ok then
+        error(problem, 0)
+    end
+    return self:count(number)
+end
+
 -- ---------------------------------------------------------------------------------------------
 -- Ending
 

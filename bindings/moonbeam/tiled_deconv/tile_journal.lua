@@ -259,8 +259,9 @@ function methods:close(problem)
     self.closed = true
     if not kept then
         return
-    elseif self.options.tell and tile_ranks.leads() and kept.run and not kept.removed
+    elseif self.options.tell and core.cluster.speaks() and kept.run and not kept.removed
         and kept:keeps() then
+        core.cluster.await_others()
         local again = self.is_same and type(problem) == "table" and problem.code == "argument"
         self.options.tell(("'%s' keeps %s: %s the option discard = true"):format(kept.folder,
             self.progress or "what was there", again and "with these values it ends again; remove "

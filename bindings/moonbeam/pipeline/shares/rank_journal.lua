@@ -7,6 +7,7 @@ local cluster = require "moonbeam.cluster"
 local core = require "moonbeam.core"
 local journal = require "moonbeam.pipeline.journal"
 local records = require "moonbeam.result.records"
+local unfinished = require "moonbeam.result.unfinished"
 
 local rank_journal = {}
 
@@ -28,8 +29,13 @@ function kept_methods.note_section() end
 function kept_methods.drop_store() end
 function kept_methods.remove() end
 
+--- Rank 0 says what is kept, unless it is this rank that speaks.
 function kept_methods.keeps()
-    return false -- rank 0 says what is kept
+    return core.cluster.speaks()
+end
+
+function kept_methods:count(number)
+    return unfinished.count(self.folder, number)
 end
 
 local function join(rank, facts)
@@ -64,7 +70,7 @@ function rank_journal.open(team, made, path, options)
             stores = kept.stores, complete = kept.complete} or nil
     end)
     if team.rank > 0 and facts then
-        own = journal.of(made, join(team.rank, facts))
+        own = journal.of(made, join(team.rank, facts), options.tell)
     end
     team.gather(true) -- rank 0 removes the folder where it fails next
     if own then

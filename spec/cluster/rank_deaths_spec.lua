@@ -1,0 +1,148 @@
+-- Ranks that die or are stopped where the launcher does nothing about it, as srun does by default.
+
+local files = require "spec.support.files"
+local mb = require "moonbeam"
+local rank_pipelines = require "spec.support.rank_pipelines"
+local ranks = require "spec.support.ranks"
+
+-- mpirun lets the others go on where a rank has died. It then ends with status 0.
+local CARELESS <const> = ranks.PATIENT .. " OMPI_MCA_orte_enable_recovery=1"
+
+local DEATH <const> = "%%f[%%w]rank %d on %%S+ has died without a word: killed, or out of memory\n"
+local SILENCE <const> = "%%f[%%w]rank %d on %%S+ has given no sign of life for 2 s: it is stopped"
+
+local function count(text, pattern)
+    return select(2, text:gsub(pattern, ""))
+end
+
+describe("a rank that is gone", function()
+    local own, folder
+    setup(function()
+        own = rank_pipelines.open()
+        folder = own.folder
+    end)
+    teardown(function()
+        own.close()
+    end)
+    before_each(function()
+        own.clean()
+    end)
+
+    -- Runs a script; the output comes to its end when the last process has.
+    local function run(size, text)
+        local began = mb.system.clock()
+        local output = ranks.run(folder, size, text, CARELESS)
+        assert.is_true(mb.system.clock() - began < 20, output)
+        return output
+    end
+
+    ranks.it("ends all, which finish what is in flight; others go on to the same bits", function()
+        local recipe = rank_pipelines.RECIPES[1][2]:gsub("}$", ', "count_rows"}')
+        local expected = own.alone(recipe)
+        os.remove(folder .. "/out.h5")
+        for _, killed in ipairs {1, 0} do
+            -- When the rank dies, the others are in their first blocks.
+            local text = own.text(recipe,
+                ("{rows = true, kill = %d, at = 1, slow = 0.3, others = 0.6}"):format(killed))
+                :gsub("overwrite = true", "%0, tell = print")
+            local output = run(3, text)
+            assert.equal(1, count(output, DEATH:format(killed)), output)
+            assert.equal(1, count(output, "%f[%w]rank %d on "), output)
+            local kept = output:match "out.h5.unfinished' keeps (%d+) of %d+ rows: go on"
+            assert.is_true((tonumber(kept) or 0) >= (killed == 0 and 1 or 2), output)
+            output = ranks.run(folder, 2, (text:gsub("{rows = true, kill = %d", "{resume = true")))
+            -- Where rank 0 speaks, it has waited for the others.
+            local has = tonumber(output:match "has (%d+) of %d+ rows already")
+            assert.is_true(killed == 0 and has >= tonumber(kept) or has == tonumber(kept), output)
+            assert.is_true(own.bits() == expected)
+            assert.equal("out.h5\n", own.left())
+            os.remove(folder .. "/out.h5")
+        end
+    end)
+
+    ranks.it("ends all that wait for it, in each call", function()
+        for _, case in ipairs {{1, "cluster.barrier()"}, {0, "cluster.barrier()"},
+            {0, "local take = cluster.deal {1, 2, 3} while true do take(1) end"},
+            {2, ""}, {0, ""}} do
+            local output = run(3, ([[
+                local mb = require "moonbeam"
+                local cluster = mb.cluster
+                if cluster.rank == %d then
+                    mb.system.sleep(0.3)
+                    os.execute("kill -KILL " .. mb.system.pid())
+                end
+                %s
+            ]]):format(case[1], case[2]))
+            assert.equal(1, count(output, DEATH:format(case[1])), output)
+            assert.equal(1, count(output, "%f[%w]rank %d on "), output)
+        end
+    end)
+
+    ranks.it("is no rank that fails, or that is stopped by a signal", function()
+        local output = run(3, [[
+            local cluster = require "moonbeam".cluster
+            if cluster.rank == 2 then error("no disk", 0) end
+            cluster.barrier()
+        ]])
+        assert.matches("rank 2 on %S+: [^\n]*no disk", output)
+        output = run(3, [[
+            local mb = require "moonbeam"
+            mb.cluster.barrier()
+            os.execute("kill -TERM " .. mb.system.pid())
+            mb.cluster.barrier()
+        ]])
+        assert.matches("interrupted by SIGTERM", output)
+        assert.is_nil(output:find("has died", 1, true), output)
+    end)
+end)
+
+describe("a rank that is silent", function()
+    local folder
+    setup(function()
+        folder = files.folder()
+    end)
+    teardown(function()
+        files.remove(folder)
+    end)
+
+    ranks.it("is told once if it is stopped, and goes on", function()
+        for stopped = 0, 1 do
+            local output, status = ranks.run(folder, 3, ([[
+                local mb = require "moonbeam"
+                mb.cluster.barrier()
+                if mb.cluster.rank == %d then
+                    local pid = mb.system.pid()
+                    os.execute(("(sleep 5; kill -CONT %%d) & kill -STOP %%d"):format(pid, pid))
+                end
+                mb.cluster.barrier()
+                print "on"
+            ]]):format(stopped), "MOONBEAM_SILENCE=2")
+            assert.equal(0, status, output)
+            assert.equal(3, count(output, "on\n"), output)
+            assert.equal(1, count(output, SILENCE:format(stopped)), output)
+        end
+    end)
+
+    ranks.it("is not one that computes, or waits for the system", function()
+        local output, status = ranks.run(folder, 3, [[
+            local mb = require "moonbeam"
+            local began = mb.system.clock()
+            if mb.cluster.rank == 0 then
+                os.execute "sleep 4"
+            end
+            while mb.cluster.rank == 1 and mb.system.clock() - began < 4 do end
+            mb.cluster.barrier()
+        ]], "MOONBEAM_SILENCE=2")
+        assert.equal(0, status, output)
+        assert.equal("", output)
+    end)
+
+    ranks.it("has a time that is checked", function()
+        for _, text in ipairs {"0", "1 s", "86401", ""} do
+            local output, status = ranks.run(folder, 2, "print(1)", ("MOONBEAM_SILENCE='%s'"):format(text))
+            assert.equal(1, status, output)
+            assert.matches("MOONBEAM_SILENCE is '" .. text .. "'; it must be the seconds, 1 to 86400",
+                output, 1, true)
+        end
+    end)
+end)
