@@ -40,12 +40,16 @@ static int dataset_write(lua_State *L)
 }
 
 /* dataset:place(): {offset, bytes}, where the bytes of a contiguous dataset are in a file that is
-** at rest or is read without libhdf5; nil for any other. */
+** at rest or is read without libhdf5; nil for any other, and why, if that is known. */
 static int dataset_place(lua_State *L)
 {
     uint64_t offset = 0, bytes = 0;
-    if (!mb_h5_raw_place(mbl_check_h5_dataset(L, 1), &offset, &bytes))
-        return 0;
+    const mb_h5_dataset *dataset = mbl_check_h5_dataset(L, 1);
+    if (!mb_h5_raw_place(dataset, &offset, &bytes)) {
+        lua_pushnil(L);
+        lua_pushstring(L, mb_h5_raw_why(dataset));
+        return 2;
+    }
     lua_createtable(L, 0, 2);
     mbl_set_integer(L, "offset", (int64_t)offset);
     mbl_set_integer(L, "bytes", (int64_t)bytes);

@@ -156,6 +156,13 @@ static int run_sync(lua_State *L)
     return 0;
 }
 
+/* run:end_journal(): closes the journal: nothing is noted any more. */
+static int run_end_journal(lua_State *L)
+{
+    mb_unfinished_end_journal(check_run(L));
+    return 0;
+}
+
 /* run:remove([others]): removes the folder with all that is in it, and closes. What these names have
 ** stays, and the folder with it. */
 static int run_remove(lua_State *L)
@@ -290,6 +297,7 @@ int mbl_open_unfinished(lua_State *L)
                                        {"read", run_read},
                                        {"append", run_append},
                                        {"sync", run_sync},
+                                       {"end_journal", run_end_journal},
                                        {"remove", run_remove},
                                        {"close", run_close},
                                        {NULL, NULL}};

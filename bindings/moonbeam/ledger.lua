@@ -6,6 +6,7 @@ local declared = require "moonbeam.internal.declared"
 local core = require "moonbeam.core"
 local columns = require "moonbeam.internal.columns"
 local json = require "moonbeam.internal.json"
+local least_budget = require "moonbeam.plan.least"
 local unknown = require "moonbeam.internal.unknown"
 
 local ledger = {}
@@ -56,27 +57,35 @@ local function make(rows, dry, results, before)
     return self
 end
 
--- Runs fn(...) between begin and finish; both are undone whatever happens. In a dry run, devices of
--- the list `unlimited` have as much memory as it takes.
-local function run(dry, unlimited, fn, ...)
-    if unlimited then
-        core.dry.begin(unlimited, nil, true, true)
-    elseif dry then
+-- Begins a dry run, or one in another, so that each of the list `rooms`, {devices, bytes}, holds:
+-- these devices have so many bytes beyond what is live, or as many as it takes (nil). Returns how
+-- many have begun.
+local function begin(rooms)
+    for _, each in ipairs(rooms) do
+        core.dry.begin(each[1], each[2], true, true)
+    end
+    if #rooms == 0 then
         core.dry.begin()
     end
-    local first
+    return math.max(1, #rooms)
+end
+
+-- Runs fn(...) between begin and finish; both are undone whatever happens. `rooms`: of a dry run
+-- (begin); nil: it runs for real.
+local function run(rooms, fn, ...)
+    local levels, first = rooms and begin(rooms) or 0, nil
     local before = derived_counts()
     local _ <close> = setmetatable({}, {__close = function()
         if first then
             core.ledger.finish()
         end
-        if dry then
+        for _ = 1, levels do
             core.dry.finish()
         end
     end})
     first = core.ledger.begin()
     local results
-    if dry then
+    if rooms then
         local formats <close> = unknown.formatted() -- luacheck: ignore
         results = table.pack(pcall(core.ledger.call, fn, ...))
         if not table.remove(results, 1) then
@@ -86,12 +95,66 @@ local function run(dry, unlimited, fn, ...)
     else
         results = table.pack(core.ledger.call(fn, ...))
     end
-    local made = make(core.ledger.rows(first), dry, results, before)
-    for i, device in ipairs(unlimited or {}) do
-        made.most = made.most or {}
-        made.most[i] = core.pool.stats(device).live_peak
+    local made = make(core.ledger.rows(first), rooms ~= nil, results, before)
+    if rooms and #rooms > 0 then
+        made.most = {}
+        for _, device in ipairs(core.device.opened()) do
+            made.most[device.id] = core.pool.stats(device).live_peak
+        end
     end
     return made
+end
+
+-- The least bytes beyond what is live with which a device has a plan of fn(...), by plans with
+-- `rooms` (begin) for the others; nil where that cannot be determined.
+local function least_room(device, rooms, fn, ...)
+    local live <const> = core.pool.stats(device).live
+    local arguments <const> = table.pack(...)
+    local function plan_at(bytes)
+        rooms[#rooms + 1] = {{device}, bytes}
+        local ok, made = pcall(run, rooms, fn, table.unpack(arguments, 1, arguments.n))
+        rooms[#rooms] = nil
+        if ok then
+            return made.most[device.id] - live
+        elseif type(made) == "table" and made.code == "cancelled" then
+            error(made, 0)
+        end
+        return nil, type(made) == "table" and made.code == "budget" and made.device == device.id
+            and not made.limited_by and made.enough and made.enough - live or nil
+    end
+    return least_budget(plan_at, core.pool.stats(device).budget - live)
+end
+
+-- The devices that a plan without a limit takes too far; the one that `err` names where there are
+-- none, because fn only plans for its budget.
+local function short_devices(made, err)
+    local short, named = {}, {}
+    for _, device in ipairs(core.device.opened()) do
+        short[#short + 1] = made.most[device.id] > core.pool.stats(device).budget and device or nil
+        named[1] = device.id == err.device and not err.limited_by and device or named[1]
+    end
+    return short[1] and short or named
+end
+
+-- Where the plan of an error does not fit: {device, budget, enough}, if that can be determined.
+-- What is enough is looked for on one device after the other: with what was found for those before
+-- it, and without a limit on those after it. So all that is found is enough together.
+local function beyond_of(made, err, fn, ...)
+    local short, beyond, found = short_devices(made, err), {}, {}
+    for i, device in ipairs(short) do
+        local stats = core.pool.stats(device)
+        local rooms = table.move(found, 1, #found, 1, {})
+        if i < #short then
+            rooms[#rooms + 1] = {table.move(short, i + 1, #short, 1, {})}
+        end
+        local room = least_room(device, rooms, fn, ...) or made.most[device.id] - stats.live
+        found[i] = {{device}, room}
+        if stats.live + room > stats.budget then
+            beyond[#beyond + 1] = {device = device.id, budget = stats.budget,
+                enough = stats.live + room}
+        end
+    end
+    return beyond
 end
 
 -- The ledger of a dry run that the budgets refused with this error: planned again without a limit.
@@ -100,14 +163,8 @@ local function beyond_budget(err, fn, ...)
     if type(err) ~= "table" or err.code ~= "budget" or core.dry.on() then
         error(err, 0)
     end
-    local devices, beyond = core.device.opened(), {}
-    local ok, made = pcall(run, true, devices, fn, ...)
-    for i, device in ipairs(ok and devices or {}) do
-        local budget = core.pool.stats(device).budget
-        if made.most[i] > budget then
-            beyond[#beyond + 1] = {device = device.id, budget = budget, enough = made.most[i]}
-        end
-    end
+    local ok, made = pcall(run, {{core.device.opened()}}, fn, ...)
+    local beyond = ok and beyond_of(made, err, fn, ...) or {}
     if #beyond == 0 then -- memory is not the cause, or there are no addresses for so much
         error(ok and err or made, 0)
     end
@@ -117,7 +174,7 @@ end
 
 --- Calls fn(...) and returns the ledger of that, then what fn returned.
 function ledger.record(fn, ...)
-    local made = run(false, nil, fn, ...)
+    local made = run(nil, fn, ...)
     return made, table.unpack(made.results, 1, made.results.n)
 end
 
@@ -127,11 +184,12 @@ end
 -- scales arrays, and is an error elsewhere; only its equality with a number (v:min() == 0) cannot
 -- be noticed: that is false without a word. mb.bound gives plans a value.
 --
--- What does not fit the budget of a device is planned as if it did. The ledger's field `beyond` is
--- then a list of {device, budget, enough}, in bytes: with a budget of `enough` it runs. If all
--- fits, `beyond` is nil.
+-- What does not fit the budget of a device is planned as if it did, without a limit. The ledger's
+-- field `beyond` is then a list of {device, budget, enough}, in bytes: with a budget of `enough` it
+-- runs, and with nine tenths of that it does not. That may be less than the peak: with less memory
+-- some functions work in smaller parts. If all fits, `beyond` is nil.
 function ledger.dry_run(fn, ...)
-    local ok, made = pcall(run, true, nil, fn, ...)
+    local ok, made = pcall(run, {}, fn, ...)
     if not ok then
         made = beyond_budget(made, fn, ...)
     end
@@ -142,7 +200,7 @@ end
 -- Like dry_run, for a script, whose plan must end as the script does: what does not fit the budget
 -- is an error.
 function ledger._within_budget(fn, ...)
-    local made = run(true, nil, fn, ...)
+    local made = run({}, fn, ...)
     made.results = nil
     return made
 end

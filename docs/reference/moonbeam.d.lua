@@ -978,7 +978,7 @@ function h5_dataset:close() end
 ---Indices of axis 1 that were never written, a list of {first, last}, and why.
 function h5_dataset:missing() end
 
----Where the bytes of a contiguous dataset are in its file, {offset, bytes}, if they are moved without libhdf5; otherwise nil.
+---Where the bytes of a contiguous dataset are in its file, {offset, bytes}, if they are moved without libhdf5; otherwise nil, and why, if that is known.
 function h5_dataset:place() end
 
 ---@class moonbeam.options.h5_dataset_read

@@ -72,6 +72,8 @@ mb_status mb_region_hash(const mb_region *r, uint64_t *sum, bool *whole)
     if (r->line_bytes == 0 || r->lines == 0)
         return mb_fail(MB_STATUS_ARGUMENT, "lines", "a region has lines of bytes");
     const int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+        return mb_fail(MB_STATUS_IO, "path", "cannot open '%s': %s", r->path, strerror(errno));
     if (fd < 0)
         return MB_STATUS_OK;
     const mb_status status = hash_open(fd, r, sum, whole);

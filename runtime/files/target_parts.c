@@ -177,9 +177,30 @@ void mb_remove_slices(const char *folder)
     mb_step_rmdir(folder);
 }
 
-/* Removes a folder with its files; those in folders in it, too, while `depth` > 0. Follows no
-** links. */
-static void remove_tree(const char *folder, int depth)
+/* The folders in a folder. */
+typedef struct folder_list {
+    char **paths;
+    size_t count, room;
+} folder_list;
+
+/* Notes a path, if there is host memory for it. */
+static void note_folder(folder_list *folders, const char *path)
+{
+    if (folders->count == folders->room) {
+        const size_t room = folders->room * 2 + 16;
+        char **more = realloc(folders->paths, room * sizeof *more);
+        if (!more)
+            return;
+        folders->paths = more;
+        folders->room = room;
+    }
+    char *copy = strdup(path);
+    if (copy)
+        folders->paths[folders->count++] = copy;
+}
+
+/* Removes the files in a folder, and notes the folders in it. Follows no links. */
+static void remove_files(const char *folder, folder_list *folders)
 {
     char name[PATH_MAX];
     DIR *list = is_folder(folder) ? opendir(folder) : NULL;
@@ -190,13 +211,28 @@ static void remove_tree(const char *folder, int depth)
         if (own ||
             (size_t)snprintf(name, sizeof name, "%s/%s", folder, entry->d_name) >= sizeof name)
             continue;
-        if (!is_folder(name))
+        if (is_folder(name))
+            note_folder(folders, name);
+        else
             mb_step_unlink(name);
-        else if (depth > 0)
-            remove_tree(name, depth - 1);
     }
     closedir(list);
-    mb_step_rmdir(folder);
+}
+
+/* Removes a folder with its files; those in folders in it, too, while `depth` > 0. One folder is
+** open at a time: a process that may open no more files has room for one. */
+static void remove_tree(const char *folder, int depth)
+{
+    folder_list folders = {0};
+    remove_files(folder, &folders);
+    for (size_t i = 0; i < folders.count; i++) {
+        if (depth > 0)
+            remove_tree(folders.paths[i], depth - 1);
+        free(folders.paths[i]);
+    }
+    free(folders.paths);
+    if (is_folder(folder))
+        mb_step_rmdir(folder);
 }
 
 void mb_remove_run(const char *folder)

@@ -324,6 +324,32 @@ static mb_status refuse_begun(const char *folder, mb_unfinished_state state, boo
     return status != MB_STATUS_OK ? status : refuse(folder, state, scratch);
 }
 
+/* What is in a folder tells its state, so it must be readable. */
+static mb_status check_readable(const char *folder)
+{
+    /* No failure comes here. NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
+    DIR *list = opendir(folder);
+    if (!list && errno != ENOTDIR && errno != ELOOP)
+        return mb_fail(MB_STATUS_IO, "path", "cannot read '%s': %s", folder, strerror(errno));
+    if (list)
+        closedir(list);
+    return MB_STATUS_OK;
+}
+
+/* Takes the lock of a folder, and looks again at what it keeps. */
+static mb_status lock_folder(mb_unfinished *run, bool scratch)
+{
+    char buffer[PATH_MAX];
+    MB_TRY(take_lock(run, scratch));
+    const mb_status status = check_readable(run->folder);
+    if (status != MB_STATUS_OK) {
+        unlink(inside(run->folder, "lock", buffer));
+        return status;
+    }
+    const mb_unfinished_state state = state_of(run->folder);
+    return state == MB_UNFINISHED_NONE ? MB_STATUS_OK : refuse(run->folder, state, scratch);
+}
+
 /* Where nothing is kept, the folder is taken: its process was killed when it began, or kept
 ** nothing. */
 static mb_status begin(mb_unfinished *run, bool scratch)
@@ -332,13 +358,11 @@ static mb_status begin(mb_unfinished *run, bool scratch)
     if (mb_step_mkdir(run->folder) != 0 && errno != EEXIST)
         return mb_fail(MB_STATUS_IO, "path", "cannot create the folder '%s': %s", run->folder,
                        strerror(errno));
-    mb_unfinished_state state = state_of(run->folder);
+    MB_TRY(check_readable(run->folder));
+    const mb_unfinished_state state = state_of(run->folder);
     if (state != MB_UNFINISHED_NONE)
         return refuse_begun(run->folder, state, scratch);
-    MB_TRY(take_lock(run, scratch));
-    state = state_of(run->folder);
-    if (state != MB_UNFINISHED_NONE)
-        return refuse(run->folder, state, scratch);
+    MB_TRY(lock_folder(run, scratch));
     const mb_status status = scratch ? MB_STATUS_OK : open_journal(run, true);
     if (status != MB_STATUS_OK)
         unlink(inside(run->folder, "lock", buffer));
@@ -510,23 +534,30 @@ mb_status mb_unfinished_remove(mb_unfinished *run, const char *const *others)
     char id[9], aside[PATH_MAX];
     mb_random_id(id);
     mb_part_name(run->folder, id, aside, sizeof aside);
+    mb_unfinished_end_journal(run);
     const bool moved = others && *others ? move_own(run->folder, aside, others)
                                          : mb_step_rename(run->folder, aside, false) == 0;
     const mb_status status =
         moved ? MB_STATUS_OK
               : mb_fail(MB_STATUS_IO, NULL, "cannot remove '%s': %s", run->folder, strerror(errno));
+    mb_unfinished_destroy(run); /* which closes the lock */
     if (moved)
         mb_remove_run(aside);
-    mb_unfinished_destroy(run);
     return status;
+}
+
+void mb_unfinished_end_journal(mb_unfinished *run)
+{
+    if (run->journal >= 0)
+        close(run->journal);
+    run->journal = -1;
 }
 
 void mb_unfinished_destroy(mb_unfinished *run)
 {
     if (!run)
         return;
-    if (run->journal >= 0)
-        close(run->journal);
+    mb_unfinished_end_journal(run);
     if (run->lock >= 0)
         close(run->lock);
     free(run);

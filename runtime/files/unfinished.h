@@ -62,6 +62,9 @@ mb_status mb_unfinished_join(const char *folder, const char *name, bool fresh, m
 ** folder with them; NULL ends the list. Links are removed, not followed. */
 mb_status mb_unfinished_remove(mb_unfinished *run, const char *const *others);
 /* Ends; the folder stays. NULL is fine. */
+/* Closes the journal, before a run is looked through and removed: a process that may open no more
+** files can do so then. */
+void mb_unfinished_end_journal(mb_unfinished *run);
 void mb_unfinished_destroy(mb_unfinished *run);
 
 #endif

@@ -151,4 +151,34 @@ describe("the memory of mb.chunked", function()
         mb.debug.pretend_memory(refusals.PLENTY, id)
         assert.equal(before, budget.available(device))
     end)
+
+    it("is refused where the blocks that were asked for do not fit, with what is enough", function()
+        local most = mb.chunked.plan("gaussian_filter", values, {block = 7, params = {sigma = 1.5},
+            budget = "1G"}).peak.host
+        local before <const> = mb.device("host"):budget()
+        local _ <close> = setmetatable({}, {__close = function()
+            mb.device("host"):budget(before)
+        end})
+        for _, limit in ipairs {"budget", false} do
+            local options = {block = 7, params = {sigma = 1.5}, budget = limit and most - 512 or nil}
+            mb.device("host"):budget(limit and before or mb.pool.stats("host").live + most - 512)
+            for _, call in ipairs {mb.chunked, mb.chunked.plan} do
+                local text, err = helper.failure(call, "gaussian_filter", values, options)
+                assert.equal("budget", err.code)
+                assert.equal(limit or nil, err.limited_by)
+                assert.matches("blocks of 7 rows along axis 1 take %d+ bytes on host .*, or smaller "
+                    .. "blocks", text)
+                assert.not_matches("other programs", text)
+                if limit then
+                    assert.equal(most, err.enough)
+                end
+                mb.device("host"):budget(limit and before or err.enough)
+                call("gaussian_filter", values, {block = 7, params = {sigma = 1.5},
+                    budget = limit and err.enough or nil})
+                mb.collect()
+                mb.device("host"):budget(limit and before
+                    or mb.pool.stats("host").live + most - 512)
+            end
+        end
+    end)
 end)

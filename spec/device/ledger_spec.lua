@@ -382,6 +382,52 @@ describe("a dry run", function()
         assert.equal("budget", inner.code)
     end)
 
+    it("says what is enough for a function that works in smaller parts, or only plans", function()
+        local device = mb.device "host"
+        local budget = device:budget()
+        local _ <close> = setmetatable({}, {__close = function()
+            device:budget(budget)
+        end})
+        local image <close> = mb.random({6, 40, 42}, {seed = 4, low = 1, high = 9})
+        local psf <close> = mb.psf_gaussian({3, 5, 5}, 1)
+        mb.collect()
+        local live = mb.pool.stats("host").live
+        for _, work in ipairs {function()
+            mb.tiles.convolve(image, psf, {boundary = "reflect"}):release()
+        end, function()
+            mb.tiles.plan(mb.volumes.of_array(image), psf, nil, {boundary = "reflect"})
+        end, function()
+            local _ <close> = mb.chunked("gaussian_filter", image, {params = {sigma = 1.5}})
+        end} do
+            device:budget(live + 1024)
+            local made = mb.dry_run(work)
+            local beyond = made.beyond
+            assert.same({"host", live + 1024, nil}, {beyond[1].device, beyond[1].budget, beyond[2]})
+            device:budget(beyond[1].enough)
+            work()
+            mb.collect()
+            local within = mb.dry_run(work)
+            assert.is_nil(within.beyond)
+            assert.is_true(within.peak <= beyond[1].enough)
+            device:budget(live + (beyond[1].enough - live) * 9 // 10)
+            assert.equal("budget", select(2, helper.failure(work)).code)
+            assert.is_not_nil(mb.dry_run(work).beyond)
+        end
+        -- on two devices at once, each with its own
+        local other = mb.device "host:1"
+        local before = other:budget()
+        local function on_two()
+            local _ <close> = mb.empty {500, 1000}
+            local _ <close> = mb.empty({3000, 1000}, {device = other})
+        end
+        device:budget(live + 1024)
+        other:budget(1024)
+        local beyond = mb.dry_run(on_two).beyond
+        other:budget(before)
+        assert.same({{device = "host", budget = live + 1024, enough = live + mb.pool.round(2000000)},
+            {device = "host:1", budget = 1024, enough = mb.pool.round(12000000)}}, beyond)
+    end)
+
     it("refuses at the same request as the real run, with the same figures", function()
         local device = mb.device("host")
         local budget = device:budget()

@@ -100,7 +100,8 @@ end
 
 function clients.blocks()
     local image = images()
-    local own = some {overlap = number() < 0.5, halo = up_to(2), combine = "sum"}
+    local own = some {overlap = number() < 0.5, halo = up_to(2), combine = "sum",
+        block = up_to(2)}
     local function fn(block)
         return own.combine and mb.reduce(block, "sum") or mb.gaussian_filter(block, 1)
     end
@@ -193,6 +194,33 @@ local function follow(what, call, option)
     return enough
 end
 
+-- Follows what a plan of a call says with a budget of the device that is too small.
+local function follow_plan(what, call)
+    mb.collect()
+    local live = mb.pool.stats("host").live
+    local function planned(bytes)
+        host:budget(bytes)
+        local ok, made = pcall(number() < 0.5 and mb.dry_run or mb.plan, function()
+            local made <close> = call {} -- luacheck: ignore
+        end)
+        mb.collect()
+        host:budget(original)
+        assert.is_true(ok, what .. tostring(made))
+        return made
+    end
+    local beyond = planned(live + one_of {512, 1024, 4096}).beyond
+    if not beyond then
+        return
+    end
+    assert.same({"host"}, {beyond[1].device, beyond[2]})
+    local enough = beyond[1].enough
+    assert.is_nil(planned(enough).beyond, what)
+    assert.is_true((try(call, nil, enough - live)), ("%s with %d"):format(what, enough))
+    local again = planned(live + (enough - live) * 9 // 10).beyond
+    assert.is_not_nil(again, ("%s, which runs with nine tenths of %d"):format(what, enough))
+    assert.is_true(math.abs(again[1].enough - enough) <= enough // 8, what)
+end
+
 describe("the budget that an error names, of", function()
     before_each(function()
         mb.collect()
@@ -208,6 +236,21 @@ describe("the budget that an error names, of", function()
                 local arrays, option, call = clients[name]()
                 local by_option = number() < 0.5
                 follow(("%s %d"):format(name, i), call, by_option and option or nil)
+                for _, array in ipairs(arrays) do
+                    array:release()
+                end
+            end
+        end)
+    end
+
+    -- A plan is several searches, so few of them are among what is always run.
+    for _, name in ipairs(COUNT > 1 and tables.keys(clients) or {"blocks", "plan_of_tiles",
+        "plan_of_a_reconstruction", "tiles"}) do
+        it("a plan of " .. name:gsub("_", " ") .. ", is enough at the first try, and hardly more "
+            .. "than the least", function()
+            for i = 1, COUNT do
+                local arrays, _, call = clients[name]()
+                follow_plan(("%s %d"):format(name, i), call)
                 for _, array in ipairs(arrays) do
                     array:release()
                 end

@@ -323,6 +323,33 @@ describe("the memory of a pipeline", function()
         assert.is_true(committed > 6)
     end)
 
+    it("has room with what its plan needs, where a store of the host is in it", function()
+        local raw <close> = mb.random({20, 5, 22}, {dtype = "u16", low = 100, high = 200, seed = 3})
+        local flats <close> = mb.full({2, 5, 22}, 300, {dtype = "u16"})
+        local darks <close> = mb.zeros({2, 5, 22}, {dtype = "u16"})
+        local small = mb.scan.of_arrays(raw, mb.tomo.angles(20), {flats = flats, darks = darks})
+        local recipe = {"flat_field", "minus_log", {"median", size = 3}, {"fourier", center = 10.5},
+            {"rescale", dtype = "uint8", percentiles = {0.1, 99.9}}}
+        local options = {block = 1, overlap = true, quiet = true}
+        local host = mb.device "host"
+        local budget = host:budget()
+        local _ <close> = setmetatable({}, {__close = function() host:budget(budget) end})
+        mb.collect()
+        local live = mb.pool.stats("host").live
+        local peak = mb.pipeline(small, recipe, options):plan().peak
+        for more = 0, 12288, 1024 do
+            host:budget(live + peak + more)
+            local report = mb.pipeline(small, recipe, options):run(function() end)
+            assert.is_true(report.as_planned)
+            assert.same({}, report.replanned)
+            mb.collect()
+        end
+        host:budget(live + peak - 512)
+        assert.equal("budget", select(2, helper.failure(function()
+            mb.pipeline(small, recipe, options):run(function() end)
+        end)).code)
+    end)
+
     it("of a reconstruction is planned again in the same way", function()
         local out <close> = mb.empty {ROWS, COLS, COLS}
         local plan = mb.recon.plan(scan, {center = CENTER, method = "fbp", out = out, quiet = true})

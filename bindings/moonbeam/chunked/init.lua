@@ -406,18 +406,20 @@ local function result_of(job)
     return known
 end
 
--- The bytes that the budget of a device leaves for blocks.
-local function left_on(job, device)
-    local left = budgets.available(device)
+-- The bytes that the budget of a device leaves for blocks. `all`: also where other programs have
+-- taken memory since.
+local function left_on(job, device, all)
+    local left = all and budgets.ceiling(device) - core.pool.stats(device).live
+        or budgets.available(device)
     return job.reserved and device.kind == "host"
         and math.max(0, left - core.pool.round(job.reserved)) or left
 end
 
--- The bytes for blocks by the ids of devices: what the budgets leave.
-local function available_of(job)
+-- The bytes for blocks by the ids of devices: what the budgets leave (`all`: left_on).
+local function available_of(job, all)
     local available, given = {}, job.options.budget and core.device.bytes(job.options.budget)
     for _, device in ipairs(job.devices) do
-        local left = left_on(job, device)
+        local left = left_on(job, device, all)
         available[device.id] = math.min(given or left, left)
     end
     return available
@@ -438,19 +440,23 @@ local function most_rows(job, device, overlap, whole)
         limit = (most + packet - 1) // packet * packet})
 end
 
--- Raises the error that not even one packet fits; it says what a packet takes.
-local function too_small(job, device)
-    local packet = job.how.packet
-    local least = memory.peak(function(planned)
-        plan_work(job, {planned}, some_blocks(job, packet), job.options.overlap or false)
+-- Raises the error that not even one packet fits, or that the blocks that were asked for do not. It
+-- says what they take.
+local function too_small(job, device, plan)
+    local fixed = job.options.block
+    local rows, overlap = fixed or job.how.packet, job.options.overlap or false
+    overlap = fixed and plan.overlap or overlap
+    local least = fixed and plan.peak[device.id] or memory.peak(function(planned)
+        plan_work(job, {planned}, some_blocks(job, rows), overlap)
     end, device).peak
     local given = job.options.budget and core.device.bytes(job.options.budget)
-    local problem = ("blocks of %d row%s along axis %d take %d bytes on %s %s overlap, but %s are "
-        .. "available"):format(packet, packet > 1 and "s" or "", job.axis, least, device.id,
-        job.options.overlap and "with" or "without", given and ("%d"):format(given) or "fewer")
-    local err = core.error.new("budget", problem .. ": give that many, or cut along another axis",
+    local problem = ("blocks of %s along axis %d take %d bytes on %s %s overlap, but %s are "
+        .. "available"):format(counted(rows, "row"), job.axis, least, device.id,
+        overlap and "with" or "without", given and ("%d"):format(given) or "fewer")
+    local also = fixed and ", or smaller blocks" or ", or cut along another axis"
+    local err = core.error.new("budget", ("%s: give that many%s"):format(problem, also),
         {op = OP, arg = "budget"})
-    err.problem, err.also, err.device = problem, ", or cut along another axis", device.id
+    err.problem, err.also, err.device = problem, also, device.id
     err.limited_by = given and given <= left_on(job, device) and "budget" or nil
     err.enough = least + (err.limited_by and 0 or core.pool.stats(device).live)
     error(err, 0)
@@ -520,19 +526,24 @@ local function replayed(job, plan, times)
     end, devices).peak
 end
 
--- Measures what all blocks take. Returns whether that is within the budget: blocks that the search
--- has skipped may need more rows than the blocks that it has planned.
-local function measure(job, plan)
-    local made, fits = run_of(job, plan, deals.most), true
+-- Measures what all blocks take. Returns nil where that is within the budgets, or the device where
+-- it is not: blocks that the search has skipped may need more rows than the blocks that it has
+-- planned, and none are looked for where the option block says how many rows they have. If other
+-- programs have taken the memory of those, they are planned, and made smaller before the first one.
+local function beyond(job, plan)
+    local available = job.options.block and not job.most and available_of(job, true)
+        or job.available
+    local made = run_of(job, plan, deals.most)
     plan.blocks = #blocks_of(job, plan.block)
     plan.kept_bytes = job.shared and plan.result.combine ~= "none"
         and block_ranks.kept_bytes(plan.result, plan.blocks) or nil
     plan.peak, plan.basis = made.peak, made.basis
     plan.pinned, plan.peak.pinned = made.peak.pinned, nil
-    for id, bytes in pairs(job.available) do
-        fits = fits and plan.peak[id] <= bytes
+    for _, device in ipairs(job.devices) do
+        if plan.peak[device.id] > available[device.id] then
+            return device
+        end
     end
-    return fits or job.options.block and not job.most
 end
 
 -- Sets the blocks of a plan, for `available` bytes by the ids of devices, and what they take.
@@ -540,11 +551,14 @@ end
 local function fit(job, plan, available)
     job.available = available
     local fits, tight = choose(job, plan)
-    if fits and not measure(job, plan) then
+    local short = fits and beyond(job, plan)
+    if short and job.options.block and not job.most then
+        return false, short
+    elseif short then
         job.every = true
         fits, tight = choose(job, plan)
         if fits then
-            measure(job, plan)
+            beyond(job, plan)
         end
     end
     return fits, tight
@@ -561,7 +575,7 @@ local function complete(job, plan)
         job.options.threads and 2 * job.options.threads)
     local fits, tight = fit(job, plan, available_of(job))
     if not fits then
-        too_small(job, tight)
+        too_small(job, tight, plan)
     end
     local left = budgets.available(mb.device "host")
     if (plan.kept_bytes or 0) > left then

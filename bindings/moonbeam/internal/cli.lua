@@ -365,11 +365,17 @@ function cli.checked(fn, ...)
 end
 
 --- The devices of --device (default: the default device), each with the budget of --budget. Beside
--- GPUs, the host device gets the budget of --host-budget.
+-- GPUs, the host device gets the budget of --host-budget, which ends the program where the work is
+-- on the host itself.
 function cli.devices(options)
     local budget = options.budget and {budget = options.budget} or nil
     local list = cli.checked(device.several, options.device, budget)
-    if options.host_budget and list[1].kind ~= "host" then
+    if options.host_budget and list[1].kind == "host" then
+        cli.wrong("--host-budget %d is for the host beside a GPU, and the work is on the host "
+            .. "itself: %s", options.host_budget, options.budget and ("leave it out; --budget %d "
+            .. "limits the host"):format(options.budget) or ("give --budget %d instead"):format(
+            options.host_budget))
+    elseif options.host_budget then
         cli.checked(device, "host", {budget = options.host_budget})
     end
     call_budget().on(list)

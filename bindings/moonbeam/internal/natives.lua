@@ -345,7 +345,7 @@ native "h5.dataset:show(axes: list)"
 --- The other files that its data are in, by links or as parts of a virtual dataset: a list.
 native "h5.dataset:sources()"
 --- Where the bytes of a contiguous dataset are in its file, {offset, bytes}, if they are moved
--- without libhdf5; otherwise nil.
+-- without libhdf5; otherwise nil, and why, if that is known.
 native "h5.dataset:place()"
 --- Closes the dataset.
 native "h5.dataset:close()"

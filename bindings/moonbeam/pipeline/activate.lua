@@ -12,6 +12,15 @@ local function with_scan(section, scan)
     return scan and plan.reading_from(section, scan) or section
 end
 
+-- These bytes by the ids of devices, with `more` on the host.
+local function with_host(bytes, more)
+    local list = {}
+    for id, each in pairs(bytes) do
+        list[id] = id == "host" and each + more or each
+    end
+    return list
+end
+
 local function rows_text(section)
     return ("%d %s%s"):format(section.count, section.cut,
         section.overlap and ", reading and writing beside" or "")
@@ -29,11 +38,13 @@ function activate.section(made, number, scan)
     function work.reach(own)
         return dry_work.reach(own.job, with_scan(own.sections[number], scan))
     end
+    -- What a section takes is planned with the stores; those that are open are live already.
+    local stores = made.job.open_stores.live
     function work.peaks(own)
-        return own.sections[number].reserved
+        return with_host(own.sections[number].reserved, -stores)
     end
     function work.smaller(own, available)
-        return plan.again(own, number, available)
+        return plan.again(own, number, with_host(available, stores))
     end
     local own, committed, reason, budgets = secure.commit(work, made)
     local section = own.sections[number]

@@ -191,12 +191,8 @@ end
 
 -- What a later process needs to go on with a new result.
 local function begin_unfinished(self, kept)
-    local place = self.notes.keeping and (self.parts and {offset = 0, bytes = 0}
-        or self.volume:place())
-    if not place then
-        fail("argument", "result.create", "unfinished", "only libhdf5 knows where the bytes of "
-            .. "this volume go: nobody could go on with it")
-    end
+    local place = self.notes.keeping and self.parts and {offset = 0, bytes = 0}
+        or kept:place_of(self.notes.keeping and self.volume)
     kept:note_result(self.file, place, self.parts and self.parts.folder)
 end
 

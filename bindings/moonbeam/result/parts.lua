@@ -203,7 +203,7 @@ local function open_part(self, part)
     end
     part.file:rest()
     if self.kept and not begun then
-        self.kept:note_file(part.name, part.now, part.dataset:place())
+        self.kept:note_file(part.name, part.now, self.kept:place_of(part.dataset))
     end
     self.open[part] = true
     self.opened = self.opened + 1

@@ -219,6 +219,7 @@ end
 local function remove(self)
     remove_stores(self)
     self.removed = true
+    self.run:end_journal()
     self.run:remove((kept_folder.others(self.path)))
 end
 
@@ -394,6 +395,17 @@ end
 --- A new HDF5 file in the folder that becomes the result.
 function methods:create(overwrite)
     return core.unfinished.keep_h5(self.path, self:file_path(), overwrite)
+end
+
+--- Where the bytes of a dataset are in its file. Errors: io (a later process could not go on).
+function methods:place_of(dataset)
+    local place, why
+    if dataset then
+        place, why = dataset:place()
+    end
+    return place or fail("io", "result.create", "unfinished", "only libhdf5 knows where the bytes "
+        .. "of '%s' go%s: nobody could go on with it", self.path, why and (" (%s)"):format(why)
+        or "")
 end
 
 --- Notes a file that is at rest, called `now`: all but `place`, {offset, bytes}, is kept.
@@ -587,8 +599,12 @@ function methods:remove()
     remove(self)
 end
 
---- Is there anything that another process can go on with?
+--- Is there anything that another process can go on with? This one notes nothing afterwards: its
+-- journal is closed, so that there is room for the folder where few files may be open.
 function methods:keeps()
+    if self.run and not self.removed then
+        self.run:end_journal()
+    end
     return not self.removed and not self.void and (next(self.sections) ~= nil or self.resumed > 0
         or others_have(self))
 end

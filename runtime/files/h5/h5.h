@@ -227,6 +227,8 @@ bool mb_h5_raw_placed(mb_h5_dataset *dataset);
 /* Where the bytes of a contiguous dataset are, after either of these has said yes; false for one in
 ** chunks. */
 bool mb_h5_raw_place(const mb_h5_dataset *dataset, uint64_t *offset, uint64_t *bytes);
+/* Why the place is not known, where it was looked for; NULL otherwise. */
+const char *mb_h5_raw_why(const mb_h5_dataset *dataset);
 /* Moves bytes [first, first + bytes) of a slab, seen as dense row-major memory, after
 ** mb_h5_raw_possible has said yes. Steps are 1 and the last axis is whole. Any thread, any number
 ** of them; no lock of libhdf5 while bytes move. */

@@ -11,6 +11,16 @@ return {
         .. "-d planned:h200", says = "moonbeam --plan --device planned:h200 deconvolve",
         follows = {"--plan --device planned:h200 deconvolve i.tif p.tif -o o.tif",
             "deconvolve i.tif p.tif --plan -d planned:h200"}},
+    {source = {"is for the host beside a GPU, and the work is on the host",
+        "give --budget %d instead"}, words = D
+        .. "--host-budget 1G", says = "--host-budget 1000000000 is for the host beside a GPU, and the work "
+        .. "is on the host itself: give --budget 1000000000 instead", follows = {D .. "--budget 1G"}},
+    {source = "is for the host beside a GPU, and the work is on the host", words = C
+        .. "--host-budget 1G -b 2G", says = "leave it out; --budget 2000000000 limits the host",
+        follows = {C .. "-b 2G"}},
+    {source = "is for the host beside a GPU, and the work is on the host", words = LENS
+        .. "--wavelength 500 --host-budget 1G", says = "give --budget 1000000000 instead",
+        follows = {LENS .. "--wavelength 500 --budget 1G"}},
     {source = "one argument too many: %s; several images", says = "several images need --into",
         words = "deconvolve i.tif p.tif k.tif -o o.tif -d host",
         follows = {"deconvolve i.tif k.tif --into out --psf p.tif --iterations 1 --overwrite -d host"}},

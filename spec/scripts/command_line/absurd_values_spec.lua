@@ -75,6 +75,14 @@ describe("a command", function()
             local output = run(("rm -rf o.h5*; ulimit -n %d; '%s' reconstruct scan.h5 -o o.h5 "
                 .. "-c 11.5 -d host -q"):format(count, BIN))
             assert.is_nil(output:find "stack traceback", output)
+            -- what nothing was finished of leaves nothing, and no name of a part
+            local kept = mb.system.stat(shell:path "o.h5.unfinished/journal")
+            assert.equal(kept ~= nil, mb.system.stat(shell:path "o.h5.unfinished") ~= nil, output)
+            assert.is_true(not kept or output:find("keeps %d+ of %d+ rows") ~= nil, output)
+            assert.is_nil(output:find("journal is", 1, true), output)
+            for _, name in ipairs(mb.system.folder(shell:path ".")) do
+                assert.is_nil(name:find "%.part%-", name)
+            end
             local again, ok = run(("'%s' reconstruct scan.h5 -o o.h5 -c 11.5 -d host -q "
                 .. "--overwrite --discard"):format(BIN))
             assert(ok, again)

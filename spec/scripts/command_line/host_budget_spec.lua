@@ -56,6 +56,16 @@ describe("an error of the host's memory", function()
         end)
     end
 
+    it("has no such budget where the work is on the host itself", function()
+        for i = 1, 2 do
+            local text, status = helper.run_program(("scripts/%s -d host --host-budget 1M"):format(
+                COMMANDS[i][1]:gsub("(%f[%w][ip]%.npy)", folder .. "/%1")))
+            assert.equal(2, status, text)
+            assert.matches("%-%-host%-budget 1000000 is for the host beside a GPU, .*: give %-%-budget 1000000 ",
+                text)
+        end
+    end)
+
     it("is said without an option where the command has none for it", function()
         local text, status = helper.run_program("-", [[
             local call_budget = require "moonbeam.internal.command_line.call_budget"

@@ -166,7 +166,9 @@ static const char *look(h5_raw *raw, mb_h5_dataset *dataset)
     raw->chunked = layout == H5D_CHUNKED;
     raw->fd = fcntl(file->created ? file->fd : mb_h5_descriptor(owner), F_DUPFD_CLOEXEC, 0);
     if (!raw->address || raw->fd < 0)
-        return "its file cannot be opened a second time";
+        return raw->address && errno == EMFILE
+                   ? "its file cannot be opened a second time: too many files are open"
+                   : "its file cannot be opened a second time";
     if (layout == H5D_CONTIGUOUS) {
         raw->address[0] = H5Dget_offset(dataset->id);
         if (raw->address[0] == HADDR_UNDEF)
@@ -240,6 +242,11 @@ bool mb_h5_raw_place(const mb_h5_dataset *dataset, uint64_t *offset, uint64_t *b
     *bytes =
         mb_bytes_mul(mb_bytes_mul((uint64_t)raw->dims[0], (uint64_t)raw->dims[1]), raw->row_bytes);
     return true;
+}
+
+const char *mb_h5_raw_why(const mb_h5_dataset *dataset)
+{
+    return dataset->raw ? dataset->raw->why : NULL;
 }
 
 /* Where byte `at` of a slab lies in the file, and how many of the bytes after it follow there. */
