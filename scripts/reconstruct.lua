@@ -279,13 +279,14 @@ local function check_outputs(name)
     for _, path in ipairs(options.steps or {}) do
         inputs[#inputs + 1] = path
     end
-    local replaces = setmetatable({overwrite = options.overwrite or options.resume},
-        {__index = options})
     local extensions = file_name.RESULTS
     if options.part then
         cli.output("output", name, {extensions = extensions, replace = true})
         name = part_rows.path(name, options.part)
     end
+    -- A job goes on with a result that is there, and is not asked to replace it.
+    local replaces = setmetatable({overwrite = options.overwrite or options.resume
+        or options.slurm and resuming.finds(name)}, {__index = options})
     cli.outputs(replaces, inputs, {
         {"output", path = name, extensions = extensions},
         {"preview"}, {"center-picture"}})
@@ -345,7 +346,9 @@ for _, name in ipairs {"flats", "darks"} do
     end
 end
 
-if not (options.plan or options.recipe) then
+if options.slurm and (options.output or not options.recipe) then
+    check_outputs(output)
+elseif not (options.plan or options.recipe) then
     check_outputs(output)
     resuming.settle(options, options.part and part_rows.path(output, options.part) or output,
         function()

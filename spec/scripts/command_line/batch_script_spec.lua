@@ -149,6 +149,31 @@ describe("a script for Slurm", function()
             true)
     end)
 
+    it("is not made where the job would be refused, by the names that it writes", function()
+        files.write(folder .. "/p.png", "")
+        files.write(folder .. "/r.lua", '{"flat_field", "minus_log", {"fbp", center = 11.5}}')
+        for _, recipe in ipairs {"-c 11.5", "--recipe r.lua"} do
+            for words, expected in pairs {["-o v.h5 -p p.png"] = "--preview p.png already exists",
+                ["-o s.h5"] = "--output s.h5 is a file that is read"} do
+                local text, problem, status = run(("s.h5 %s %s -d host --plan --slurm"):format(recipe,
+                    words))
+                assert.is_true(status ~= 0)
+                assert.matches(expected, problem, 1, true)
+                assert.equal("", text)
+            end
+        end
+        mb.system.mkdir(folder .. "/v.h5.unfinished") -- a job goes on, and replaces the picture
+        files.write(folder .. "/v.h5.unfinished/journal", "no record\n")
+        assert.matches("goes on with it", (select(2, script "-d host -p p.png")), 1, true)
+        files.run("cd '" .. folder .. "'; rm -r v.h5.unfinished p.png")
+    end)
+
+    it("asks for the processors that OMP_NUM_THREADS gives the plan", function()
+        assert.matches("\n#SBATCH --cpus-per-task=5\n", (script(nil, nil, "OMP_NUM_THREADS=5")), 1, true)
+        assert.matches("\n#SBATCH --cpus-per-task=8\n", (script("-d planned:h200", nil,
+            "OMP_NUM_THREADS=5")), 1, true)
+    end)
+
     it("goes to folders with names of any kind", function()
         for _, name in ipairs {"it's \"a\" $HOME \\ #1", "a\nb"} do
             local own = folder .. "/" .. name

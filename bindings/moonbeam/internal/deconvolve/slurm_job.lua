@@ -86,7 +86,7 @@ function slurm_job.print(job, plan, bytes)
         gpus = gpus + (device.kind ~= "host" and 1 or 0)
     end
     cli.print(batch_script.text({nodes = math.ceil(ranks / per_node), ranks = ranks,
-        per_node = per_node, processors = rank_plan.processors(gpus),
+        per_node = per_node, processors = rank_plan.processors(job.devices),
         megabytes = process_memory.megabytes(per_node * bytes), gpus = gpus * per_node,
         scratch = 0, -- what is kept is beside the result
         minutes = seconds and pace.minutes {total = seconds}, launched = options.ranks ~= nil},

@@ -6,7 +6,6 @@
 
 local mb = require "moonbeam"
 local budget = require "moonbeam.plan.budget"
-local core = require "moonbeam.core"
 local dry_work = require "moonbeam.pipeline.planning.dry_work"
 local fail = require "moonbeam.internal.fail"
 local pace = require "moonbeam.pipeline.shares.pace"
@@ -51,10 +50,16 @@ end
 -- Processors of a rank for each of its GPUs: with more, blocks are not copied more quickly.
 local OF_GPU <const> = 8
 
---- The processors of a rank: those of a host that computes, as the plan has them; with GPUs those
--- that read and write, `threads` each (nil: not given).
-function rank_plan.processors(gpus, threads)
-    return gpus == 0 and core.system.processors() or threads and 2 * threads or OF_GPU * gpus
+--- The processors of a rank: those of a host that computes, as the plan has them (OMP_NUM_THREADS
+-- says how many the nodes have); with GPUs those that read and write, `threads` each (nil: not
+-- given).
+function rank_plan.processors(devices, threads)
+    local gpus, most = 0, 1
+    for _, device in ipairs(devices) do
+        gpus = gpus + (device.kind ~= "host" and 1 or 0)
+        most = math.max(most, device.kind == "host" and device.threads or 1)
+    end
+    return gpus == 0 and most or threads and 2 * threads or OF_GPU * gpus
 end
 
 -- The stores of a plan in the order of their sections: {number, place} each.
@@ -100,7 +105,7 @@ function rank_plan.of(made, options)
     for _, device in ipairs(made.job.devices) do
         own.gpus = own.gpus + (device.kind ~= "host" and 1 or 0)
     end
-    own.processors = rank_plan.processors(own.gpus, made.job.options.threads)
+    own.processors = rank_plan.processors(made.job.devices, made.job.options.threads)
     own.seconds = pace.of(made, ranks, own.nodes, options.slices_per_file)
     return own
 end
