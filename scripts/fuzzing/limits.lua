@@ -206,7 +206,8 @@ local function verdict_of(campaign, result, killed)
     end
     if result.code == 2 and result.err:find "%(ulimit %-v%)" then
         return "refused budget" -- a larger one was typed than the limit leaves addresses for
-    elseif result.code == 1 and result.err:find "the program alone needs about" then
+    elseif result.code == 1 and (result.err:find "the program alone needs about"
+        or result.err:find "leaves too little to plan the work") then
         return "refused program"
     end
     local advised = tonumber(result.err:match "raise the limit to at least (%d+) MiB")

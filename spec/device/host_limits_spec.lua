@@ -80,6 +80,16 @@ describe("limits of control groups", function()
             mb.system.memory_limits(root))
     end)
 
+    it("of memory with swap bind, too (version 1)", function()
+        write("/proc/self/cgroup", "4:memory:/job")
+        group("/memory/job", { ["memory.limit_in_bytes"] = 2000 * MIB,
+            ["memory.usage_in_bytes"] = 500 * MIB, ["memory.memsw.limit_in_bytes"] = 2100 * MIB,
+            ["memory.memsw.usage_in_bytes"] = 1000 * MIB })
+        assert.same({ most = 2000 * MIB, left = 1100 * MIB,
+            name = "/sys/fs/cgroup/memory/job/memory.memsw.limit_in_bytes" },
+            mb.system.memory_limits(root))
+    end)
+
     it("are those of the root where a container hides the path, and the smaller of both versions",
         function()
         write("/proc/self/cgroup", "3:memory:/docker/0123\n0::/../../elsewhere")

@@ -104,7 +104,7 @@ describe("the limit of a process", function()
             local text, bytes = process_limit.remedy(need, OTHER)
             local megabytes = tonumber(text:match "%-%-mem=(%d+)M$")
             assert.equal(bytes, megabytes * MIB)
-            assert.matches("the process needs .-, and its limit is 300 MiB %(/sys/fs/cgroup/job/"
+            assert.matches("the .-process.- need.-, and the limit is 300 MiB %(/sys/fs/cgroup/job/"
                 .. "memory.max%)", text)
             local _ <close> = limited {used = used(megabytes, megabytes - 50),
                 processes = processes}
@@ -152,13 +152,23 @@ describe("the limit of a process", function()
             local _ <close> = limited {used = {most = 90 * MIB, left = OTHER, name = "job"}}
             local _, err = helper.failure(volume)
             assert.equal("budget", err.code)
-            assert.matches("its limit is 90 MiB %(job%): raise the limit to at least %d+ MiB, as by "
+            assert.matches("the limit is 90 MiB %(job%): raise the limit to at least %d+ MiB, as by "
                 .. "Slurm's %-%-mem=", err.message)
             needed = err.process_limit
         end
         local _ <close> = limited {used = {most = needed, left = needed - 90 * MIB + OTHER,
             name = "job"}}
         assert.is_true(volume() == whole)
+    end)
+
+    it("that leaves too little to plan anything is told at once", function()
+        local _ <close> = limited {used = used(60, 31)}
+        local text, err = helper.failure(budget.fit, {host}, 0)
+        assert.equal("budget", err.code)
+        assert.matches("the limit of the process is 60 MiB .-: raise it to 96 MiB or more, as by "
+            .. "Slurm's %-%-mem=96M", text)
+        local _ <close> = limited {used = used(96, 96 - 29)}
+        budget.fit({host}, 0)
     end)
 
     it("refuses a work whose budget was given, before it begins", function()

@@ -170,6 +170,9 @@ function whole.explain(err, run, what, limits, exact)
     end
     limits = limits or {}
     pcall(function()
+        if budgets.explain_starved(err) then
+            return
+        end
         local device = core.device.open(err.device)
         core.garbage.collect()
         local list, only = alike(device), err.limited_by

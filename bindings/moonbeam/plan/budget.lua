@@ -102,10 +102,20 @@ end
 --- Fits the default budgets of the host to the limit of the process, before a work on these devices
 -- is planned: it takes `pinned` bytes of pinned memory and `buffers` others beside the pools, and
 -- `threads` threads (nil: the usual ones). Several pools have equal parts. Does nothing in a dry
--- run.
+-- run. Errors: budget (the limit leaves too little to plan anything).
 function budget.fit(devices, pinned, buffers, threads)
     if core.dry.on() then
         return
+    end
+    for _, device in ipairs(devices) do
+        if device.planned then
+            return -- the work is for another machine
+        end
+    end
+    if process_limit.is_starved() then
+        local err = core.error.new("budget", process_limit.starved_text())
+        err.remedy, err.refused = err.message, true
+        error(err, 0)
     end
     latest = {process_limit.beside(pinned, buffers), threads}
     local list = on_host(devices)
@@ -170,6 +180,18 @@ function budget.explain(err, problem)
         err.remedy, err.process_limit = text, bytes
         err.message = ("%s; %s%s"):format(err.problem, text, err.also or "")
     end
+end
+
+--- The same without planning anything again, where the limit leaves too little for that: what is
+-- enough is known of the part that has failed, and the whole may take a little more. Returns
+-- whether that is so.
+function budget.explain_starved(err)
+    if process_limit.is_starved() and err.device and err.enough then
+        err.enough = err.enough + err.enough // 8
+        budget.explain(err)
+        return err.remedy ~= nil
+    end
+    return false
 end
 
 --- What a work takes of the pools of the host in all, with what is live there: `peaks` by the ids

@@ -21,6 +21,8 @@ process_limit.OTHER_OF_GPU = 32 << 20
 -- The stack of a thread that reads or writes, as ulimit -s usually has it. All of it counts for
 -- ulimit -v and -d, and what is touched of it for a control group.
 local STACK <const> = 8 << 20
+-- Addresses that are kept beside these stacks (host_limits.c).
+local KEPT <const> = 128 << 20
 -- So many threads are in what is kept free of these limits (host_limits.c).
 local USUAL_THREADS <const> = 4
 
@@ -91,6 +93,16 @@ function process_limit.room(beside, threads)
     return room and math.max(0, room)
 end
 
+-- Planning takes up to so much for a while.
+local PLANNING <const> = 32 << 20
+
+--- Does the limit leave less than planning takes? Then what a work needs cannot be found out.
+function process_limit.is_starved()
+    local limits = process_limit.read()
+    return limits.used ~= nil and limits.used.left // limits.processes < PLANNING
+        or not process_limit.has_addresses(OTHER)
+end
+
 -- What is asked for is a multiple of so many MiB: the process has some more or less from call to
 -- call.
 local ASKED <const> = 16
@@ -112,6 +124,16 @@ local function addresses_for(pool, own, kept, now, count)
         * math.max(pool * 10 // 9 + kept, 40 * pool // 27, others)
 end
 
+-- The limit of addresses that is enough where a pool takes so many bytes.
+local function addresses_of(limits, pool, beside, threads)
+    local reserved, stacks = 0, limits.kept - KEPT
+    for _, device in ipairs(pools()) do
+        reserved = reserved + core.pool.stats(device).reserved
+    end
+    local now = limits.addresses.most - limits.addresses.left - stacks - reserved
+    return addresses_for(pool, with_stacks(beside, threads) + stacks, limits.kept, now, #pools())
+end
+
 -- The limit that is needed, in bytes, where a pool takes so many bytes.
 local function needed_of(limits, pool, beside, threads)
     local used, addresses, committed = limits.used, limits.addresses, process_limit.committed()
@@ -120,15 +142,22 @@ local function needed_of(limits, pool, beside, threads)
     if used and grows > used.left // limits.processes then
         return used, used.most - used.left + limits.processes * grows + SLACK
     elseif addresses then
-        local reserved = 0
-        for _, device in ipairs(pools()) do
-            reserved = reserved + core.pool.stats(device).reserved
-        end
-        local stacks = limits.kept - (128 << 20)
-        local free = addresses.left + stacks + reserved
-        return addresses, addresses_for(pool, with_stacks(beside, threads) + stacks, limits.kept,
-            addresses.most - free, #pools()) + SLACK
+        return addresses, addresses_of(limits, pool, beside, threads) + SLACK
     end
+end
+
+--- That the limit leaves too little to plan anything, as text.
+function process_limit.starved_text()
+    local limits = process_limit.read()
+    local used = limits.used
+    local limit = used and used.left // limits.processes < PLANNING and used or limits.addresses
+    local least = process_limit.megabytes(limit == used and limit.most - limit.left
+        + limits.processes * 2 * PLANNING or addresses_of(limits, 0, OTHER) + SLACK)
+    local option = limit.name:match "%((ulimit %-%a)%)"
+    return ("the limit of the process is %s (%s), which leaves too little to plan the work: raise "
+        .. "it to %d MiB or more, as by %s; then --plan says what the work takes"):format(
+        core.device.format_bytes(limit.most), limit.name, least, option
+        and ("%s %d"):format(option, least << 10) or ("Slurm's --mem=%dM"):format(least))
 end
 
 --- How to raise the limit that is in the way, as text, and the bytes of the limit that is enough:
@@ -142,8 +171,11 @@ function process_limit.remedy(pool, beside, threads)
     bytes = math.max(bytes, limit.most + (ASKED << 20))
     local megabytes, format = process_limit.megabytes(bytes), core.device.format_bytes
     local option = limit.name:match "%((ulimit %-%a)%)"
-    return ("with pinned memory, program and buffers the process needs %s, and its limit is %s "
-        .. "(%s): raise the limit to at least %d MiB, as by %s"):format(format(bytes),
+    local who = limits.processes > 1
+        and ("the %d processes of this machine need"):format(limits.processes)
+        or "the process needs"
+    return ("with pinned memory, program and buffers %s %s, and the limit is %s (%s): raise the "
+        .. "limit to at least %d MiB, as by %s"):format(who, format(bytes),
         format(limit.most), limit.name, megabytes, option
         and ("%s %d"):format(option, megabytes << 10)
         or ("Slurm's --mem=%dM"):format(megabytes)), megabytes << 20

@@ -16,6 +16,9 @@ return {
         "the processes at most %s: --mem=%dM",
         "go on with the option tiff_layout",
     },
+    ["limits of the process: spec/memory/process_limit_spec.lua"] = {
+        "which leaves too little to plan the work: raise",
+    },
     ["words of a command for what the library says; their messages have rows"] = {
         "--set flat_field.mode=median", "--set flat_field.interpolation=linear",
         "--set flat_field.interpolation=mean", "--set center.column=%1", "the option current and ",

@@ -205,6 +205,9 @@ function call_budget.explain(problem)
     if searching or core.dry.on() or not current.spec or not arg or problem.refused then
         return
     end
+    if budgets.explain_starved(problem) then
+        return
+    end
     searching = true
     local _ <close> = setmetatable({}, {__close = function() searching = false end})
     core.garbage.collect()
