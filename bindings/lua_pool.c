@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "device/lua_device.h"
 #include "lua_modules.h"
+#include "array/storage.h"
 #include "memory/lua_allocate.h"
 #include "memory/lua_array_box.h"
 #include "memory/pool_trace.h"
@@ -214,6 +215,47 @@ static int pool_blocks(lua_State *L)
     return 1;
 }
 
+/* Notes the views that were made under a tag and are not released in `rows`, at most `room`; NULL:
+** only counts them. Returns how many. */
+static uint64_t tagged_views(const mb_device *device, mb_pool_block *rows, uint64_t room)
+{
+    uint64_t count = 0;
+    for (const mbl_array_box *box = mbl_lock_array_boxes(); box && count < room; box = box->next) {
+        const mb_array *array = box->tag ? box->array : NULL;
+        if (!array || array->device != device || mb_storage_pinned_for(array->storage))
+            continue;
+        if (rows)
+            rows[count] = (mb_pool_block){
+                .offset = mb_pool_offset(device->pool, mb_storage_block(array->storage)),
+                .sequence = box->sequence,
+                .owner = box->owner,
+                .tag = box->tag};
+        count++;
+    }
+    mbl_unlock_array_boxes();
+    return count;
+}
+
+/* views([device]): the views that were made under a tag and are not released: {offset (of the
+** block), sequence, owner, tag}. */
+static int pool_views(lua_State *L)
+{
+    mb_device *device = mbl_opt_device(L, 1);
+    uint64_t count = tagged_views(device, NULL, UINT64_MAX);
+    mb_pool_block *rows = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *rows, 0);
+    count = tagged_views(device, rows, count);
+    lua_createtable(L, (int)count, 0);
+    for (uint64_t i = 0; i < count; i++) {
+        lua_createtable(L, 0, 4);
+        mbl_set_integer(L, "offset", rows[i].offset);
+        mbl_set_integer(L, "sequence", rows[i].sequence);
+        mbl_set_text(L, "owner", rows[i].owner);
+        mbl_set_text(L, "tag", rows[i].tag);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
 /* Pushes a userdata that holds the trace's events. */
 static mb_pool_event *push_events(lua_State *L, mb_device *device, uint64_t *count)
 {
@@ -325,15 +367,23 @@ static int scope_close(lua_State *L)
 
 int mbl_open_pool(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"stats", pool_stats},       {"round", pool_round},
-        {"alloc", pool_alloc},       {"element_bytes", pool_element_bytes},
-        {"activate", pool_activate}, {"reset_reach", pool_reset_reach},
-        {"trim", pool_trim},         {"debug", pool_debug},
-        {"damage", pool_damage},     {"note_pitch", pool_note_pitch},
-        {"check", pool_check},       {"blocks", pool_blocks},
-        {"scope", pool_scope},       {"events", pool_events},
-        {"smallest", pool_smallest}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"stats", pool_stats},
+                                         {"round", pool_round},
+                                         {"alloc", pool_alloc},
+                                         {"element_bytes", pool_element_bytes},
+                                         {"activate", pool_activate},
+                                         {"reset_reach", pool_reset_reach},
+                                         {"trim", pool_trim},
+                                         {"debug", pool_debug},
+                                         {"damage", pool_damage},
+                                         {"note_pitch", pool_note_pitch},
+                                         {"check", pool_check},
+                                         {"blocks", pool_blocks},
+                                         {"views", pool_views},
+                                         {"scope", pool_scope},
+                                         {"events", pool_events},
+                                         {"smallest", pool_smallest},
+                                         {NULL, NULL}};
     static const luaL_Reg metamethods[] = {
         {"__gc", scope_close}, {"__close", scope_close}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"finish", scope_finish}, {NULL, NULL}};

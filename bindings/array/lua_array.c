@@ -39,7 +39,7 @@ static int array_view(lua_State *L)
                  array->shape.rank, array->shape.rank == 1 ? 'i' : 'e');
     for (int axis = 0; axis < array->shape.rank; axis++)
         ranges[axis] = mbl_check_range(L, axis + 2, array->shape.dims[axis], mbl_axis_name(axis));
-    mb_array **slot = mbl_new_array(L);
+    mb_array **slot = mbl_new_view(L);
     mbl_check(L, mb_array_view(array, ranges, slot));
     return 1;
 }
@@ -76,7 +76,7 @@ static int array_permute(lua_State *L)
                      axes[i] + 1);
         used[axes[i]] = true;
     }
-    mb_array **slot = mbl_new_array(L);
+    mb_array **slot = mbl_new_view(L);
     mbl_check(L, mb_array_permute(array, axes, slot));
     return 1;
 }
@@ -93,7 +93,7 @@ static int array_transpose(lua_State *L)
         axes[i] = i;
     axes[rank - 2] = rank - 1;
     axes[rank - 1] = rank - 2;
-    mb_array **slot = mbl_new_array(L);
+    mb_array **slot = mbl_new_view(L);
     mbl_check(L, mb_array_permute(array, axes, slot));
     return 1;
 }
@@ -119,7 +119,7 @@ static int array_reshape(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
     const mb_shape shape = extent_arguments(L);
-    mb_array **slot = mbl_new_array(L);
+    mb_array **slot = mbl_new_view(L);
     mbl_check(L, mb_array_reshape(array, &shape, slot));
     return 1;
 }
@@ -128,7 +128,7 @@ static int array_broadcast_to(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
     const mb_shape shape = extent_arguments(L);
-    mb_array **slot = mbl_new_array(L);
+    mb_array **slot = mbl_new_view(L);
     mbl_check(L, mb_array_broadcast(array, &shape, slot));
     return 1;
 }
@@ -139,7 +139,7 @@ static int array_reinterpret(lua_State *L)
 {
     mb_array *array = mbl_check_array(L, 1);
     mb_dtype dtype = mbl_check_dtype(L, 2, "dtype");
-    mb_array **slot = mbl_new_array(L);
+    mb_array **slot = mbl_new_view(L);
     mbl_check(L, mb_array_reinterpret(array, dtype, slot));
     return 1;
 }
@@ -278,7 +278,7 @@ static int array_index(lua_State *L)
         ranges[0] = mbl_check_range(L, 2, array->shape.dims[0], mbl_axis_name(0));
         for (int axis = 1; axis < array->shape.rank; axis++)
             ranges[axis] = mbl_full_range(array->shape.dims[axis]);
-        mb_array **view = mbl_new_array(L);
+        mb_array **view = mbl_new_view(L);
         mbl_check(L, mb_array_view(array, ranges, view));
         return 1;
     }

@@ -64,6 +64,7 @@ mb_array **mbl_new_array(lua_State *L)
     box->array = NULL;
     box->saved = NULL;
     box->freed = NULL;
+    box->tag = box->owner = NULL;
     box->listed = true;
     box->link = &boxes;
     lock();
@@ -73,6 +74,20 @@ mb_array **mbl_new_array(lua_State *L)
     boxes = box;
     unlock();
     return &box->array;
+}
+
+mb_array **mbl_new_view(lua_State *L)
+{
+    static atomic_uint_least64_t views;
+    mb_array **slot = mbl_new_array(L);
+    const char *tag = mbl_tag(L);
+    if (tag) {
+        mbl_array_box *box = mbl_check_array_box(L, -1);
+        box->owner = mbl_owner(L);
+        box->sequence = atomic_fetch_add(&views, 1);
+        box->tag = tag;
+    }
+    return slot;
 }
 
 /* Takes the array out of the box, which may be empty already. */

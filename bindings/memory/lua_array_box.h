@@ -32,12 +32,17 @@ typedef struct mbl_array_box {
     const char *freed;                  /* where it was released; NULL: not released */
     struct mbl_array_box *next, **link; /* on the list of boxes */
     bool listed;                        /* only the userdata's own thread changes it */
+    /* Of a view that was made under a tag: the tag and the line; the tag is NULL for others. */
+    const char *tag, *owner;
+    uint64_t sequence; /* how many of these were made before */
 } mbl_array_box;
 
 extern const mbl_type mbl_array_type;
 
 /* Pushes an empty array userdata; fill the slot, and the userdata owns the mb_array. */
 mb_array **mbl_new_array(lua_State *L);
+/* The same for a view of another array. */
+mb_array **mbl_new_view(lua_State *L);
 /* The array userdata's slot, NULL for any other value; the slot holds NULL once it is released. */
 mb_array **mbl_array_slot(lua_State *L, int index);
 /* Raises for a wrong type. */

@@ -1892,6 +1892,10 @@ function mb.pool.trim(device) end
 ---@param device? moonbeam.device|string 
 function mb.pool.usage(by, device) end
 
+---The views that were made under a tag and are not released: {offset (of the block), sequence, owner, tag}.
+---@param device? moonbeam.device|string 
+function mb.pool.views(device) end
+
 ---Ends the line; returns the seconds it took.
 function mb.progress.finish() end
 

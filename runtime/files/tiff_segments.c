@@ -9,6 +9,7 @@
 #include "files/codecs/chunk_codecs.h"
 #include "files/inputs/unchecked.h"
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- decoders: return how many bytes came out; a damaged input gives fewer than asked for ---- */
@@ -210,6 +211,27 @@ static mb_status incomplete(const mb_rawfile *file, const mb_tiff_page *page, in
                    mb_rawfile_path(file), (long long)segment + 1);
 }
 
+/* The extent of a segment is not all in the file, or has fewer bytes than its rows take (`wanted`,
+** or 0). */
+static mb_status too_short(const mb_rawfile *file, const mb_tiff_page *page, int64_t segment,
+                           uint64_t wanted)
+{
+    char what[300], which[200];
+    if (page->place && page->place->name)
+        snprintf(which, sizeof which, "a chunk of '%.150s'", page->place->name);
+    else
+        snprintf(which, sizeof which, "strip or tile %lld of a page", (long long)segment + 1);
+    snprintf(what, sizeof what, "%s has %llu bytes at offset %llu", which,
+             (unsigned long long)page->bytes[segment], (unsigned long long)page->offsets[segment]);
+    if (wanted > 0)
+        return mb_fail(MB_STATUS_IO, NULL,
+                       "'%s' is truncated or damaged: %s, and its rows take %llu bytes",
+                       mb_rawfile_path(file), what, (unsigned long long)wanted);
+    return mb_fail(MB_STATUS_IO, NULL,
+                   "'%s' is truncated or damaged: %s, and the file has %llu bytes",
+                   mb_rawfile_path(file), what, (unsigned long long)mb_rawfile_bytes(file));
+}
+
 /* Where the samples of a page are, for errors. */
 static mb_samples_place place_of(const mb_rawfile *file, const mb_tiff_page *page)
 {
@@ -253,10 +275,11 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
     if (first_row >= end_row || first >= end)
         return MB_STATUS_OK;
     if (offset > mb_rawfile_bytes(file) || bytes > mb_rawfile_bytes(file) - offset)
-        return incomplete(file, page, number);
+        return too_short(file, page, number, 0);
     if (is_plain(page)) {
-        if (bytes < (uint64_t)((end_row - top) * row_bytes))
-            return incomplete(file, page, number);
+        const uint64_t wanted = (uint64_t)((end_row - top) * row_bytes);
+        if (bytes < wanted)
+            return too_short(file, page, number, wanted);
     } else {
         uint64_t packed, decoded, spare;
         parts_of(page, (size_t)element, &packed, &decoded, &spare);
@@ -283,8 +306,10 @@ static mb_status read_segment(mb_rawfile *file, const mb_tiff_page *page, const 
             got = mb_unpack_zlib(scratch, bytes, out, want, &unchecked);
         if (unchecked)
             mb_unchecked_note(mb_rawfile_path(file));
-        if (got < (size_t)((end_row - top) * row_bytes))
-            return incomplete(file, page, number);
+        const uint64_t wanted = (uint64_t)((end_row - top) * row_bytes);
+        if (got < wanted)
+            return page->compression == MB_TIFF_PLAIN ? too_short(file, page, number, wanted)
+                                                      : incomplete(file, page, number);
         if (page->swap && page->predictor != 3 && page->samples != MB_SAMPLES_BITS)
             mb_swap_bytes(out, got / (size_t)element, (size_t)element);
         for (int64_t y = 0; y < end_row - top; y++) {

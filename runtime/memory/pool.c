@@ -830,6 +830,11 @@ uint64_t mb_pool_events(mb_pool *pool, mb_pool_event *out, uint64_t room)
     return count;
 }
 
+uint64_t mb_pool_offset(const mb_pool *pool, const mb_block *block)
+{
+    return (uint64_t)((char *)block->address - pool->base);
+}
+
 void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user)
 {
     pthread_mutex_lock(&pool->lock);

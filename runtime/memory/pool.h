@@ -216,6 +216,8 @@ typedef struct mb_pool_block {
     uint32_t thread;
     const char *owner, *tag; /* may be NULL */
 } mb_pool_block;
+/* Where a block is in the address range of its pool: the offset of its mb_pool_block. */
+uint64_t mb_pool_offset(const mb_pool *pool, const mb_block *block);
 typedef void (*mb_pool_visit)(void *user, const mb_pool_block *block);
 void mb_pool_each(mb_pool *pool, mb_pool_visit visit, void *user);
 /* Adds the state of the pool and its largest owners to the budget failure on record. */

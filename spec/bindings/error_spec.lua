@@ -226,4 +226,21 @@ describe("calling an operator", function()
         assert.truthy(op_text:find("budget of 97280 bytes", 1, true), op_text)
         assert.is_false(small.released)
     end)
+
+    it("abridge long values, and keep what is said about them", function()
+        local fail = require "moonbeam.internal.fail"
+        for _, value in ipairs {("x"):rep(100000), ("\u{e9}"):rep(3000), ("1,\n"):rep(50000)} do
+            local _, err = helper.failure(fail, "argument", "f", "a", "a is '%s' of %d bytes; give "
+                .. "the other one, which is '%s'", value, #value, "short")
+            local message = err.message
+            assert.is_true(#message < 300)
+            assert.matches("^a is '.*%.%.%..*' of " .. #value .. " bytes; give the other one, which "
+                .. "is 'short'$", message)
+            assert.is_truthy(utf8.len(message))
+        end
+        -- what an error has room for stays
+        local whole = ("y"):rep(900)
+        local _, err = helper.failure(fail, "argument", "f", "a", "a is '%s'", whole)
+        assert.equal(("a is '%s'"):format(whole), err.message)
+    end)
 end)

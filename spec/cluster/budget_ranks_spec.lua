@@ -21,7 +21,28 @@ local CALLS <const> = [[
             mb.chunked("gaussian_filter", image, {params = {sigma = 1}, ranks = true,
                 budget = bytes, sink = function() end})
         end},
+        {"tiles", function(bytes)
+            local path, leads = "FOLDER/o.npy", mb.cluster.rank == 0
+            local source <close> = mb.images.open "FOLDER/i.npy"
+            local psf <close> = mb.psf_gaussian({3, 5, 5}, 1)
+            local journal <close> = mb.tiled_deconv.journal(path, {inputs = {"FOLDER/i.npy"},
+                discard = true, overwrite = true})
+            local out <close> = leads and mb.images.create(path, {shape = source.shape,
+                dtype = "f32", channels = 1, frames = 1, overwrite = journal:may_replace()}) or nil
+            mb.tiled_deconv.richardson_lucy_volume(source, psf, out and out:volume()
+                or mb.volumes.planned(source.shape, "f32"), {mode = "blended", iterations = 1,
+                tile = {6, 10, 12}, overlap = false, budget = bytes, journal = journal})
+            journal:finishing()
+            if out then
+                out:finish()
+            end
+            journal:finish()
+        end},
     }
+    if mb.cluster.rank == 0 then
+        mb.images.write("FOLDER/i.npy", image)
+    end
+    mb.cluster.barrier()
     for _, call in ipairs(calls) do
         local _, err = pcall(call[2], 1024)
         local runs = pcall(call[2], err.enough)
@@ -69,7 +90,7 @@ describe("a budget that is too small for ranks", function()
     ranks.it("is told by Lua's functions, on all of them", function()
         local text, status = ranks.run(folder, 2, (CALLS:gsub("FOLDER", folder)))
         assert.equal(0, status, text)
-        for _, name in ipairs {"pipeline", "blocks"} do
+        for _, name in ipairs {"pipeline", "blocks", "tiles"} do
             for rank = 1, 2 do
                 assert.matches(("%s\t%d\tbudget\ttrue\ttrue\tfalse"):format(name, rank), text)
             end

@@ -146,7 +146,13 @@ describe("packed TIFF", function()
             "FillOrder 2")
         -- Cut off: of the pixels, of a compressed strip, of strips whose sizes are too small.
         refused(encode(values, {dtype = "b12", extra = {[279] = {4, {899}}}}), "io",
-            "strip or tile 1 of a page is incomplete")
+            "strip or tile 1 of a page has 899 bytes at offset 8, and its rows take 900 bytes")
+        -- Not all in the file, which is another fault than bytes that are wrong.
+        for _, method in ipairs {"lzw", "deflate", "packbits"} do
+            local long = encode(values, {dtype = "b12", method = method, extra = {[279] = {4,
+                {100000}}}})
+            refused(long, "io", ("the pixels of a page end at 100008, the file at %d"):format(#long))
+        end
         refused(encode(values, {dtype = "b12", method = "lzw", extra = {[279] = {4, {40}}}}), "io",
             "strip or tile 1 of a page is incomplete")
         if not core.rawfile.lacks "zstd" then

@@ -147,7 +147,7 @@ describe("a step of one's own", function()
         local name = os.tmpname()
         files.write(name, ([[
             local mb = require "moonbeam"
-            local kept = {}
+            local kept = {before = mb.ones {4, 4}}
             local scan = mb.scan.of_arrays(mb.random({6, 9, 8}, {dtype = "u16", low = 300,
                 high = 900, seed = 1}), mb.tomo.angles(6), {flats = mb.ones({1, 9, 8},
                 {dtype = "u16"})})
@@ -174,6 +174,18 @@ describe("a step of one's own", function()
             assert.equal(("step own keeps %s in all, made at %s:8: the plan counts what a step makes "
                 .. "for one block only; let it release what it makes\n"):format(bytes, name), text)
         end
+        -- A view of the block holds the memory of the block, whoever made that.
+        for _, view in ipairs {"b.data:view(1)", "b.data:reshape(-1)", "b.data[1]",
+            "b.data:transpose()"} do
+            for count, bytes in pairs {[3] = "3 arrays of ", [9] = "1 array of "} do
+                local text, name = warnings_of(count, ("kept[#kept + 1] = %s"):format(view))
+                assert.matches(("^step own keeps %s%%S+ KiB in all, made at %s:8: "):format(bytes,
+                    (name:gsub("%p", "%%%0"))), text)
+                assert.not_matches("defect", text)
+            end
+        end
+        assert.equal("", (warnings_of(3, "local v = b.data:view(1) v:fill(1)")))
+        assert.equal("", (warnings_of(3, "kept[#kept + 1] = kept.before:view(1)")))
         -- What it releases, replaces or leaves to the collector is not kept.
         assert.equal("", (warnings_of(1, "local c <close> = b.data:copy()")))
         assert.equal("", (warnings_of(3, "b:replace(b.data:copy())")))

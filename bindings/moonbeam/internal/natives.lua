@@ -184,6 +184,9 @@ native "pool.check(device: device?)"
 -- Returns a list of {offset, bytes, requested, pitch_waste, sequence, age (s), end, thread, owner,
 -- tag}.
 native "pool.blocks(device: device?)"
+--- The views that were made under a tag and are not released: {offset (of the block), sequence,
+-- owner, tag}.
+native "pool.views(device: device?)"
 --- The latest events of the trace, oldest first.
 -- Returns a list of {action, ns, offset, bytes, live, owner, tag, thread, end, block}.
 native "pool.events(device: device?)"

@@ -45,26 +45,38 @@ function own_function.call(op, f, ...)
     return core.unyielding(f, ...)
 end
 
--- Blocks of pools with one of these tags, by device and sequence.
+-- Blocks of pools with one of these tags (nil: all), or with views that were made under one:
+-- {bytes, sequence, tag, owner}, by device and sequence. What a view holds is its own: who made the
+-- block has released it.
 local function blocks_of(tags, devices)
     local found = {}
     for _, device in ipairs(devices) do
+        local views = {}
+        for _, view in ipairs(device.dry and {} or core.pool.views(device)) do
+            local other = views[view.offset]
+            local first = not other or view.sequence < other.sequence
+            views[view.offset] = tags and tags[view.tag] and first and view or other
+        end
         for _, block in ipairs(device.dry and {} or core.pool.blocks(device)) do
-            found[device.id .. block.sequence] = tags[block.tag] and block or nil
+            local view = views[block.offset]
+            found[device.id .. block.sequence] = not tags and block
+                or view and {bytes = block.bytes, tag = view.tag, sequence = block.sequence,
+                    owner = view.owner}
+                or tags[block.tag] and block or nil
         end
     end
     return found
 end
 
---- Watches what is kept of what is allocated with these tags (a set). Returns a function for after
--- the last block, which returns a list of texts, one for each tag: "keeps 3 arrays of 3 KiB in
--- all, made at x.lua:8".
+--- Watches what is kept of what is allocated with these tags (a set), and of what is seen through
+-- views that are made with them. Returns a function for after the last block, which returns a list
+-- of texts, one for each tag: "keeps 3 arrays of 3 KiB in all, made at x.lua:8".
 function own_function.watch(tags, devices)
     local list = {core.device.open "host"}
     for _, device in ipairs(devices) do
         list[#list + 1] = device.id ~= "host" and device or nil
     end
-    local before = blocks_of(tags, list)
+    local before = blocks_of(nil, list)
     local function kept_now()
         local kept = {}
         for key, block in pairs(blocks_of(tags, list)) do

@@ -81,6 +81,35 @@ local function plan_of(job)
     end)
 end
 
+-- What a budget error says, to make it again on other ranks.
+local TOLD <const> = {"message", "problem", "enough", "device", "limited_by", "also"}
+
+-- The numbers of tiles of rank 0, with which all ranks cut: their budgets may differ. Where there
+-- is no plan, all of them raise its error, so that they stay in step.
+local function counts_of_first(job)
+    local told = tile_ranks.once(function()
+        local ok, made = pcall(plan_of, job)
+        if ok then
+            return {counts = made.counts}
+        elseif type(made) ~= "table" or made.code ~= "budget" then
+            error(made, 0)
+        end
+        local own = {}
+        for _, name in ipairs(TOLD) do
+            own[name] = made[name]
+        end
+        return own
+    end)
+    if told.counts then
+        return told.counts
+    end
+    local err = mb.error("budget", told.message, {op = WHAT, arg = "budget"})
+    for i = 2, #TOLD do
+        err[TOLD[i]] = told[TOLD[i]]
+    end
+    error(err, 0)
+end
+
 -- A job, what the modes plan and run: {what, source, psf, sink, options, devices, ...}. `planning`:
 -- it will not be run.
 local function job_of(source, psf, sink, options, usual, planning)
@@ -113,9 +142,7 @@ local function job_of(source, psf, sink, options, usual, planning)
         plan.kept = nil
     end
     if not plan and job.kept and not job.counts and tile_ranks.shared() then
-        job.counts = tile_ranks.once(function() -- budgets of others may differ
-            return plan_of(job).counts
-        end)
+        job.counts = counts_of_first(job)
     end
     if not plan or job.counts and table.concat(plan.counts, " ")
         ~= table.concat(job.counts, " ") then
