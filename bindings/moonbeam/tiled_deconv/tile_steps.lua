@@ -14,25 +14,30 @@ local volumes = require "moonbeam.volumes"
 
 local steps = {}
 
--- A prediction is at least this part of the estimate, as that of extrapolate.
-local LEAST_PART <const> = 1 / 64
+-- The least that a prediction is divided by, so that 0 stays 0: the smallest normal number.
+local TINY <const> = 2 ^ -126
 
--- Bounds a prediction from below, by the estimate and by the least value.
-local function bound(prediction, estimate, least)
-    mb.binary(prediction, "mul", {scalar = 1 / LEAST_PART, out = prediction})
-    mb.binary(prediction, "max", {b = estimate, out = prediction})
-    mb.binary(prediction, "mul", {scalar = LEAST_PART, out = prediction})
-    mb.binary(prediction, "max", {scalar = least, out = prediction})
+-- Momentum, as the operator extrapolate has it: `here` becomes the prediction of the estimate `now`
+-- and of the one `before`, which changes.
+local function go_on(here, now, before, alpha, least)
+    mb.binary(before, "sub", {b = now, out = before})
+    mb.binary(before, "mul", {scalar = alpha, out = before})
+    mb.binary(before, "min", {scalar = 0, out = here})
+    mb.binary(now, "sub", {b = here, out = here})
+    mb.binary(before, "max", {scalar = 0, out = before})
+    mb.binary(before, "add", {b = now, out = before})
+    mb.binary(before, "max", {scalar = TINY, out = before})
+    mb.binary(now, "div", {b = before, out = before})
+    mb.binary(here, "mul", {b = before, out = here})
+    mb.binary(here, "max", {scalar = least, out = here})
 end
+
 
 -- Momentum for a tile: the estimate `here` goes on along its last step, and `spare`, of its shape,
 -- becomes what it was, the next `before`.
 local function extrapolate(here, before, spare, alpha, least)
     mb.convert(here, "f32", {out = spare})
-    mb.binary(spare, "sub", {b = before, out = before})
-    mb.binary(before, "mul", {scalar = alpha, out = before})
-    mb.binary(here, "add", {b = before, out = here})
-    bound(here, spare, least)
+    go_on(here, spare, before, alpha, least)
 end
 
 -- `before` becomes the estimate `here` moved ahead; `here` stays.
@@ -41,10 +46,8 @@ local function ahead(here, before, alpha, least)
         mb.convert(here, "f32", {out = before})
         return
     end
-    mb.binary(here, "sub", {b = before, out = before})
-    mb.binary(before, "mul", {scalar = alpha, out = before})
-    mb.binary(before, "add", {b = here, out = before})
-    bound(before, here, least)
+    local change <close> = before:copy()
+    go_on(before, here, change, alpha, least)
 end
 
 -- The block as one that may be changed: a copy where it is a view of an array on the device, which
