@@ -366,6 +366,7 @@ helper.each_device(function(device, test)
             assert.same(image.shape, x.shape)
             assert.is_true(x:min() >= 0)
             assert.is_true(report.stopped and report.iterations < 200, tostring(report.iterations))
+            assert.near(image:mean(), report.mean, 1e-6)
             assert.is_true(distance(x, truth) < 0.9 * distance(image:cast("f32"), truth))
             assert.is_true(distance(x, truth) < 0.8 * distance(rl, truth),
                 ("%g and %g"):format(distance(x, truth), distance(rl, truth)))

@@ -40,14 +40,28 @@ local function extrapolate(here, before, spare, alpha, least)
     go_on(here, spare, before, alpha, least)
 end
 
--- `before` becomes the estimate `here` moved ahead; `here` stays.
+-- `before` becomes the estimate `here` moved ahead; `here` stays. What that takes is taken in a dry
+-- run, too, where alpha is 0.
 local function ahead(here, before, alpha, least)
+    local change <close> = before:copy()
     if alpha == 0 then
         mb.convert(here, "f32", {out = before})
-        return
+    else
+        go_on(before, here, change, alpha, least)
     end
-    local change <close> = before:copy()
-    go_on(before, here, change, alpha, least)
+end
+
+-- The numbers of a tile and, behind them, the sum of its ratios. Takes ownership of the numbers.
+local function with_sum(numbers, ratios)
+    local _ <close> = numbers
+    local sum <close> = mb.reduce(ratios, "sum")
+    local all = mb.empty({3}, {dtype = "f64", device = numbers.device})
+    local two <close> = all:view {1, 2}
+    mb.convert(numbers, "f64", {out = two})
+    local one <close> = all:view {3, 3}
+    local last <close> = sum:reshape(1)
+    mb.convert(last, "f64", {out = one})
+    return all
 end
 
 -- The block as one that may be changed: a copy where it is a view of an array on the device, which
@@ -71,9 +85,8 @@ function steps.ratio(job, grid_of, before, y, ratio, state)
         reads = {{x, sweep.around}, {y, sweep.own}, biggs and {last, sweep.around} or nil},
         writes = {ratio},
         compute = function(blocks, tile, device, give)
-            local from = biggs and state.alpha ~= 0 and 3 or 1
-            local grid <close> = mb.embed(blocks[from], grid_of, {before = tile.before})
-            if from == 3 then
+            local grid <close> = mb.embed(blocks[biggs and 3 or 1], grid_of, {before = tile.before})
+            if biggs then
                 local here <close> = grid:view(convolution.ranges(tile.before, tile.take))
                 ahead(blocks[1], here, state.alpha, options.min)
             end
@@ -89,7 +102,7 @@ function steps.ratio(job, grid_of, before, y, ratio, state)
                     background = options.background})
             blocks[2]:release()
             if misfit then
-                misfit:put(device, tile, metric)
+                misfit:put(device, tile, state.under and with_sum(metric, part) or metric)
             end
             give(1, part)
         end}
