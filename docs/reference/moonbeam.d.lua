@@ -657,7 +657,7 @@ function mb.deconv.find_iterations(source, psf, options) end
 ---@param image moonbeam.array u8, u16 or f32, (z, y, x), (y, x) or (x)
 ---@param psf moonbeam.array a point spread function of as many axes as the image
 ---@param options? moonbeam.options.deconv_gradient_consensus
----@return any # the estimate, f32, and {iterations =, stopped =, clipped =, metrics = {{first =, second =, flux =, change =}, ...}}: the I-divergences of the two halves before the iteration (always), flux and change after it (with metrics). stopped is false if `iterations` ended it.
+---@return any # the estimate, f32, and {iterations =, stopped =, mean =, clipped =, metrics = {{first =, second =, flux =, change =}, ...}}: mean is that of the image, so photons per voxel; first and second are the I-divergences of the two halves before the iteration (always), flux and change those after it (with metrics). stopped is false if `iterations` ended it.
 function mb.deconv.gradient_consensus(image, psf, options) end
 
 ---@class moonbeam.options.deconv_landweber

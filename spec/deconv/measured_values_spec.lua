@@ -35,7 +35,7 @@ local function sum_of(t)
 end
 
 -- The estimate lives on the places that the image can see, and begins with the image's mean. A
--- background is taken out of the first step, and pulls the light down to what it leaves.
+-- background is taken out of the first step, and holds the light to what it leaves.
 local function reference(image, psf, iterations, background)
     image, psf = clipped(image), clipped(psf)
     local ny, nx, ky, kx = #image, #image[1], #psf, #psf[1]
@@ -67,7 +67,7 @@ local function reference(image, psf, iterations, background)
     end)
     local light = math.max(sum_of(image) - background * ny * nx, 1e-3 * sum_of(image))
     for k = 1, iterations do
-        local ratio, seen = {}, 0
+        local ratio, ratios = {}, 0
         for y = 0, ny - 1 do
             ratio[y] = {}
             for z = 0, nx - 1 do
@@ -78,11 +78,12 @@ local function reference(image, psf, iterations, background)
                             * x[(y - j + cy + ky) * 1000 + z - i + cx + kx]
                     end
                 end
-                seen = seen + sum - background
                 ratio[y][z] = at(image, y, z) / math.max(sum, eps)
+                ratios = ratios + ratio[y][z]
             end
         end
-        local scale = background > 0 and math.max(0.95, math.min(1, light / seen)) or 1
+        local scale = background > 0 and k > 1 and math.max(math.min(0.95, 1 - 0.7 / k),
+            math.min(1, light / (sum_of(image) - background * ratios))) or 1
         local next = {}
         each(function(p, q, key)
             next[key] = norm[key] > 1e-3
@@ -579,7 +580,7 @@ describe("a background in the model", function()
             end
             assert.is_true(sum(all, {iterations = 20}) > case[4])
             for _, acceleration in ipairs {"none", "heavy_ball", "biggs_andrews"} do
-                for _, count in ipairs {20, 40} do
+                for _, count in ipairs {3, 10, 20, 40} do
                     local options = {iterations = count, background = 4.2,
                         acceleration = acceleration}
                     local share = sum(left, options)

@@ -64,6 +64,24 @@ local function beads(shape, psf, photons, seed)
     return mb.poisson(scaled, {seed = seed})
 end
 
+-- Bright boxes on dark ground, blurred and counted.
+local function boxes(shape, psf, photons, seed)
+    local truth <close> = mb.full(shape, 0.1)
+    local random <close> = mb.random({5, 2 * #shape + 1}, {seed = seed})
+    for _, box in ipairs(random:to_table()) do
+        local place = {}
+        for i, n in ipairs(shape) do
+            local a, b = 1 + math.floor(box[2 * i - 1] * n), 1 + math.floor(box[2 * i] * n)
+            place[i] = {math.min(a, b, n), math.min(n, math.max(a, b))}
+        end
+        local view <close> = truth:view(table.unpack(place))
+        view:fill(1 + math.floor(20 * box[2 * #shape + 1]))
+    end
+    local blurred <close> = mb.convolution(truth, psf, {boundary = "replicate"})
+    local scaled <close> = blurred * (photons * truth.elements / blurred:sum())
+    return mb.poisson(scaled, {seed = seed})
+end
+
 describe("tiles equal the whole", function()
     it("beyond whose edges little is seen: the step is measured in the image", function()
         for _, case in ipairs {
@@ -102,6 +120,15 @@ describe("tiles equal the whole", function()
             local image <close> = beads(shape, psf, photons, 7)
             compare(image, psf, {acceleration = "biggs_andrews", iterations = 60,
                 boundary = boundary, total_variation = weight}, tile)
+        end
+    end)
+
+    it("where dark ground beside bright boxes falls fast", function()
+        local psf <close> = mb.psf.gaussian({2, 3, 3}, 1)
+        local image <close> = boxes({14, 32, 19}, psf, 376, 12)
+        for _, acceleration in ipairs {"heavy_ball", "biggs_andrews"} do
+            compare(image, psf, {acceleration = acceleration, iterations = 40,
+                boundary = "replicate", total_variation = 0.01}, {8, 17, 10})
         end
     end)
 end)

@@ -345,6 +345,23 @@ describe("deconvolve.lua", function()
             :format(folder, folder, folder))
         assert.matches("1  I%-divergence of the halves", text)
         assert.matches("stopped +after %d+ iterations of at most 100", text)
+        assert.not_matches("photons per voxel", text)
+    end)
+
+    it("says where there is less than a photon per voxel that gradient_consensus ends too late",
+        function()
+        local counts <close> = mb.images.read(folder .. "/image.tif", "host")
+        local image <close> = counts:cast "f32"
+        for _, case in ipairs {{0.9, true}, {1.1, false}} do
+            local level, told = table.unpack(case)
+            local few <close> = image * (level / image:mean())
+            mb.npy.write(folder .. "/few.npy", few, {overwrite = true})
+            local text = must(("scripts/deconvolve.lua %s/few.npy %s/psf.npy -o %s/few_gc.npy -d host "
+                .. "-m gradient_consensus --iterations 2 --overwrite"):format(folder, folder, folder))
+            assert.equal(told, text:find("0.9 photons per voxel", 1, true) ~= nil
+                and text:find("gradient_consensus ends too late", 1, true) ~= nil, text)
+            assert.equal(told, text:find("photons per voxel", 1, true) ~= nil)
+        end
     end)
 
     it("prints the same peak before and after", function()

@@ -8,11 +8,14 @@
 --
 -- The sum of H x over the image is to be at most the sum of y - b, the light that the model leaves
 -- (S. Bonettini, R. Zanella, L. Zanni, Inverse Problems 25, 015002 (2009) have it as a constraint).
--- In each iteration where it is more, the correction is multiplied by the ratio of the two, but by
--- no less than LEAST. So a background that was given too large costs bright points no more than
--- that part of their light. Momentum repeats the step, and takes a smaller one.
+-- After a step that sum is the sum of H x r before it, with r = y / (H x + b): the sum of y, less b
+-- times that of r. Where this is more than the light, the correction is multiplied by the ratio of
+-- the two, but by no less than EARLY leaves in first iterations and LEAST in later ones: light that
+-- was laid down too widely goes at once, and a background that was given too large costs bright
+-- points no more than that part of their light. Momentum repeats the step, and takes a smaller one.
+-- Where the step is not known before (gradient_consensus), the sum of H x is looked at.
 --
--- Exact tiles know the sum between their two sweeps, before the update.
+-- Exact tiles know the sums between their two sweeps, before the update.
 
 local mb = require "moonbeam"
 local convolution = require "moonbeam.convolution"
@@ -20,6 +23,7 @@ local convolution = require "moonbeam.convolution"
 local background = {}
 
 local LEAST <const> = {none = 0.95, heavy_ball = 0.98, biggs_andrews = 0.99}
+local EARLY <const> = 0.7 -- iteration k may take this part of the light over k
 local DARK <const> = 0.03 -- this part at least of what the first iteration makes is left
 local LIGHT <const> = 1e-3 -- of the sum of the image
 
@@ -51,7 +55,7 @@ function background.new(options, sum, points, level)
     if not under or under == 0 then
         return nil
     end
-    return {counts = under * points, light = math.max(sum - under * points, LIGHT * sum),
+    return {sum = sum, counts = under * points, light = math.max(sum - under * points, LIGHT * sum),
         least = LEAST[options.acceleration or "none"], level = level, under = under,
         min = options.min or 0}
 end
@@ -73,18 +77,39 @@ function background.of(measured, options, level)
     return background.new(options, sum or 1, item_of(mb.reduce(weights, "sum")) or 1, level)
 end
 
---- What a correction is multiplied by. `light`: the sum of H x over the image; nil: dry.
-function background.scale(known, light)
-    return light and light > known.light and math.max(known.least, known.light / light) or 1
+-- What brings the light down to what the background leaves; `light` nil: dry.
+local function held(known, light, least)
+    return light and light > known.light and math.max(least, known.light / light) or 1
 end
 
---- The same for an estimate that was blurred, on padded rows at whose start the image lies.
-function background.scale_of(known, blurred, measured, weights)
-    local seen <close> = blurred:view(convolution.ranges(origin_of(measured.shape),
-        measured.shape))
-    return background.scale(known, weights and weighted(weights, function()
-        return seen:copy()
-    end) or not weights and item_of(mb.reduce(seen, "sum")) or nil)
+-- The sum of what stands at the start of padded rows where the image lies, times the weights.
+local function over_image(rows, measured, weights)
+    local seen <close> = rows:view(convolution.ranges(origin_of(measured.shape), measured.shape))
+    if weights then
+        return weighted(weights, function()
+            return seen:copy()
+        end)
+    end
+    return item_of(mb.reduce(seen, "sum"))
+end
+
+--- What the correction of iteration k is multiplied by. `ratios`: the sum of y / (H x + b) over the
+-- image, nil in a dry run. The first one of a flat estimate is for background.begin.
+function background.scale(known, ratios, k)
+    if not ratios or k == 1 and known.level then
+        return 1
+    end
+    return held(known, known.sum - known.under * ratios, math.min(known.least, 1 - EARLY / k))
+end
+
+--- The same for ratios on padded rows, which have the weights in them.
+function background.scale_of(known, ratios, measured, k)
+    return background.scale(known, over_image(ratios, measured), k)
+end
+
+--- What an estimate, `blurred` on padded rows, is multiplied by after a step that is not known yet.
+function background.scale_before(known, blurred, measured, weights)
+    return held(known, over_image(blurred, measured, weights), known.least)
 end
 
 --- Multiplies a correction, or an estimate.

@@ -26,13 +26,15 @@ local STREAM <const> = 20 -- bits
 
 --- Richardson-Lucy that goes on only where two halves of the photons agree, and stops by itself.
 --
--- With less than a photon per voxel it stops too late: of bodies that are larger than the PSF the
--- result was further from the truth than the image. richardson_lucy with find_iterations was not.
+-- What it promises holds from one photon per voxel on (`mean` of its report). With less it stops
+-- too late: of bodies that are larger than the PSF the result was further from the truth than the
+-- image. richardson_lucy with find_iterations was not.
 -- The image has photon counts: subtract the offset and divide by the gain before. Negative values
 -- count as 0, as for richardson_lucy. At least 10 iterations are made. A dry run makes all.
--- Returns the estimate, f32, and {iterations =, stopped =, clipped =, metrics = {{first =,
--- second =, flux =, change =}, ...}}: the I-divergences of the two halves before the iteration
--- (always), flux and change after it (with metrics). stopped is false if `iterations` ended it.
+-- Returns the estimate, f32, and {iterations =, stopped =, mean =, clipped =, metrics = {{first =,
+-- second =, flux =, change =}, ...}}: mean is that of the image, so photons per voxel; first and
+-- second are the I-divergences of the two halves before the iteration (always), flux and change
+-- those after it (with metrics). stopped is false if `iterations` ended it.
 -- Errors: argument, shape, dtype, budget.
 -- Reference: J. Manton, A. York, doi:10.5281/zenodo.10278919 (2023).
 local gradient_consensus = grids.declared(WHAT, declared.options(
@@ -46,7 +48,7 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
     local state <close> = grids.prepared(WHAT, image, psf, options, true)
     local estimate, otf, n, report = state.estimate, state.otf, state.n, state.report
     local under = state.under
-    report.stopped = false
+    report.stopped, report.mean = false, state.mean
     do
         local previous <close> = estimate:copy()
         local work <close> = mb.embed(estimate, state.layout.grid)
@@ -56,7 +58,7 @@ local gradient_consensus = grids.declared(WHAT, declared.options(
         local before
         for k = 1, options.iterations do
             convolution.apply(work, otf, n)
-            local scale = under and background.scale_of(under, work, state.measured,
+            local scale = under and background.scale_before(under, work, state.measured,
                 options.weights)
             local _, _, misfit = mb.rl_split_ratio(work, second, state.measured,
                 {weights = options.weights, eps = state.eps, seed = options.seed << STREAM | k,

@@ -68,9 +68,10 @@ local ITERATIONS, TOLERANCE = {"iterations", "count", "how many at most", defaul
 -- Values below 0 count as 0, in the image and in the PSF, which is refused if they are more than a
 -- quarter of its |sum|.
 -- With a background (moonbeam.deconv.background) the first step from a flat start has it taken out,
--- after its metrics, and where the light of the estimate is more than the background leaves of the
--- image, a step lowers it by up to 5 %, with momentum 1 or 2 %. An image in which an empty part has
--- the variance v should have the mean v there, too, and v as the background.
+-- after its metrics. Where the light of the estimate would be more than the background leaves of
+-- the image, step k is lowered by up to 5 %, with momentum 1 or 2 %, or by 0.7 / k where that is
+-- more. An image in which an empty part has the variance v should have the mean v there, too, and v
+-- as the background.
 -- biggs_andrews measures how far it goes on by its last two steps inside the image. After 20
 -- iterations that gives way to the step of heavy_ball, which is taken from the start with a
 -- background.
@@ -114,11 +115,11 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
         -- them.
         local parts = options.total_variation ~= nil or held ~= nil or under ~= nil
         local skip = parts and 0 or 2
-        local function ratio()
-            scale = under and background.scale_of(under, work, state.measured, weights)
-            return (select(2, mb.rl_ratio(work, state.measured,
-                {weights = weights, eps = eps, metrics = measure,
-                background = options.background})))
+        local function ratio(k)
+            local _, sums = mb.rl_ratio(work, state.measured, {weights = weights, eps = eps,
+                metrics = measure, background = options.background})
+            scale = under and background.scale_of(under, work, state.measured, k)
+            return sums
         end
         local function update_in_parts()
             convolution.apply(work, otf, n, true)
@@ -145,7 +146,7 @@ deconv.richardson_lucy = grids.declared("richardson_lucy", declared.options(ITER
                 state.report.because = "judge"
                 break
             end
-            local misfit <close> = parts and ratio() or nil
+            local misfit <close> = parts and ratio(k) or nil
             local sums <close> = (parts and update_in_parts or whole)()
             if under and k == 1 then
                 background.begin_on(under, estimate, work)

@@ -246,9 +246,9 @@ function runs:ratio(k, y, ratio, state, done)
 end
 
 -- What sweep 2 multiplies the correction by, from the numbers of sweep 1; 1 in a dry run.
-local function scale_of(state)
+local function scale_of(state, k)
     local _, sums = state.misfit:read()
-    return background.scale(state.under, sums and sums[2] - state.under.counts)
+    return background.scale(state.under, sums and sums[3], k)
 end
 
 -- Sweep 2 of iteration k: the estimate from the ratio around it.
@@ -334,7 +334,7 @@ end
 -- Both sweeps of iteration k.
 function runs:sweeps(k, y, ratio, state, done)
     self:ratio(k, y, ratio, state, done)
-    state.scale = state.under and scale_of(state)
+    state.scale = state.under and scale_of(state, k)
     self:update(k, ratio, state, done)
 end
 
@@ -407,7 +407,7 @@ function runs:iteration(k, y, ratio, state, ending)
         stops.raise(holding)
     end
     self.stops = self.hashes and self.stops
-    state.scale = state.under and scale_of(state)
+    state.scale = state.under and scale_of(state, k)
     self:update(k, ratio, state, ending.done)
     if self:stopped() then
         stops.raise(holding)
@@ -474,7 +474,8 @@ function runs:iterate(report, call)
     local _ <close> = owned(ratio)
     local measure = options.metrics or options.tolerance ~= nil
     local under = self:under(placed, mean)
-    local misfit <close> = (measure or under) and sweep.tally(self.devices, plan.total, 2) or nil
+    local misfit <close> = (measure or under)
+        and sweep.tally(self.devices, plan.total, under and 3 or 2) or nil
     local biggs = self:is_biggs()
     local sums <close> = (measure or biggs) and sweep.tally(self.devices, plan.total,
         biggs and 5 or 3) or nil

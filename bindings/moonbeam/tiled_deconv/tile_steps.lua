@@ -14,37 +14,54 @@ local volumes = require "moonbeam.volumes"
 
 local steps = {}
 
--- A prediction is at least this part of the estimate, as that of extrapolate.
-local LEAST_PART <const> = 1 / 64
+-- The least that a prediction is divided by, so that 0 stays 0: the smallest normal number.
+local TINY <const> = 2 ^ -126
 
--- Bounds a prediction from below, by the estimate and by the least value.
-local function bound(prediction, estimate, least)
-    mb.binary(prediction, "mul", {scalar = 1 / LEAST_PART, out = prediction})
-    mb.binary(prediction, "max", {b = estimate, out = prediction})
-    mb.binary(prediction, "mul", {scalar = LEAST_PART, out = prediction})
-    mb.binary(prediction, "max", {scalar = least, out = prediction})
+-- Momentum, as the operator extrapolate has it: `here` becomes the prediction of the estimate `now`
+-- and of the one `before`, which changes.
+local function go_on(here, now, before, alpha, least)
+    mb.binary(before, "sub", {b = now, out = before})
+    mb.binary(before, "mul", {scalar = alpha, out = before})
+    mb.binary(before, "min", {scalar = 0, out = here})
+    mb.binary(now, "sub", {b = here, out = here})
+    mb.binary(before, "max", {scalar = 0, out = before})
+    mb.binary(before, "add", {b = now, out = before})
+    mb.binary(before, "max", {scalar = TINY, out = before})
+    mb.binary(now, "div", {b = before, out = before})
+    mb.binary(here, "mul", {b = before, out = here})
+    mb.binary(here, "max", {scalar = least, out = here})
 end
+
 
 -- Momentum for a tile: the estimate `here` goes on along its last step, and `spare`, of its shape,
 -- becomes what it was, the next `before`.
 local function extrapolate(here, before, spare, alpha, least)
     mb.convert(here, "f32", {out = spare})
-    mb.binary(spare, "sub", {b = before, out = before})
-    mb.binary(before, "mul", {scalar = alpha, out = before})
-    mb.binary(here, "add", {b = before, out = here})
-    bound(here, spare, least)
+    go_on(here, spare, before, alpha, least)
 end
 
--- `before` becomes the estimate `here` moved ahead; `here` stays.
+-- `before` becomes the estimate `here` moved ahead; `here` stays. What that takes is taken in a dry
+-- run, too, where alpha is 0.
 local function ahead(here, before, alpha, least)
+    local change <close> = before:copy()
     if alpha == 0 then
         mb.convert(here, "f32", {out = before})
-        return
+    else
+        go_on(before, here, change, alpha, least)
     end
-    mb.binary(here, "sub", {b = before, out = before})
-    mb.binary(before, "mul", {scalar = alpha, out = before})
-    mb.binary(before, "add", {b = here, out = before})
-    bound(before, here, least)
+end
+
+-- The numbers of a tile and, behind them, the sum of its ratios. Takes ownership of the numbers.
+local function with_sum(numbers, ratios)
+    local _ <close> = numbers
+    local sum <close> = mb.reduce(ratios, "sum")
+    local all = mb.empty({3}, {dtype = "f64", device = numbers.device})
+    local two <close> = all:view {1, 2}
+    mb.convert(numbers, "f64", {out = two})
+    local one <close> = all:view {3, 3}
+    local last <close> = sum:reshape(1)
+    mb.convert(last, "f64", {out = one})
+    return all
 end
 
 -- The block as one that may be changed: a copy where it is a view of an array on the device, which
@@ -68,9 +85,8 @@ function steps.ratio(job, grid_of, before, y, ratio, state)
         reads = {{x, sweep.around}, {y, sweep.own}, biggs and {last, sweep.around} or nil},
         writes = {ratio},
         compute = function(blocks, tile, device, give)
-            local from = biggs and state.alpha ~= 0 and 3 or 1
-            local grid <close> = mb.embed(blocks[from], grid_of, {before = tile.before})
-            if from == 3 then
+            local grid <close> = mb.embed(blocks[biggs and 3 or 1], grid_of, {before = tile.before})
+            if biggs then
                 local here <close> = grid:view(convolution.ranges(tile.before, tile.take))
                 ahead(blocks[1], here, state.alpha, options.min)
             end
@@ -86,7 +102,7 @@ function steps.ratio(job, grid_of, before, y, ratio, state)
                     background = options.background})
             blocks[2]:release()
             if misfit then
-                misfit:put(device, tile, metric)
+                misfit:put(device, tile, state.under and with_sum(metric, part) or metric)
             end
             give(1, part)
         end}

@@ -64,9 +64,10 @@ static mb_status run_host(const mb_op_call *call)
 const mb_op mb_op_extrapolate = {
     .name = "extrapolate",
     .summary = "Momentum: continues the estimate along its last step, in place.",
-    .doc = "With x the estimate and q the previous estimate, previous becomes x; estimate and "
-           "target become max(x + alpha (x - q), x / 64, min). So what is positive stays so: steps "
-           "that multiply can change it again, whether rounding has the sum above 0 or below.",
+    .doc = "With x the estimate, q the previous estimate, and s = alpha (q - x), "
+           "previous becomes x; estimate and target become x - s where x has grown, and "
+           "x x / (x + s) where it has fallen, min at least. So what is positive stays so, and "
+           "rounding does not grow where an element falls fast.",
     .reference = "H. Wang, P. C. Miller, Sci. Rep. 4, 4912 (2014), scaled heavy ball",
     MB_OP_SPLIT_PARTS,
     .strides = MB_STRIDES_CONTIGUOUS,

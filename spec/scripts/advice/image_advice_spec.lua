@@ -22,6 +22,7 @@ describe("an advice for images", function()
         for _, name in ipairs {"i.tif", "k.tif"} do
             write(folder, name, {8, 16, 16})
         end
+        write(folder, "few.tif", {8, 16, 16}, nil, function(scaled) return scaled * 0.005 end)
         for i = 1, 8 do
             write(folder, ("ser/p%d.tif"):format(i), {16, 16})
         end

@@ -129,6 +129,11 @@ return {
             .. "--iterations auto", follows = {
             "deconvolve i.tif p.tif -o o.tif -d host --method gradient_consensus",
             "deconvolve i.tif p.tif -o o.tif -d host --iterations auto"}},
+    {source = "with less than 1, gradient_consensus ends too late", warns = true,
+        words = "deconvolve few.tif q.tif -o o.tif -d host --gain 1 --offset 0 "
+            .. "--method gradient_consensus --iterations 2",
+        says = "--method rl --iterations auto ends in time", follows = {"deconvolve few.tif q.tif "
+            .. "-o o.tif -d host --gain 1 --offset 0 --method rl --iterations auto"}},
     {source = "--every is for --snapshots FILE", words = D .. "--every 1",
         says = "which is missing", follows = {D .. "--every 1 --snapshots p.png"}},
     {source = "--resume goes on with what --discard removes", words = D .. "--resume --discard",

@@ -63,6 +63,8 @@ local function tell_clipped(self)
     end
 end
 
+local FEW <const> = 1 -- photons per voxel, below which gradient_consensus ends too late
+
 -- Says how the iterations ended. `dark`: the result is 0 everywhere, as its image is, which more
 -- iterations do not change.
 local function tell_end(self, report, dark)
@@ -84,6 +86,11 @@ local function tell_end(self, report, dark)
         job.detail("stopped    %safter %d iterations, because that is %s", self.of_volume,
             report.iterations,
             job.automatic and "what --iterations auto has found" or "--iterations")
+    end
+    if report.mean and report.mean < FEW and not dark and not self.told_first then
+        cli.warn("the image has %.2g photons per voxel%s: with less than 1, gradient_consensus "
+            .. "ends too late and amplifies noise; --method rl --iterations auto ends in time",
+            report.mean, job.options.gain and "" or " if its counts are photons")
     end
     if job.options.method == "rl" and job.settings.metrics and not self.told_first then
         job.noise:misfit(report.metrics, job.image.voxels, self.of_volume)
