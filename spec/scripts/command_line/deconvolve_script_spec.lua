@@ -72,8 +72,8 @@ describe("the script of deconvolve for Slurm", function()
         local command = command_of((script("--tiles=auto -d host --budget 2M --resume auto -- -p gpu")))
         assert.equal("deconvolve i.npy p.npy -o v.npy --iterations 2 --budget 2M --tiles none "
             .. "--resume auto --device host", command)
-        command = command_of((script("-t exact --tile 9,9,9 --host-budget 1G --place file -d host")))
-        assert.matches("%-%-tile 9,9,9 %-%-host%-budget 1G %-%-place file %-%-tiles exact %-%-budget %d+ "
+        command = command_of((script("-t exact --tile 9,9,9 --place file -d host")))
+        assert.matches("%-%-tile 9,9,9 %-%-place file %-%-tiles exact %-%-budget %d+ "
             .. "%-%-resume auto %-%-device host$", command)
         local text = run("--device planned:h200 --budget 2G " .. D .. "--plan --slurm")
         assert.matches(" %-%-budget=2G deconvolve i.npy .* %-%-tiles none %-%-host%-budget %d+ %-%-resume "
