@@ -137,12 +137,13 @@ static void hold_back(void)
 ** whether this is the second half of it. */
 static bool is_same_stop(const siginfo_t *info)
 {
-    const bool ours = mb_cluster_stops(info);
-    if (!ours)
+    const mb_cluster_stop_kind kind = mb_cluster_stops(info);
+    const bool first = stop_signal == 0;
+    if (kind == MB_CLUSTER_NO_STOP)
         mb_cluster_stopped();
-    const bool same = stop_signal != 0 && (ours || by_ranks);
-    by_ranks = ours && stop_signal == 0;
-    return same;
+    const bool same = !first && (kind == MB_CLUSTER_STOP || by_ranks);
+    by_ranks = kind == MB_CLUSTER_STOP && first;
+    return kind == MB_CLUSTER_STOP_NOW ? !first && !waiting : same;
 }
 
 /* Does only what is allowed in a signal handler. */

@@ -78,9 +78,13 @@ void mb_cluster_stopped(void)
     mb_ending_stopped();
 }
 
-bool mb_cluster_stops(const siginfo_t *info)
+mb_cluster_stop_kind mb_cluster_stops(const siginfo_t *info)
 {
-    return info->si_code == SI_QUEUE && info->si_value.sival_ptr == mb_ending_signal_value();
+    if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == mb_ending_signal_value(true))
+        return MB_CLUSTER_STOP_NOW;
+    return info->si_code == SI_QUEUE && info->si_value.sival_ptr == mb_ending_signal_value(false)
+               ? MB_CLUSTER_STOP
+               : MB_CLUSTER_NO_STOP;
 }
 
 bool mb_cluster_speaks(void)

@@ -54,8 +54,13 @@ bool mb_cluster_ending(void);
 /* A signal from outside stops this rank: what ends after that is no death. Safe in a signal
 ** handler. */
 void mb_cluster_stopped(void);
-/* Is this signal the one by which the cluster stops the main thread, because all ranks end? */
-bool mb_cluster_stops(const siginfo_t *info);
+typedef enum mb_cluster_stop_kind {
+    MB_CLUSTER_NO_STOP, /* a signal from outside */
+    MB_CLUSTER_STOP,    /* all ranks end: finish what is in flight */
+    MB_CLUSTER_STOP_NOW /* that took too long */
+} mb_cluster_stop_kind;
+/* Is this signal one by which the cluster stops the main thread, because all ranks end? */
+mb_cluster_stop_kind mb_cluster_stops(const siginfo_t *info);
 /* Is this the rank that speaks for all? Rank 0, or another one where that has died. */
 bool mb_cluster_speaks(void);
 /* On rank 0: if all ranks end, waits until the others have noted what was in flight. */

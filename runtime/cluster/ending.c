@@ -17,7 +17,8 @@
 #define MOST_LOOK_NS UINT64_C(500000000) /* what counts of a time in which this rank did not look */
 #define GRACE_NS UINT64_C(500000000)     /* in which other ranks may fail in the same way */
 #define CLEANING_NS UINT64_C(3000000000) /* in which the main thread may end what it does */
-#define ENDING_NS UINT64_C(12000000000)  /* in which all may finish what is in flight */
+#define INSIST_NS UINT64_C(10000000000)  /* in which all may finish what is in flight */
+#define ENDING_NS UINT64_C(13000000000)  /* in which all must have come to their end */
 #define LAUNCHER_NS UINT64_C(1000000000) /* in which a launcher may act upon a death itself */
 #define HURRY_NS UINT64_C(300000000)     /* where the launcher ends the ranks, too */
 #define OTHERS_NS UINT64_C(2000000000)   /* in which those without a lifeline end by themselves */
@@ -48,12 +49,12 @@ static int failure_rank, failure_status;
 static bool failures_differ;
 static bool overtaken; /* its own failure is older than the first one, and has not been told of */
 static uint64_t failed_at, began_at;
-static bool said_over, died;
+static bool said_over, insisted, died;
 static int end_status;
 
 static atomic_bool begun, all_over, main_over, failing, rank_0_lost, stopped_before, is_herald,
     signalled, finishing;
-static const char signal_value;
+static const char signal_values[2];
 
 static bool is_first(void)
 {
@@ -66,9 +67,9 @@ static int known(void)
     return is_first() ? links.place->size : 1;
 }
 
-void *mb_ending_signal_value(void)
+void *mb_ending_signal_value(bool now)
 {
-    return (void *)&signal_value;
+    return (void *)&signal_values[now];
 }
 
 bool mb_ending_begun(void)
@@ -207,7 +208,13 @@ void mb_ending_now(int status)
     _exit(status);
 }
 
-/* Stops the main thread as a signal from outside does. */
+/* As the first signal from outside does, or the second one. */
+static void stop_main(bool now)
+{
+    if (!main_over)
+        sigqueue(getpid(), SIGTERM, (union sigval){.sival_ptr = mb_ending_signal_value(now)});
+}
+
 static void begin(int status)
 {
     begun = true;
@@ -218,8 +225,7 @@ static void begin(int status)
     if (is_first())
         for (int rank = 1; rank < links.place->size; rank++)
             say(rank, MB_SIGN_END);
-    if (!main_over)
-        sigqueue(getpid(), SIGTERM, (union sigval){.sival_ptr = mb_ending_signal_value()});
+    stop_main(false);
 }
 
 static void tell_failure(void)
@@ -332,6 +338,10 @@ static void judge_failures(void)
 static void conclude(void)
 {
     const uint64_t passed = mb_now_ns() - began_at;
+    if (passed > INSIST_NS && !insisted) {
+        insisted = true;
+        stop_main(true);
+    }
     if (is_first()) {
         if (others_over())
             all_over = true;

@@ -5,7 +5,7 @@
 ** as rank 0 is to the others. Rank 0 (if it is gone, one of the others, the herald: the first that
 ** is not on its node, or else rank 1) prints one line with the rank and its node. All main threads
 ** are then stopped as by a signal from outside, so that what is in flight is finished and noted,
-** and all processes end within ENDING_NS and a little, whether the launcher ends them or not.
+** and all processes end within 17 s (ALARM_SECONDS), whether the launcher ends them or not.
 **
 ** A rank that gives no sign for a while (MOONBEAM_SILENCE, in seconds) may be stopped, or wait for
 ** its processor or disk. Of that one line is printed, and nothing ends: if the process dies, its
@@ -75,7 +75,8 @@ void mb_ending_look_finishing(void);
 bool mb_ending_begun(void);
 /* A signal from outside has come, which stops this rank. */
 void mb_ending_stopped(void);
-/* The value of the signal by which the thread for messages stops the main thread. */
-void *mb_ending_signal_value(void);
+/* The value of the signal by which the thread for messages stops the main thread: so that it
+** finishes what is in flight, or now. */
+void *mb_ending_signal_value(bool now);
 
 #endif

@@ -41,9 +41,17 @@ describe("a rank that is gone", function()
         local expected = own.alone(recipe)
         os.remove(folder .. "/out.h5")
         for _, killed in ipairs {1, 0} do
-            -- When the rank dies, the others are in their first blocks.
+            -- When the rank dies, the others have begun their first blocks.
             local text = own.text(recipe,
                 ("{rows = true, kill = %d, at = 1, slow = 0.3, others = 0.6}"):format(killed))
+                :gsub("blocks = blocks %+ 1", ([[%%0
+                    local name = "%s/serve-begun-"
+                    io.open(name .. rank, "w"):close()]]):format(folder))
+                :gsub("os.execute", ([[
+                    for other = 0, 2 do
+                        while not mb.system.stat(name .. other) do mb.system.sleep(0.01) end
+                    end
+                    %0]]))
                 :gsub("overwrite = true", "%0, tell = print")
             local output = run(3, text)
             assert.equal(1, count(output, DEATH:format(killed)), output)
@@ -56,6 +64,7 @@ describe("a rank that is gone", function()
             assert.is_true(killed == 0 and has >= tonumber(kept) or has == tonumber(kept), output)
             assert.is_true(own.bits() == expected)
             assert.equal("out.h5\n", own.left())
+            files.run(("rm -f '%s'/serve-begun-*"):format(folder))
             os.remove(folder .. "/out.h5")
         end
     end)
