@@ -157,7 +157,8 @@ local function scan(volume, tiles, measure, each)
         return 0
     end
     local together = math.min(#strips, math.max(1, at_once // most))
-    local batch <close> = mb.zeros({together, SIDE + 2, most * SIDE + 2}, {dtype = "f64"})
+    local batch <close> = mb.zeros({together, SIDE + 2, most * SIDE + 2}, {dtype = "f64",
+        device = host})
     for at, strip in ipairs(strips) do
         local slot, columns = (at - 1) % together, strip[4] * SIDE + 2
         local block <close> = volume:read({table.unpack(strip, 4 - rank, 3)},
