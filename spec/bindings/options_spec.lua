@@ -53,7 +53,7 @@ for name in ([[array.is_array device.bytes device.cuda_problem device.default de
     pool.round pool.scope pool.smallest pool.stats pool.tag pool.tags pool.end_tag
     debug.break_guard debug.fail_nth debug.fail_step debug.lose_device debug.pair_seconds
     debug.pretend_memory debug.refuse_commits debug.refuse_pins debug.set_guards debug.steps
-    pool.reset_reach pool.trim fft.drop fft.library fft.library_bytes fft.limit
+    pool.reset_reach pool.trim pool.views fft.drop fft.library fft.library_bytes fft.limit
     h5.scratch picture.percentiles recon.chunk recon.frames recon.slices recon.decoded
     ledger.dry stream.describe]]):gmatch "%S+" do
     WITHOUT[name] = true
