@@ -69,6 +69,16 @@ describe("a rank that is gone", function()
         end
     end)
 
+    ranks.it("leaves nothing that is told where nothing was noted", function()
+        local text = own.text(rank_pipelines.RECIPES[1][2], "{refuse = 0}")
+            :gsub("local plan = require[^\n]*", [[os.execute("kill -KILL " .. mb.system.pid())]])
+            :gsub("overwrite = true", "%0, tell = print")
+        local output = run(2, text)
+        assert.equal(1, count(output, DEATH:format(0)), output)
+        assert.is_nil(output:find("keeps", 1, true), output)
+        assert.is_truthy(mb.system.stat(folder .. "/out.h5.unfinished/journal"))
+    end)
+
     ranks.it("ends all that wait for it, in each call", function()
         for _, case in ipairs {{1, "cluster.barrier()"}, {0, "cluster.barrier()"},
             {0, "local take = cluster.deal {1, 2, 3} while true do take(1) end"},
