@@ -36,6 +36,16 @@ describe("a rank that is gone", function()
         return output
     end
 
+    -- Runs several at the same time: their outputs.
+    local function run_all(size, texts)
+        local began, outputs = mb.system.clock(), {}
+        for i, result in ipairs(ranks.run_all(folder, size, texts, CARELESS)) do
+            outputs[i] = result[1]
+        end
+        assert.is_true(mb.system.clock() - began < 30, table.concat(outputs, "\n"))
+        return outputs
+    end
+
     ranks.it("ends all, which finish what is in flight; others go on to the same bits", function()
         local recipe = rank_pipelines.RECIPES[1][2]:gsub("}$", ', "count_rows"}')
         local expected = own.alone(recipe)
@@ -69,11 +79,23 @@ describe("a rank that is gone", function()
         end
     end)
 
+    ranks.it("leaves nothing that is told where nothing was noted", function()
+        local text = own.text(rank_pipelines.RECIPES[1][2], "{refuse = 0}")
+            :gsub("local plan = require[^\n]*", [[os.execute("kill -KILL " .. mb.system.pid())]])
+            :gsub("overwrite = true", "%0, tell = print")
+        local output = run(2, text)
+        assert.equal(1, count(output, DEATH:format(0)), output)
+        assert.is_nil(output:find("keeps", 1, true), output)
+        assert.is_truthy(mb.system.stat(folder .. "/out.h5.unfinished/journal"))
+    end)
+
     ranks.it("ends all that wait for it, in each call", function()
-        for _, case in ipairs {{1, "cluster.barrier()"}, {0, "cluster.barrier()"},
+        local cases = {{1, "cluster.barrier()"}, {0, "cluster.barrier()"},
             {0, "local take = cluster.deal {1, 2, 3} while true do take(1) end"},
-            {2, ""}, {0, ""}} do
-            local output = run(3, ([[
+            {2, ""}, {0, ""}}
+        local texts = {}
+        for i, case in ipairs(cases) do
+            texts[i] = ([[
                 local mb = require "moonbeam"
                 local cluster = mb.cluster
                 if cluster.rank == %d then
@@ -81,8 +103,10 @@ describe("a rank that is gone", function()
                     os.execute("kill -KILL " .. mb.system.pid())
                 end
                 %s
-            ]]):format(case[1], case[2]))
-            assert.equal(1, count(output, DEATH:format(case[1])), output)
+            ]]):format(case[1], case[2])
+        end
+        for i, output in ipairs(run_all(3, texts)) do
+            assert.equal(1, count(output, DEATH:format(cases[i][1])), output)
             assert.equal(1, count(output, "%f[%w]rank %d on "), output)
         end
     end)
@@ -115,8 +139,9 @@ describe("a rank that is silent", function()
     end)
 
     ranks.it("is told once if it is stopped, and goes on", function()
+        local texts = {}
         for stopped = 0, 1 do
-            local output, status = ranks.run(folder, 3, ([[
+            texts[stopped + 1] = ([[
                 local mb = require "moonbeam"
                 mb.cluster.barrier()
                 if mb.cluster.rank == %d then
@@ -125,10 +150,13 @@ describe("a rank that is silent", function()
                 end
                 mb.cluster.barrier()
                 print "on"
-            ]]):format(stopped), "MOONBEAM_SILENCE=2")
+            ]]):format(stopped)
+        end
+        for i, result in ipairs(ranks.run_all(folder, 3, texts, "MOONBEAM_SILENCE=2")) do
+            local output, status = table.unpack(result)
             assert.equal(0, status, output)
             assert.equal(3, count(output, "on\n"), output)
-            assert.equal(1, count(output, SILENCE:format(stopped)), output)
+            assert.equal(1, count(output, SILENCE:format(i - 1)), output)
         end
     end)
 

@@ -52,6 +52,23 @@ function ranks.run(folder, count, text, before)
     return output, status
 end
 
+--- The same with several scripts at the same time: a list of {output, status}. For what waits most
+-- of the time.
+function ranks.run_all(folder, count, texts, before)
+    local pipes, results = {}, {}
+    for i, text in ipairs(texts) do
+        local name = ("%s/ranks-%d.lua"):format(folder, i)
+        files.write(name, text)
+        pipes[i] = assert(io.popen(ranks.command(count, name, before) .. " 2>&1"))
+    end
+    for i, pipe in ipairs(pipes) do
+        local output = pipe:read "a"
+        local _, _, status = pipe:close()
+        results[i] = {output, status}
+    end
+    return results
+end
+
 -- ---- scripts one after the other in the same ranks ----
 
 -- What these ranks do: each file NAME.next that comes is a script. All ranks print a mark when they

@@ -572,8 +572,13 @@ function methods:count(number)
     return count
 end
 
---- The same for a folder, of a rank that has not begun the run itself.
-function unfinished.count(folder, number)
+-- Has anything been finished?
+local function has_any(self)
+    return next(self.sections) ~= nil or self.resumed > 0 or others_have(self)
+end
+
+-- What is noted in a folder, for a rank that has not begun the run itself.
+local function look(folder)
     local self = new()
     self.folder, self.run = folder, core.unfinished.join(folder, "journal", false)
     local ok, problem = pcall(read, self)
@@ -581,7 +586,17 @@ function unfinished.count(folder, number)
     if not ok then
         error(problem, 0)
     end
-    return self:count(number)
+    return self
+end
+
+--- The number of rows of a section that were noted in a folder, by any rank.
+function unfinished.count(folder, number)
+    return look(folder):count(number)
+end
+
+--- Is anything noted in a folder that another process can go on with?
+function unfinished.holds(folder)
+    return has_any(look(folder))
 end
 
 -- ---------------------------------------------------------------------------------------------
@@ -605,8 +620,7 @@ function methods:keeps()
     if self.run and not self.removed then
         self.run:end_journal()
     end
-    return not self.removed and not self.void and (next(self.sections) ~= nil or self.resumed > 0
-        or others_have(self))
+    return not self.removed and not self.void and has_any(self)
 end
 
 --- Ends this process's work. What nothing was finished of goes. Any number of times.

@@ -10,6 +10,7 @@ local cluster = require "moonbeam.cluster"
 local records = require "moonbeam.result.records"
 local stops = require "moonbeam.stream.stops"
 local tables = require "moonbeam.internal.tables"
+local unfinished = require "moonbeam.result.unfinished"
 
 local tile_ranks = {}
 
@@ -114,8 +115,8 @@ end
 
 function notes.identify() end
 
-function notes.keeps()
-    return true
+function notes:keeps()
+    return unfinished.holds(self.folder)
 end
 
 --- The folder goes with that of rank 0.

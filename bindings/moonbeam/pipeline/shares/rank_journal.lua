@@ -30,8 +30,8 @@ function kept_methods.drop_store() end
 function kept_methods.remove() end
 
 --- Rank 0 says what is kept, unless it is this rank that speaks.
-function kept_methods.keeps()
-    return core.cluster.speaks()
+function kept_methods:keeps()
+    return core.cluster.speaks() and unfinished.holds(self.folder)
 end
 
 function kept_methods:count(number)
