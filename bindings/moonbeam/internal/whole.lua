@@ -142,8 +142,9 @@ local function explain(err, room, list, takes, limits, what)
     if not only and #ids > 1 then
         what = ("%s, on %s each"):format(what, table.concat(ids, " and "))
     end
-    err.problem = err.problem or err.message
-    core.error.enough(err, only and room or budget or room, what)
+    local enough = only and room or budget or room
+    err.problem = budgets.problem_of(err, enough)
+    core.error.enough(err, enough, what)
     budgets.explain(err)
 end
 

@@ -82,7 +82,7 @@ local function plan_of(job)
 end
 
 -- What a budget error says, to make it again on other ranks.
-local TOLD <const> = {"message", "problem", "enough", "device", "limited_by", "also"}
+local TOLD <const> = {"message", "problem", "enough", "device", "limited_by", "also", "fewer"}
 
 -- The numbers of tiles of rank 0, with which all ranks cut: their budgets may differ. Where there
 -- is no plan, all of them raise its error, so that they stay in step.
