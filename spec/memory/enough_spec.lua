@@ -185,8 +185,8 @@ local function follow(what, call, option)
         or "give a budget of at least") .. (" %%S+ %%S+ %%(%d bytes%%) for %s"):format(err.enough,
         err.enough_for), err.message)
     -- No part of it is said to take more than what is enough for all.
-    local number, unit = err.message:match "smallest tiles .- take ([%d.]+) (%a+)"
-    assert.is_true(not number or number * (UNITS[unit]) <= err.enough * 1.01, err.message)
+    local figure, unit = err.message:match "smallest tiles .- take ([%d.]+) (%a+)"
+    assert.is_true(not figure or figure * UNITS[unit] <= err.enough * 1.01, err.message)
     mb.collect()
     local enough = err.enough - (option and 0 or mb.pool.stats("host").live)
     local report
@@ -303,8 +303,8 @@ describe("the budget that an error names, of", function()
         -- All tiles take more than a few of them.
         text, err = helper.failure(mb.tiled_deconv.richardson_lucy, image, psf,
             {iterations = 1, mode = "blended", budget = 45000})
-        local number, unit = text:match "take ([%d.]+) (%a+)"
-        assert.is_true(number * UNITS[unit] > 45000 and number * UNITS[unit] <= err.enough * 1.01)
+        local figure, unit = text:match "take ([%d.]+) (%a+)"
+        assert.is_true(figure * UNITS[unit] > 45000 and figure * UNITS[unit] <= err.enough * 1.01)
     end)
 
     it("two devices, is that of each", function()
