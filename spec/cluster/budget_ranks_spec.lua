@@ -1,5 +1,6 @@
 -- A budget that is too small for ranks: the error names one for each of them that is enough for the
--- whole call at the first try, from the command line and from Lua.
+-- whole call at the first try, from the command line and from Lua; also where it is too small for
+-- one of them alone.
 
 local files = require "spec.support.files"
 local helper = require "spec.helper"
@@ -43,6 +44,28 @@ local CALLS <const> = [[
         mb.images.write("FOLDER/i.npy", image)
     end
     mb.cluster.barrier()
+    local device = mb.device "host"
+    local usual = device:budget()
+    -- With one rank's budget too small, or that of the other one.
+    for small = 0, 1 do
+        local function limited(bytes)
+            mb.collect()
+            device:budget(mb.cluster.rank == small and bytes or usual)
+            local ok, err = pcall(calls[3][2])
+            device:budget(usual)
+            return ok, err
+        end
+        local _, err = limited(mb.pool.stats("host").live + 4096)
+        local runs = limited(err.enough)
+        device:budget(err.enough)
+        local all = pcall(calls[3][2])
+        device:budget(usual)
+        local lines = mb.cluster.gather {err.enough, runs, all, err.code, err.message}
+        if mb.cluster.rank == 0 then
+            print("small", small, lines[1][1] == lines[2][1], lines[1][2], lines[2][2],
+                lines[1][3], lines[2][3], lines[1][4], lines[2][4], lines[2][5])
+        end
+    end
     for _, call in ipairs(calls) do
         local _, err = pcall(call[2], 1024)
         local runs = pcall(call[2], err.enough)
@@ -90,6 +113,11 @@ describe("a budget that is too small for ranks", function()
     ranks.it("is told by Lua's functions, on all of them", function()
         local text, status = ranks.run(folder, 2, (CALLS:gsub("FOLDER", folder)))
         assert.equal(0, status, text)
+        for small = 0, 1 do
+            assert.matches(("small\t%d\ttrue\ttrue\ttrue\ttrue\ttrue\tbudget\tbudget")
+                :format(small), text)
+        end
+        assert.matches("on rank 1 the smallest tiles", text)
         for _, name in ipairs {"pipeline", "blocks", "tiles"} do
             for rank = 1, 2 do
                 assert.matches(("%s\t%d\tbudget\ttrue\ttrue\tfalse"):format(name, rank), text)

@@ -156,6 +156,8 @@ end
 
 local original = host:budget()
 
+local UNITS <const> = {B = 1, bytes = 1, KiB = 1 << 10, MiB = 1 << 20}
+
 -- Calls with `bytes` as the option, or beyond what is live as the budget of the device. Returns what
 -- pcall returns, what was made is released.
 local function try(call, option, bytes)
@@ -182,6 +184,9 @@ local function follow(what, call, option)
     assert.matches((option and "give the option " .. option .. " at least"
         or "give a budget of at least") .. (" %%S+ %%S+ %%(%d bytes%%) for %s"):format(err.enough,
         err.enough_for), err.message)
+    -- No part of it is said to take more than what is enough for all.
+    local figure, unit = err.message:match "smallest tiles .- take ([%d.]+) (%a+)"
+    assert.is_true(not figure or figure * UNITS[unit] <= err.enough * 1.01, err.message)
     mb.collect()
     local enough = err.enough - (option and 0 or mb.pool.stats("host").live)
     local report
@@ -282,6 +287,24 @@ describe("the budget that an error names, of", function()
         assert.is_nil(err.limited_by)
         assert.matches(("; it also needs the option budget of at least %d bytes"):format(err.enough
             - live), text)
+    end)
+
+    it("tiles, is beside no larger figure of its smallest ones", function()
+        local image <close> = mb.random({6, 20, 24}, {seed = 1, low = 1, high = 9})
+        local psf <close> = mb.psf_gaussian({3, 5, 5}, 1)
+        follow("many small tiles", function(limits) -- which take more than fewer larger ones
+            return mb.tiled_deconv.richardson_lucy(image, psf, tables.merged({iterations = 1},
+                limits))
+        end, "budget")
+        local text, err = helper.failure(mb.tiled_deconv.richardson_lucy, image, psf,
+            {iterations = 1, budget = 1024})
+        assert.matches("no tiles fit: 1 KiB are available", text)
+        assert.is_true(err.enough > 1024)
+        -- All tiles take more than a few of them.
+        text, err = helper.failure(mb.tiled_deconv.richardson_lucy, image, psf,
+            {iterations = 1, mode = "blended", budget = 45000})
+        local figure, unit = text:match "take ([%d.]+) (%a+)"
+        assert.is_true(figure * UNITS[unit] > 45000 and figure * UNITS[unit] <= err.enough * 1.01)
     end)
 
     it("two devices, is that of each", function()

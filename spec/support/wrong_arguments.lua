@@ -589,7 +589,7 @@ local INNER <const> = {"attempt to", "stack traceback", "bad argument", "binding
 -- What tells the reader of an error what to do, or what would be right.
 local REMEDIES <const> = {";", "must ", "give ", "needs? ", "can ", "takes? ", "has no", "may ",
     "only ", "did you mean", "is for ", "cannot", "expected", "not ", "exists", "needed",
-    "which has", "convert ", "exceeds", ": open it",
+    "which has", "convert ", "exceeds", ": open it", ": write to ",
     "and the sinogram has", "axes, the image", "axis, the image", "axes and the grid", "with a colon", "are wavelength,",
     "name each once", "before the options", "images are ", "the root is", "itself", "deep",
     "selected part", "no tag ", "syntax error", ": name its dataset", "freed again", "write mb%.", "angles were given", "index 0 of axis"}

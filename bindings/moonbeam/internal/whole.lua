@@ -96,8 +96,8 @@ end
 
 -- ---- what an error says ----
 
--- The options that limit a call, with their bytes.
-local function limits_of(options)
+--- The options that limit a call, with their bytes.
+function whole.limits_of(options)
     local limits = {}
     for _, name in ipairs(LIMITS) do
         local value = options[name]
@@ -142,8 +142,9 @@ local function explain(err, room, list, takes, limits, what)
     if not only and #ids > 1 then
         what = ("%s, on %s each"):format(what, table.concat(ids, " and "))
     end
-    err.problem = err.problem or err.message
-    core.error.enough(err, only and room or budget or room, what)
+    local enough = only and room or budget or room
+    err.problem = budgets.problem_of(err, enough)
+    core.error.enough(err, enough, what)
     budgets.explain(err)
 end
 
@@ -162,10 +163,11 @@ end
 --- Adds to the budget error the budget with which a call runs: run(changes) makes it, in a dry run,
 -- with these options instead of those that were given. `what` names the call in the message.
 -- `limits`: the options of the call that limit it, bytes by name (default: none). `exact`: of
--- plan.least (default: true). The error stays as it is if that budget cannot be determined.
+-- plan.least (default: true). The error stays as it is if that budget cannot be determined, or is
+-- there for all ranks (`settled`).
 function whole.explain(err, run, what, limits, exact)
     if type(err) ~= "table" or err.code ~= "budget" or not err.enough or not err.device
-        or core.dry.planning() then
+        or err.settled or core.dry.planning() then
         return
     end
     limits = limits or {}
@@ -281,7 +283,7 @@ local call = {__close = function(self, err)
     if type(err) == "table" and err.code == "budget" and way.may(self) then
         whole.explain(err, function(changes)
             return way.again(self.f, self, changes)
-        end, self.name, limits_of(way.options(self)), way.exact)
+        end, self.name, whole.limits_of(way.options(self)), way.exact)
     end
 end}
 

@@ -221,9 +221,9 @@ local function compare(made, section, measured, passes, others, times)
     local bounds = #live == #job.devices and section.peaks or section.reserved
     for _, device in ipairs(live) do
         local bytes, exact, most = measured[device.id], peaks[device.id], bounds[device.id]
-        local more = others.bytes[device.id] or 0
-        kept = run.check_bytes("the run", bytes, exact, bytes >= exact and bytes <= exact + more)
-            and kept
+        local more, less = others.bytes[device.id] or 0, others.bytes.less[device.id] or 0
+        kept = run.check_bytes("the run", bytes, exact, bytes >= exact - less
+            and bytes <= exact + more) and kept
         kept = run.check_bytes("the run", bytes, most, bytes <= most + more) and kept
     end
     if section.beside then

@@ -166,6 +166,12 @@ function budget.remedy(device, bytes, pinned)
     end
 end
 
+--- What a budget error says is wrong, where `bytes` are known to be enough: what it says itself, or
+-- `fewer` of the error, where the part of the work that it tells of was thought to need more.
+function budget.problem_of(err, bytes)
+    return err.fewer and bytes < err.enough and err.fewer or err.problem or err.message
+end
+
 --- Puts into a budget error how to raise the limit of the process, where that is in the way of what
 -- is enough: as `remedy` and in its message; `process_limit`: the bytes that are enough.
 -- err.pinned: the pinned memory that goes with it, where budget.fit was not told; `problem`: what

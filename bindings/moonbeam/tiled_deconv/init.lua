@@ -32,6 +32,7 @@
 local mb = require "moonbeam"
 local alive = require "moonbeam.stream.alive"
 local blended = require "moonbeam.tiled_deconv.blended"
+local core = require "moonbeam.core"
 local declared = require "moonbeam.internal.declared"
 local deconv = require "moonbeam.deconv"
 local exact = require "moonbeam.tiled_deconv.exact"
@@ -39,6 +40,7 @@ local fail = require "moonbeam.internal.fail"
 local on_error = require "moonbeam.internal.on_error"
 local search = require "moonbeam.tiles.search"
 local sweep = require "moonbeam.tiles.sweep"
+local tables = require "moonbeam.internal.tables"
 local tile_journal = require "moonbeam.tiled_deconv.tile_journal"
 local tile_ranks = require "moonbeam.tiled_deconv.tile_ranks"
 local volumes = require "moonbeam.volumes"
@@ -82,33 +84,76 @@ local function plan_of(job)
 end
 
 -- What a budget error says, to make it again on other ranks.
-local TOLD <const> = {"message", "problem", "enough", "device", "limited_by", "also"}
+local TOLD <const> = {"message", "problem", "enough", "device", "limited_by", "also", "fewer",
+    "enough_for"}
 
--- The numbers of tiles of rank 0, with which all ranks cut: their budgets may differ. Where there
--- is no plan, all of them raise its error, so that they stay in step.
-local function counts_of_first(job)
-    local told = tile_ranks.once(function()
-        local ok, made = pcall(plan_of, job)
-        if ok then
-            return {counts = made.counts}
-        elseif type(made) ~= "table" or made.code ~= "budget" then
-            error(made, 0)
-        end
-        local own = {}
-        for _, name in ipairs(TOLD) do
-            own[name] = made[name]
-        end
-        return own
-    end)
-    if told.counts then
-        return told.counts
+-- A plan of the job, or nil and what its budget error says, after explain(err).
+local function plan_or_told(job, explain)
+    local ok, made = pcall(plan_of, job)
+    if ok then
+        return made
+    elseif type(made) ~= "table" or made.code ~= "budget" then
+        error(made, 0)
+    elseif explain then
+        explain(made)
     end
+    local told = {}
+    for _, name in ipairs(TOLD) do
+        told[name] = made[name]
+    end
+    return nil, told
+end
+
+-- The error that was told; what is enough is there for all ranks.
+local function error_of(told)
     local err = mb.error("budget", told.message, {op = WHAT, arg = "budget"})
     for i = 2, #TOLD do
         err[TOLD[i]] = told[TOLD[i]]
     end
+    err.settled = true
+    return err
+end
+
+-- The numbers of tiles of rank 0, with which all ranks cut: their budgets may differ. Where there
+-- is no plan, all of them raise its error after explain(err), so that they stay in step.
+local function counts_of_first(job, explain)
+    local told = tile_ranks.once(function()
+        local made, own = plan_or_told(job, explain)
+        return own or {counts = made.counts}
+    end)
+    if told.counts then
+        return told.counts
+    end
+    local err = error_of(told)
+    local live = tile_ranks.all(mb.pool.stats(err.device or "host").live)
+    local more = math.max(table.unpack(live)) - live[1]
+    if more > 0 and err.enough_for and not err.limited_by then
+        core.error.enough(err, err.enough + more, err.enough_for)
+    end
     error(err, 0)
 end
+
+-- The plan of a rank, with the numbers of tiles of all. Where it does not fit the budget of some,
+-- all raise the error of the first of them, with what is enough for each.
+local function plan_together(job)
+    local plan, told = plan_or_told(job)
+    local first, enough
+    for rank, own in ipairs(tile_ranks.all(told or false)) do
+        if own then
+            first = first or {rank = rank - 1, told = own}
+            enough = math.max(enough or 0, own.enough or 0)
+        end
+    end
+    if first then
+        local err = error_of(first.told)
+        err.problem = ("on rank %d %s"):format(first.rank, err.problem or err.message)
+        core.error.enough(err, enough, WHAT .. " on each rank")
+        error(err, 0)
+    end
+    return plan
+end
+
+local planned_again
 
 -- A job, what the modes plan and run: {what, source, psf, sink, options, devices, ...}. `planning`:
 -- it will not be run.
@@ -141,8 +186,14 @@ local function job_of(source, psf, sink, options, usual, planning)
         plan.kept:release()
         plan.kept = nil
     end
-    if not plan and job.kept and not job.counts and tile_ranks.shared() then
-        job.counts = counts_of_first(job)
+    if not plan and job.kept and tile_ranks.shared() then
+        job.counts = job.counts or counts_of_first(job, function(err)
+            whole_call.explain(err, function(changes)
+                return planned_again(source, psf, sink, tables.merged(options, changes), usual)
+            end, WHAT .. (planning and ".plan" or ".richardson_lucy_volume"),
+                whole_call.limits_of(options), false)
+        end)
+        plan = plan_together(job)
     end
     if not plan or job.counts and table.concat(plan.counts, " ")
         ~= table.concat(job.counts, " ") then
@@ -291,7 +342,7 @@ function tiled.richardson_lucy(image, psf, options)
 end
 
 -- How the plan of a call that did not fit is made again.
-local function planned_again(source, psf, sink, options, usual)
+function planned_again(source, psf, sink, options, usual)
     return (select(2, job_of(source, psf, sink, declared.checked(OPTIONS, options, WHAT), usual,
         true)))
 end

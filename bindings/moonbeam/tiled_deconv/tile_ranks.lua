@@ -38,8 +38,8 @@ local function counted(fn)
 end
 
 tile_ranks.once, tile_ranks.wait = counted(cluster.once), counted(cluster.barrier)
-tile_ranks.agree = counted(cluster.agree)
-local gather, deal = counted(cluster.gather), counted(cluster.deal)
+tile_ranks.agree, tile_ranks.all = counted(cluster.agree), counted(cluster.gather)
+local gather, deal = tile_ranks.all, counted(cluster.deal)
 
 --- Has this rank made calls since `calls`, which the others would not make again?
 function tile_ranks.is_bound(calls)

@@ -269,20 +269,27 @@ local function fits(job, made, whole)
 end
 
 local function fail_smallest(job, smallest)
-    local bytes = mb.device.format_bytes
-    job.peaks(smallest, false)
-    local id = short(job, smallest) or job.devices[1].id
+    local bytes, id = mb.device.format_bytes, nil
+    for _, all in ipairs {false, true} do
+        if not id then -- a few tiles, or all of them
+            job.peaks(smallest, all)
+            id = short(job, smallest)
+        end
+    end
+    id = id or job.devices[1].id
     local need = need_of(job, smallest, mb.device(id), smallest.reserved[id])
     local limit = job.limits[id]
     local live = limit and 0 or mb.pool.stats(id).live
+    local on = id == job.devices[1].id and "" or " on the " .. id
+    local there = bytes(math.max(0, job.available[id]))
     local problem = ("the smallest tiles (%s) take %s%s%s; %s are available"):format(
         table.concat(smallest.tile, " x "), bytes(need), need > smallest.reserved[id]
-        and " with their pinned memory" or "",
-        id == job.devices[1].id and "" or " on the " .. id,
-        bytes(math.max(0, job.available[id])))
+        and " with their pinned memory" or "", on, there)
     local err = mb.error("budget", problem .. (job.advice or ""), {op = job.what, arg = "budget"})
     err.problem, err.enough, err.device, err.also = problem, smallest.reserved[id] + live, id,
         job.advice
+    -- Many small tiles may take more than fewer larger ones.
+    err.fewer = ("no tiles fit%s: %s are available"):format(on, there)
     err.pinned = smallest.pinned
     err.limited_by = limit
     error(err, 0)

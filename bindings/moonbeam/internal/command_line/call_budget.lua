@@ -249,7 +249,7 @@ function call_budget.explain(problem)
             problem.problem = ("%s; the whole command needs %s"):format(problem.problem,
                 core.device.format_bytes(bytes))
         end
-        problem.problem = problem.problem or problem.message
+        problem.problem = budgets.problem_of(problem, bytes)
         problem.enough, problem.option = bytes, option
         budgets.explain(problem, own)
     elseif refused then
