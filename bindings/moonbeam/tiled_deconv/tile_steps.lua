@@ -32,7 +32,6 @@ local function go_on(here, now, before, alpha, least)
     mb.binary(here, "max", {scalar = least, out = here})
 end
 
-
 -- Momentum for a tile: the estimate `here` goes on along its last step, and `spare`, of its shape,
 -- becomes what it was, the next `before`.
 local function extrapolate(here, before, spare, alpha, least)

@@ -34,10 +34,8 @@ end
 -- About how many seconds the work takes on GPUs; nil on a host.
 local function seconds_of(job, plan)
     local image, most = job.image
-    for _, device in ipairs(job.devices) do
-        if device.kind == "host" then
-            return nil
-        end
+    if rank_plan.gpus(job.devices) < #job.devices then
+        return nil
     end
     if plan then
         local work, reading, writing = table.unpack(plan.works)
@@ -80,14 +78,12 @@ end
 -- that are there. `bytes`: the bound of the process of a rank. Ends the program where the words of
 -- the user or of the site are none for sbatch.
 function slurm_job.print(job, plan, bytes)
-    local options, gpus, seconds = job.options, 0, seconds_of(job, plan)
+    local options, seconds = job.options, seconds_of(job, plan)
     local ranks, per_node = options.ranks or 1, options.ranks_per_node or 1
-    for _, device in ipairs(job.devices) do
-        gpus = gpus + (device.kind ~= "host" and 1 or 0)
-    end
     cli.print(batch_script.text({nodes = math.ceil(ranks / per_node), ranks = ranks,
         per_node = per_node, processors = rank_plan.processors(job.devices),
-        megabytes = process_memory.megabytes(per_node * bytes), gpus = gpus * per_node,
+        megabytes = process_memory.megabytes(per_node * bytes),
+        gpus = rank_plan.gpus(job.devices) * per_node,
         scratch = 0, -- what is kept is beside the result
         minutes = seconds and pace.minutes {total = seconds}, launched = options.ranks ~= nil},
         batch_words.of("deconvolve", options.words, {devices = job.devices, per_node = per_node,

@@ -50,13 +50,21 @@ end
 -- Processors of a rank for each of its GPUs: with more, blocks are not copied more quickly.
 local OF_GPU <const> = 8
 
+--- How many of these devices are GPUs, also such as are only planned for.
+function rank_plan.gpus(devices)
+    local count = 0
+    for _, device in ipairs(devices) do
+        count = count + (device.kind ~= "host" and 1 or 0)
+    end
+    return count
+end
+
 --- The processors of a rank: those of a host that computes, as the plan has them (OMP_NUM_THREADS
 -- says how many the nodes have); with GPUs those that read and write, `threads` each (nil: not
 -- given).
 function rank_plan.processors(devices, threads)
-    local gpus, most = 0, 1
+    local gpus, most = rank_plan.gpus(devices), 1
     for _, device in ipairs(devices) do
-        gpus = gpus + (device.kind ~= "host" and 1 or 0)
         most = math.max(most, device.kind == "host" and device.threads or 1)
     end
     return gpus == 0 and most or threads and 2 * threads or OF_GPU * gpus
@@ -100,11 +108,9 @@ function rank_plan.of(made, options)
         rows = math.min(rows, math.ceil(packets / math.min(ranks, packets)) * packet),
         idle = math.max(0, ranks - packets), peaks = made.peaks, pinned = made.pinned,
         process = rank_plan.process(made) + (options.ranks and process_memory.of_rank() or 0),
-        scratch = made.scratch, result = last.write_bytes, gpus = 0, devices = made.job.devices,
+        scratch = made.scratch, result = last.write_bytes,
+        gpus = rank_plan.gpus(made.job.devices), devices = made.job.devices,
         stores = stores_of(made)}
-    for _, device in ipairs(made.job.devices) do
-        own.gpus = own.gpus + (device.kind ~= "host" and 1 or 0)
-    end
     own.processors = rank_plan.processors(made.job.devices, made.job.options.threads)
     own.seconds = pace.of(made, ranks, own.nodes, options.slices_per_file)
     return own
