@@ -55,7 +55,7 @@ function background.new(options, sum, points, level)
     if not under or under == 0 then
         return nil
     end
-    return {sum = sum, counts = under * points, light = math.max(sum - under * points, LIGHT * sum),
+    return {sum = sum, light = math.max(sum - under * points, LIGHT * sum),
         least = LEAST[options.acceleration or "none"], level = level, under = under,
         min = options.min or 0}
 end
